@@ -1,0 +1,98 @@
+# Every target sets up what it needs in .venv; a second call goes straight to the work.
+# Stamp files under the environment say what is installed, and since when.
+
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+PIP_INSTALL = -m pip --disable-pip-version-check install --quiet
+CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # two pips must not write into one environment
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench docs sanitize format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.package ## Fit and report on example data
+	$(VENV)/bin/kernelweave demo
+
+test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.package $(VENV)/.group-lint ## Check style, formatting and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(BENCH)/.package $(BENCH)/.peers ## Measure kernelweave beside other packages
+	$(BENCH)/bin/python -m benchmarks
+
+docs: $(VENV)/.package $(VENV)/.group-docs ## Build the documentation
+	$(VENV)/bin/sphinx-build -W docs docs/_build/html
+
+sanitize: $(VENV)/.group-build ## Test the C++ core under AddressSanitizer and UBSan
+	@$(find_compiler); set -e; set -x; \
+	CXX="$$cxx" $(VENV)/bin/cmake -S . -B build/sanitize -DKERNELWEAVE_CORE_TESTS=ON; \
+	$(VENV)/bin/cmake --build build/sanitize; \
+	build/sanitize/core_tests
+
+format: $(VENV)/.group-lint ## Rewrite the sources in the project's style
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	@if command -v clang-format >/dev/null; then clang-format -i $(filter cpp/%,$(CORE)); \
+	else echo "clang-format is not installed, so the C++ files were left as they are."; fi
+
+clean: ## Remove the environments and everything that was built
+	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/api/generated
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# An environment with a pip that knows dependency groups.
+$(VENV)/.ready $(BENCH)/.ready: %/.ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "kernelweave needs Python 3.11 or later, but $(PYTHON) is" \
+	"$$($(PYTHON) -V 2>/dev/null || echo missing); name another with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	echo "$(PYTHON) lacks the venv module; install it" \
+	"(on Debian and Ubuntu the package python3-venv)."; exit 1; }
+	$(PYTHON) -m venv $*
+	@echo '*' > $*/.gitignore
+	$*/bin/python $(PIP_INSTALL) --upgrade 'pip>=25.1'
+	@touch $@
+
+# The package itself, compiled. Python sources are read in place, but an editable install knows only
+# the modules that existed when it was made, so their list is watched beside the core.
+MODULES := $(sort $(shell find src -name '*.py'))
+$(VENV)/.modules $(BENCH)/.modules: %/.modules: %/.ready FORCE
+	@echo '$(MODULES)' | cmp -s - $@ || echo '$(MODULES)' > $@
+FORCE:
+
+$(VENV)/.package $(BENCH)/.package: %/.package: %/.ready %/.modules $(CORE)
+	@$(find_compiler); set -x; \
+	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io]'
+	@touch $@
+
+GROUPS := $(addprefix $(VENV)/.group-,build test lint docs)
+$(GROUPS): $(VENV)/.group-%: $(VENV)/.ready pyproject.toml
+	$(VENV)/bin/python $(PIP_INSTALL) --group $*
+	@touch $@
+
+# A peer that cannot be installed is left out of the comparison; it must not stop it.
+$(BENCH)/.peers: $(BENCH)/.package pyproject.toml
+	@$(BENCH)/bin/python $(PIP_INSTALL) --group bench || \
+	$(BENCH)/bin/python -c '$(print_bench_group)' | while read -r peer; do \
+	$(BENCH)/bin/python $(PIP_INSTALL) "$$peer" </dev/null || \
+	echo "$$peer could not be installed, so the benchmark goes on without it."; done
+	@touch $@
+
+print_bench_group = import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
+
+# Sets cxx to the first compiler that accepts C++20, or stops with a sentence.
+find_compiler = cxx=; for try in "$$CXX" c++ g++ clang++; do \
+	if [ -n "$$try" ] && printf '\#include <concepts>\nint main() { return [](std::integral auto x) { return x; }(0); }\n' \
+	| $$try -std=c++20 -fsyntax-only -x c++ - 2>/dev/null; then cxx=$$try; break; fi; done; \
+	if [ -z "$$cxx" ]; then echo "kernelweave needs a C++20 compiler, but none of c++, g++ and clang++" \
+	"is one; install GCC 11 or Clang 14 or later, or name one with CXX=..."; exit 1; fi

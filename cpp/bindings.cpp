@@ -1,0 +1,324 @@
+// The only file that knows Python: shapes and types are checked here, the GIL is released around the work.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "core/cholesky.hpp"
+#include "core/ladder.hpp"
+#include "core/project.hpp"
+#include "core/smo.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+template <class T>
+Out<T> make_array(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto* owned = new std::vector<T>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Out<T>(owned->data(), shape, owner);
+}
+
+void check_index(const Vector<const std::int64_t>& index, std::size_t limit) {
+    for (std::size_t k = 0; k < index.shape(0); ++k)
+        require(index(k) >= 0 && static_cast<std::size_t>(index(k)) < limit, "row numbers must lie in range");
+}
+
+// --- kernels of one distance matrix ---
+
+template <class T>
+Out<double> forms_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const std::int64_t> index,
+                            Table<const double> V) {
+    require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    require(distances.shape(0) == distances.shape(1), "distances must be square");
+    check_index(index, distances.shape(0));
+    std::vector<double> forms(rates.shape(0));
+    {
+        nb::gil_scoped_release release;
+        kw::ladder_forms<T>({distances.data(), distances.shape(0), distances.shape(1)},
+                            kw::plan_ladder(rates.data(), rates.shape(0)), index.data(), index.shape(0), V.data(),
+                            V.shape(1), forms.data());
+    }
+    return make_array(std::move(forms), {rates.shape(0)});
+}
+
+template <class T>
+Out<double> products_of_ladder(Table<const T> distances, Vector<const double> rates,
+                               Vector<const std::int64_t> index, Table<const double> V) {
+    require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    check_index(index, distances.shape(1));
+    std::vector<double> out(rates.shape(0) * distances.shape(0) * V.shape(1));
+    {
+        nb::gil_scoped_release release;
+        kw::ladder_products<T>({distances.data(), distances.shape(0), distances.shape(1)},
+                               kw::plan_ladder(rates.data(), rates.shape(0)), index.data(), index.shape(0),
+                               V.data(), V.shape(1), out.data());
+    }
+    return make_array(std::move(out), {rates.shape(0), distances.shape(0), V.shape(1)});
+}
+
+template <class T, class O>
+void combine_rows_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
+                            Vector<const std::int64_t> index, Table<O> out) {
+    require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
+    require(out.shape(0) == index.shape(0) && out.shape(1) == distances.shape(1), "out has the wrong shape");
+    check_index(index, distances.shape(0));
+    nb::gil_scoped_release release;
+    kw::ladder_combine_rows<T, O>({distances.data(), distances.shape(0), distances.shape(1)},
+                                  kw::plan_ladder(rates.data(), rates.shape(0)), weights.data(), index.data(),
+                                  index.shape(0), out.data());
+}
+
+template <class T, class O>
+void combine_square_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
+                              Table<O> out) {
+    require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
+    require(distances.shape(0) == distances.shape(1), "distances must be square");
+    require(out.shape(0) == distances.shape(0) && out.shape(1) == distances.shape(1), "out has the wrong shape");
+    nb::gil_scoped_release release;
+    kw::ladder_combine_square<T, O>({distances.data(), distances.shape(0), distances.shape(1)},
+                                    kw::plan_ladder(rates.data(), rates.shape(0)), weights.data(), out.data());
+}
+
+template <class T>
+void finish_squared_distances(Table<T> products, Vector<const double> squared_norms) {
+    require(products.shape(0) == products.shape(1) && products.shape(0) == squared_norms.shape(0),
+            "products must be square with one squared norm per row");
+    nb::gil_scoped_release release;
+    kw::squared_distances_from_products(products.data(), products.shape(0), squared_norms.data());
+}
+
+template <class T>
+void fill_absolute_distances(Table<const double> A, Table<const double> B, Table<T> out) {
+    require(A.shape(1) == B.shape(1), "A and B must have the same number of columns");
+    require(out.shape(0) == A.shape(0) && out.shape(1) == B.shape(0), "out has the wrong shape");
+    nb::gil_scoped_release release;
+    kw::absolute_distances<T>({A.data(), A.shape(0), A.shape(1)}, {B.data(), B.shape(0), B.shape(1)}, out.data());
+}
+
+std::vector<std::tuple<std::int64_t, int>> ladder_plan(Vector<const double> rates) {
+    std::vector<std::tuple<std::int64_t, int>> plan;
+    for (const auto& step : kw::plan_ladder(rates.data(), rates.shape(0)))
+        plan.emplace_back(static_cast<std::int64_t>(step.parent), step.squarings);
+    return plan;
+}
+
+// --- pivoted Cholesky ---
+
+using FactorParts = std::tuple<bool, Out<double>, Out<std::int64_t>, Out<double>>;
+
+FactorParts to_python(kw::Factor&& factor, std::size_t n) {
+    const std::size_t rank = factor.pivots.size();
+    return {factor.complete, make_array(std::move(factor.columns), {rank, n}),
+            make_array(std::move(factor.pivots), {rank}), make_array(std::move(factor.residual), {n})};
+}
+
+FactorParts factor_by_columns(Vector<const double> diagonal, nb::callable column, double tol, std::size_t max_rank) {
+    const std::size_t n = diagonal.shape(0);
+    return to_python(kw::pivoted_cholesky(n, diagonal.data(), tol, max_rank,
+                                          [&](std::size_t i, double* out) {
+                                              const auto values = nb::cast<Vector<const double>>(column(i));
+                                              require(values.shape(0) == n, "a kernel column has the wrong length");
+                                              std::copy(values.data(), values.data() + n, out);
+                                          }),
+                     n);
+}
+
+std::vector<FactorParts> factor_gaussians(std::vector<Table<const double>> views, Vector<const double> rates,
+                                          double tol, Vector<const std::int64_t> max_ranks) {
+    require(views.size() == rates.shape(0) && views.size() == max_ranks.shape(0),
+            "views, rates and max_ranks must have the same length");
+    std::vector<kw::Factor> factors(views.size());
+    {
+        nb::gil_scoped_release release;
+        kw::parallel_for(views.size(), [&](std::size_t j) {
+            const std::size_t d = views[j].shape(0), n = views[j].shape(1);
+            const std::vector<double> ones(n, 1.0);
+            factors[j] = kw::pivoted_cholesky(
+                n, ones.data(), tol, static_cast<std::size_t>(std::max<std::int64_t>(0, max_ranks(j))),
+                [&](std::size_t i, double* out) {
+                    kw::gaussian_column(views[j].data(), n, d, rates(j), i, out);
+                });
+        });
+    }
+    std::vector<FactorParts> parts;
+    for (std::size_t j = 0; j < views.size(); ++j) parts.push_back(to_python(std::move(factors[j]), views[j].shape(1)));
+    return parts;
+}
+
+// --- support vector machines ---
+
+kw::SmoProblem make_problem(Vector<const double> target, Vector<const double> lower, Vector<const double> upper,
+                            Vector<const double> ridge, double dead_zone, bool intercept) {
+    const std::size_t n = target.shape(0);
+    require(lower.shape(0) == n && upper.shape(0) == n && ridge.shape(0) == n, "target, lower, upper and ridge must have one length");
+    for (std::size_t i = 0; i < n; ++i) {
+        require(lower(i) <= 0.0 && upper(i) >= 0.0, "every box must contain zero");
+        require(std::isfinite(target(i)) && std::isfinite(lower(i)) && std::isfinite(upper(i)) &&
+                    std::isfinite(ridge(i)) && ridge(i) >= 0.0,
+                "targets, boxes and ridges must be finite, ridges not negative");
+    }
+    const auto copy = [n](const Vector<const double>& v) { return std::vector<double>(v.data(), v.data() + n); };
+    return {copy(target), copy(lower), copy(upper), copy(ridge), dead_zone, intercept};
+}
+
+template <class T>
+struct LentSmo {
+    kw::Smo<T> core;
+    std::size_t n;
+    std::vector<nb::object> lenders;  // keeps the row blocks alive
+
+    LentSmo(Vector<const double> target, Vector<const double> lower, Vector<const double> upper,
+            Vector<const double> ridge, Vector<const double> diagonal, double dead_zone, bool intercept)
+        : core(make_problem(target, lower, upper, ridge, dead_zone, intercept), diagonal.data()),
+          n(target.shape(0)) {
+        require(diagonal.shape(0) == n, "diagonal must have one entry per row");
+    }
+};
+
+template <class T>
+void bind_smo(nb::module_& m, const char* name) {
+    using Solver = LentSmo<T>;
+    nb::class_<Solver>(m, name, "One support vector problem being solved; rows of the Gram matrix are lent to it.")
+        .def(nb::init<Vector<const double>, Vector<const double>, Vector<const double>, Vector<const double>,
+                      Vector<const double>, double, bool>(),
+             "target"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "ridge"_a.noconvert(),
+             "diagonal"_a.noconvert(), "dead_zone"_a, "intercept"_a)
+        .def(
+            "start",
+            [](Solver& self, Vector<const double> beta, Vector<const double> fitted) {
+                require(beta.shape(0) == self.n && fitted.shape(0) == self.n, "beta and fitted need one entry per row");
+                self.core.start(beta.data(), fitted.data());
+            },
+            "beta"_a.noconvert(), "fitted"_a.noconvert(), "Begin from a feasible beta whose K @ beta is known.")
+        .def(
+            "lend",
+            [](Solver& self, Vector<const std::int64_t> index, nb::object block) {
+                const auto rows = nb::cast<Table<const T>>(block, false);
+                require(rows.shape(0) == index.shape(0) && rows.shape(1) == self.n, "block has the wrong shape");
+                check_index(index, self.n);
+                self.lenders.push_back(block);
+                for (std::size_t k = 0; k < index.shape(0); ++k)
+                    self.core.lend(static_cast<std::size_t>(index(k)), rows.data() + k * self.n);
+            },
+            "index"_a.noconvert(), "block"_a, "Hand over rows of the Gram matrix; they are kept, not copied.")
+        .def("wanted", [](const Solver& self, std::size_t how_many) {
+                auto rows = self.core.wanted(how_many);
+                const std::size_t size = rows.size();
+                return make_array(std::move(rows), {size});
+            }, "how_many"_a, "Rows the next updates need, most urgent first.")
+        .def_prop_ro("beta", [](const Solver& self) { return make_array(std::vector<double>(self.core.beta()), {self.n}); }, nb::rv_policy::move)
+        .def_prop_ro("fitted", [](const Solver& self) { return make_array(self.core.fitted(), {self.n}); }, nb::rv_policy::move)
+        .def_prop_ro("bias", [](const Solver& self) { return self.core.bias(); })
+        .def_prop_ro("primal", [](const Solver& self) { return self.core.primal(); })
+        .def_prop_ro("dual", [](const Solver& self) { return self.core.dual(); })
+        .def_prop_ro("updates", [](const Solver& self) { return self.core.updates(); });
+    m.def(
+        "run_smo",
+        [](std::vector<Solver*> solvers, double tol, double floor, std::int64_t max_updates) {
+            std::vector<int> status(solvers.size());
+            nb::gil_scoped_release release;
+            kw::parallel_for(solvers.size(), [&](std::size_t o) {
+                status[o] = static_cast<int>(solvers[o]->core.run(tol, floor, max_updates));
+            });
+            return status;
+        },
+        "solvers"_a, "tol"_a, "floor"_a, "max_updates"_a,
+        "Run each solver to its gap; 0 converged, 1 paused, 2 needs rows, 3 at the limit of the arithmetic.");
+}
+
+// --- projections ---
+
+template <class Project>
+Out<double> projected(const Vector<const double>& x, Project&& project) {
+    std::vector<double> out(x.shape(0));
+    project(out.data());
+    return make_array(std::move(out), {x.shape(0)});
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled loops of kernelweave; every function releases the GIL and never copies its input.";
+
+    m.def("set_threads", [](int n) { kw::thread_limit = n; }, "n"_a, "Limit the threads of this module; 0 means one per core.");
+    m.def("get_threads", [] { return kw::thread_limit.load(); }, "The limit set by set_threads.");
+
+    m.def("ladder_plan", &ladder_plan, "rates"_a.noconvert(), "For each rate the kernel it is squared from (-1: none) and how often.");
+    m.def("ladder_forms", &forms_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("ladder_forms", &forms_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "tr(V' K_j V) over the listed rows for every rate.");
+    m.def("ladder_products", &products_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("ladder_products", &products_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "K_j[:, index] @ V for every rate.");
+    m.def("ladder_combine_rows", &combine_rows_of_ladder<double, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_rows", &combine_rows_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_rows", &combine_rows_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j[index, :] to out.");
+    m.def("ladder_combine_square", &combine_square_of_ladder<double, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_square", &combine_square_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_square", &combine_square_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j to the square, symmetric out.");
+    m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());
+    m.def("finish_squared_distances", &finish_squared_distances<float>, "products"_a.noconvert(), "squared_norms"_a.noconvert(),
+          "Turn inner products into squared distances in place.");
+    m.def("absolute_distances", &fill_absolute_distances<double>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert());
+    m.def("absolute_distances", &fill_absolute_distances<float>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert(),
+          "Write the sums of absolute differences between rows of A and B.");
+
+    m.def("factor_by_columns", &factor_by_columns, "diagonal"_a.noconvert(), "column"_a, "tol"_a, "max_rank"_a,
+          "Pivoted Cholesky of a Gram matrix given by column(i): (complete, columns, pivots, residual diagonal).");
+    m.def("factor_gaussians", &factor_gaussians, "views"_a, "rates"_a.noconvert(), "tol"_a, "max_ranks"_a.noconvert(),
+          "Pivoted Cholesky of many exp(-rate |x-z|^2) at once; each view holds one feature per row.");
+
+    bind_smo<double>(m, "SmoDouble");
+    bind_smo<float>(m, "SmoFloat");
+    m.def(
+        "best_bias",
+        [](Vector<const double> fitted, Vector<const double> target, Vector<const double> lower,
+           Vector<const double> upper, Vector<const double> ridge, double dead_zone) {
+            const auto problem = make_problem(target, lower, upper, ridge, dead_zone, true);
+            require(fitted.shape(0) == problem.size(), "fitted must have one entry per row");
+            const double bias = kw::best_bias(problem, fitted.data());
+            double loss = 0.0;
+            for (std::size_t i = 0; i < problem.size(); ++i) loss += problem.loss(i, fitted(i) + bias);
+            return std::pair(bias, loss);
+        },
+        "fitted"_a.noconvert(), "target"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
+        "ridge"_a.noconvert(), "dead_zone"_a, "The bias that minimises the total loss, and that loss.");
+
+    m.def("project_simplex", [](Vector<const double> x, double radius) {
+            require(radius > 0.0, "radius must be > 0");
+            require(x.shape(0) > 0, "x must not be empty");
+            return projected(x, [&](double* out) { kw::project_simplex(x.data(), x.shape(0), radius, out); });
+        }, "x"_a.noconvert(), "radius"_a = 1.0, "Nearest point with x >= 0 and sum x = radius.");
+    m.def("project_capped_box", [](Vector<const double> x, Vector<const double> upper, double cap) {
+            require(x.shape(0) == upper.shape(0), "x and upper must have the same length");
+            require(cap >= 0.0, "cap must be >= 0");
+            for (std::size_t i = 0; i < upper.shape(0); ++i) require(upper(i) >= 0.0, "upper must be >= 0");
+            return projected(x, [&](double* out) { kw::project_capped_box(x.data(), upper.data(), x.shape(0), cap, out); });
+        }, "x"_a.noconvert(), "upper"_a.noconvert(), "cap"_a, "Nearest point with |x| <= upper and sum |x| <= cap.");
+    m.def("project_lp_ball", [](Vector<const double> x, double p, double radius) {
+            require(p >= 1.0 && std::isfinite(p), "p must be a finite number >= 1");
+            require(radius >= 0.0, "radius must be >= 0");
+            return projected(x, [&](double* out) { kw::project_lp_ball(x.data(), x.shape(0), p, radius, out); });
+        }, "x"_a.noconvert(), "p"_a, "radius"_a = 1.0, "Nearest point whose lp norm is at most radius.");
+}

@@ -1,0 +1,52 @@
+// Deterministic parallel loops: tasks are fixed by the data, threads only decide who runs them.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace kw {
+
+inline std::atomic<int> thread_limit{0};  // 0 = one per core
+
+inline int thread_count() {
+    const int limit = thread_limit.load();
+    if (limit > 0) return limit;
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Runs work(0..n_tasks-1). Each task must write to its own place; sums over tasks are then taken in
+// task order by the caller, so results do not depend on the number of threads. Threads are made per
+// call: there is no pool that a fork could leave half alive.
+template <class Work>
+void parallel_for(std::size_t n_tasks, Work&& work) {
+    const auto n_threads = std::min<std::size_t>(static_cast<std::size_t>(thread_count()), n_tasks);
+    if (n_threads <= 1) {
+        for (std::size_t task = 0; task < n_tasks; ++task) work(task);
+        return;
+    }
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr failure;
+    std::mutex guard;
+    auto run = [&] {
+        try {
+            for (std::size_t task = next++; task < n_tasks; task = next++) work(task);
+        } catch (...) {
+            const std::lock_guard lock(guard);
+            if (!failure) failure = std::current_exception();
+            next = n_tasks;
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(n_threads - 1);
+    for (std::size_t t = 1; t < n_threads; ++t) threads.emplace_back(run);
+    run();
+    for (auto& thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace kw

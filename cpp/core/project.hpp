@@ -1,0 +1,119 @@
+// Euclidean projections on the sets that weights and dual variables live in.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace kw {
+
+// Nearest point of {x >= 0, sum x = radius}.
+inline void project_simplex(const double* x, std::size_t n, double radius, double* out) {
+    std::vector<double> sorted(x, x + n);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    double sum = 0.0, shift = 0.0;
+    for (std::size_t k = 0; k < n; ++k) {
+        sum += sorted[k];
+        const double candidate = (sum - radius) / static_cast<double>(k + 1);
+        if (sorted[k] <= candidate) break;
+        shift = candidate;
+    }
+    for (std::size_t k = 0; k < n; ++k) out[k] = std::max(0.0, x[k] - shift);
+}
+
+// Nearest point of {|x_i| <= upper_i, sum |x_i| <= cap}; signs are kept, so non-negative input stays so.
+inline void project_capped_box(const double* x, const double* upper, std::size_t n, double cap, double* out) {
+    const auto clipped = [&](std::size_t i, double shift) {
+        return std::clamp(std::abs(x[i]) - shift, 0.0, upper[i]);
+    };
+    double total = 0.0;
+    for (std::size_t i = 0; i < n; ++i) total += clipped(i, 0.0);
+    double shift = 0.0;
+    if (total > cap) {
+        // The total falls piecewise linearly in the shift: walk its breakpoints from the left.
+        std::vector<std::pair<double, double>> events;  // (shift, change of slope)
+        double slope = 0.0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double size = std::abs(x[i]);
+            if (size <= 0.0 || upper[i] <= 0.0) continue;
+            const double begins = size - upper[i];
+            if (begins > 0.0) events.emplace_back(begins, -1.0);
+            else slope -= 1.0;
+            events.emplace_back(size, 1.0);
+        }
+        std::sort(events.begin(), events.end());
+        double at = 0.0;
+        shift = events.empty() ? 0.0 : events.back().first;
+        for (const auto& [place, change] : events) {
+            const double next = total + slope * (place - at);
+            if (next <= cap) {
+                shift = slope < 0.0 ? at + (cap - total) / slope : place;
+                break;
+            }
+            total = next;
+            at = place;
+            slope += change;
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i) out[i] = std::copysign(clipped(i, shift), x[i]);
+}
+
+// Nearest point of {sum |x_i|^p <= radius^p}, p >= 1.
+inline void project_lp_ball(const double* x, std::size_t n, double p, double radius, double* out) {
+    double largest = 0.0;
+    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+    const auto norm = [&](const double* values) {  // scaled so that neither huge nor tiny entries overflow
+        double top = 0.0, sum = 0.0;
+        for (std::size_t i = 0; i < n; ++i) top = std::max(top, std::abs(values[i]));
+        if (top == 0.0) return 0.0;
+        for (std::size_t i = 0; i < n; ++i) sum += std::pow(std::abs(values[i]) / top, p);
+        return top * std::pow(sum, 1.0 / p);
+    };
+    if (norm(x) <= radius) {
+        std::copy(x, x + n, out);
+        return;
+    }
+    if (radius <= 0.0) {
+        std::fill(out, out + n, 0.0);
+        return;
+    }
+    if (p == 1.0) {
+        const std::vector<double> free(n, std::numeric_limits<double>::infinity());
+        project_capped_box(x, free.data(), n, radius, out);
+        return;
+    }
+    // Optimality: size = u + multiplier * u^(p-1) in units of the radius; solve each for u by Newton inside a
+    // bracket, and the multiplier by bisection on the norm.
+    const auto shrink = [&](double size, double multiplier) {
+        double low = 0.0, high = size, u = size / (1.0 + multiplier);
+        for (int step = 0; step < 100; ++step) {
+            const double value = u + multiplier * std::pow(u, p - 1.0) - size;
+            (value > 0.0 ? high : low) = u;
+            const double slope = 1.0 + multiplier * (p - 1.0) * std::pow(u, p - 2.0);
+            double next = u - value / slope;
+            if (!(next > low && next < high)) next = 0.5 * (low + high);
+            if (std::abs(next - u) <= 1e-16 * size) break;
+            u = next;
+        }
+        return u;
+    };
+    const auto apply = [&](double multiplier) {
+        for (std::size_t i = 0; i < n; ++i) {
+            const double size = std::abs(x[i]) / radius;
+            out[i] = std::copysign(size > 0.0 ? radius * shrink(size, multiplier) : 0.0, x[i]);
+        }
+        return norm(out);
+    };
+    double low = 0.0, high = 1.0;
+    while (apply(high) > radius && high < 1e300) low = high, high *= 4.0;
+    for (int step = 0; step < 200 && high - low > 1e-16 * high; ++step) {
+        const double middle = 0.5 * (low + high);
+        (apply(middle) > radius ? low : high) = middle;
+    }
+    apply(high);
+}
+
+}  // namespace kw

@@ -1,0 +1,1 @@
+"""Learn which kernels matter, with a certificate."""

@@ -1,0 +1,248 @@
+"""Kernels times rows, on demand: what every solver reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import take
+from .combined import CombinedKernel
+from .parts import Part, support
+from .views import Views
+
+# A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
+# called indefinite rather than rounded.
+_NEGATIVE = 1e-8
+
+
+@dataclass(frozen=True)
+class KernelBank:
+    """Several kernels over the same rows, each in the cheapest form that is exact to tolerance.
+
+    Build one with `make_bank`.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        The kernels, in the user's order.
+    parts : tuple of (Part, ndarray)
+        Where kernels are held, with the positions in `kernels` that each part holds.
+    scales : ndarray of shape (n_kernels,)
+        A normalised kernel is ``scales_j * K_j``; test blocks use the same numbers.
+    views : Views
+        The training rows.
+    centred_traces : ndarray of shape (n_kernels,)
+        Traces of the centred Gram matrices as written, without scales.
+    dtype : dtype
+        Of combined Gram matrices.
+    """
+
+    kernels: tuple[Kernel, ...]
+    parts: tuple[tuple[Part, Indices], ...]
+    scales: Floats
+    views: Views
+    centred_traces: Floats
+    dtype: Any = np.float64
+
+    @property
+    def n_kernels(self) -> int:
+        """How many kernels there are."""
+        return len(self.kernels)
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows there are."""
+        return self.views.n_samples
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by all parts."""
+        return sum(part.nbytes for part, _ in self.parts)
+
+    def forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Return ``tr(V' K_j V)`` of the normalised kernels.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_samples, n_outputs)
+            Vectors, usually dual coefficients; rows of zeros are skipped.
+        which : ndarray of int, optional
+            Kernels asked for; all by default.
+
+        Returns
+        -------
+        forms : ndarray of shape (n_kernels,)
+            Never negative.
+        """
+        out = np.zeros(self.n_kernels)
+        for part, ids, local in self._split(which):
+            out[ids] = part.forms(V, local)
+        wanted = np.arange(self.n_kernels) if which is None else which
+        values = out[wanted] * self.scales[wanted]
+        self._refuse_negative(values, wanted, V)
+        return np.maximum(values, 0.0)
+
+    def _refuse_negative(self, values: Floats, wanted: Indices, V: Floats) -> None:
+        size = np.vdot(V, V) * self.traces()[wanted]
+        bad = np.flatnonzero(values < -_NEGATIVE * size)
+        if len(bad):
+            kernel = self.kernels[wanted[bad[0]]]
+            raise InputError(
+                f"kernels[{wanted[bad[0]]}] = {kernel}: the Gram matrix is not positive "
+                f"semi-definite (a quadratic form is {values[bad[0]]:.3g}). "
+                "Hint: clip its negative eigenvalues, or add a multiple of the identity."
+            )
+
+    def products(self, V: Floats, which: Indices) -> Floats:
+        """Return ``K_j V`` of the normalised kernels, shape (len(which), n_samples, n_outputs)."""
+        out = np.empty((len(which), *V.shape))
+        place = np.full(self.n_kernels, -1)
+        place[which] = np.arange(len(which))
+        for part, ids, local in self._split(which):
+            out[place[ids]] = self.scales[ids, None, None] * part.products(V, local)
+        return out
+
+    def traces(self, *, centred: bool = False) -> Floats:
+        """Return the traces of the normalised kernels."""
+        if centred:
+            return self.scales * self.centred_traces
+        out = np.empty(self.n_kernels)
+        for part, ids in self.parts:
+            out[ids] = part.traces()
+        return self.scales * out
+
+    def residual_forms(self, V: Floats) -> Floats:
+        """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.
+
+        Two bounds follow from ``|E_ik| <= sqrt(d_i d_k)`` with the diagonal d of E: the smaller of
+        ``trace(E) |V|^2`` and ``(sum_i |V_i| sqrt(d_i))^2`` is returned; no kernel is evaluated.
+        """
+        out = np.zeros(self.n_kernels)
+        for part, ids in self.parts:
+            roots = part.residual_roots()
+            if roots is not None:
+                by_rows = ((roots @ np.abs(V)) ** 2).sum(axis=1)
+                out[ids] = np.minimum(by_rows, (roots**2).sum(axis=1) * np.vdot(V, V))
+        return self.scales * out
+
+    def residual_roots(self, which: Indices) -> Floats:
+        """Return ``sqrt(d)``, d the diagonals of what the forms leave out, zeros for exact forms.
+
+        With e_j from `residual_forms`, ``|(E_j V)_i| <= sqrt(e_j d_i)``.
+        """
+        out = np.zeros((self.n_kernels, self.n_samples))
+        for part, ids in self.parts:
+            roots = part.residual_roots()
+            if roots is not None:
+                out[ids] = roots
+        return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
+
+    def exact_products(self, V: Floats, which: Indices, chunk: int = 512) -> Floats:
+        """Return ``K_j V`` from the kernels themselves, whatever their form holds."""
+        rows = support(V)
+        out = np.zeros((len(which), *V.shape))
+        for k, j in enumerate(which):
+            A = self.views[j]
+            B = take(A, rows)
+            for start in range(0, self.n_samples, chunk):
+                part = slice(start, start + chunk)
+                out[k, part] = self.scales[j] * (self.kernels[j].block(take(A, part), B) @ V[rows])
+        return out
+
+    def subset(self, which: Indices) -> KernelBank:
+        """Return a bank of some kernels, sharing memory."""
+        place = np.full(self.n_kernels, -1)
+        place[which] = np.arange(len(which))
+        parts = []
+        for part, ids in self.parts:
+            inside = np.flatnonzero(place[ids] >= 0)
+            if len(inside):
+                parts.append((_Selected(part, inside), place[ids[inside]]))
+        return replace(
+            self,
+            kernels=tuple(self.kernels[j] for j in which),
+            parts=tuple(parts),
+            scales=self.scales[which],
+            views=self.views.subset([int(j) for j in which]),
+            centred_traces=self.centred_traces[which],
+        )
+
+    def combine(self, weights: Floats) -> CombinedKernel:
+        """Return the weighted sum of the normalised kernels, evaluated lazily."""
+        return CombinedKernel(self, weights)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Describe every kernel: name, form, rank, relative trace left out."""
+        rows: list[dict[str, Any]] = [{} for _ in self.kernels]
+        for part, ids in self.parts:
+            roots, traces, ranks = part.residual_roots(), part.traces(), part.ranks()
+            for local, j in enumerate(ids):
+                left = 0.0 if roots is None else float(np.vdot(roots[local], roots[local]))
+                rows[j] = {
+                    "kernel": str(self.kernels[j]),
+                    "form": part.form,
+                    "rank": ranks[local],
+                    "left_out": left / max(float(traces[local]), 1e-300),
+                }
+        return rows
+
+    def _split(self, which: Indices | None) -> Sequence[tuple[Part, Indices, Indices]]:
+        """Return (part, kernels asked for, their places in the part) for every part concerned."""
+        out = []
+        for part, ids in self.parts:
+            local = np.arange(len(ids)) if which is None else np.flatnonzero(np.isin(ids, which))
+            if len(local):
+                out.append((part, ids[local], local))
+        return out
+
+
+class _Selected(Part):
+    """Some kernels of another part."""
+
+    def __init__(self, part: Part, which: Indices) -> None:
+        self.part, self.which, self.form = part, which, part.form
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.which)
+
+    @property
+    def nbytes(self) -> int:
+        return self.part.nbytes
+
+    def _spread(self, weights: Floats) -> Floats:
+        out = np.zeros(self.part.n_kernels)
+        out[self.which] = weights
+        return out
+
+    def forms(self, V: Floats, which: Indices) -> Floats:
+        return self.part.forms(V, self.which[which])
+
+    def products(self, V: Floats, which: Indices) -> Floats:
+        return self.part.products(V, self.which[which])
+
+    def add_square(self, weights: Floats, out: Any) -> None:
+        self.part.add_square(self._spread(weights), out)
+
+    def add_rows(self, weights: Floats, index: Indices, out: Any) -> None:
+        self.part.add_rows(self._spread(weights), index, out)
+
+    def add_diagonal(self, weights: Floats, out: Floats) -> None:
+        self.part.add_diagonal(self._spread(weights), out)
+
+    def traces(self) -> Floats:
+        return self.part.traces()[self.which]
+
+    def ranks(self) -> list[int | None]:
+        ranks = self.part.ranks()
+        return [ranks[j] for j in self.which]
+
+    def residual_roots(self) -> Floats | None:
+        roots = self.part.residual_roots()
+        return None if roots is None else roots[self.which]

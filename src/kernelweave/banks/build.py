@@ -1,0 +1,319 @@
+"""Choose a form for every kernel, within a memory budget, and normalise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave import _core
+from kernelweave._threads import run_blocks
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
+from kernelweave.kernels.base import Rows, take
+from .base import KernelBank
+from .parts import Factors, Grams, Ladder, Part
+from .views import Views
+
+NORMALIZATIONS = ("trace", "diagonal", "cosine")
+
+_TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
+_SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
+_CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
+
+
+@dataclass(frozen=True)
+class _Factor:
+    columns: Floats
+    residual: Floats
+
+
+def make_bank(
+    kernels: Sequence[Kernel],
+    X: Any,
+    *,
+    normalize: str | None = "trace",
+    centred: bool = True,
+    tol: float = 1e-3,
+    memory_limit: float | str | None = None,
+) -> KernelBank:
+    """Hold kernels over the rows of ``X``.
+
+    A kernel of small numerical rank becomes a pivoted-Cholesky factor, Gaussian and Laplacian
+    kernels of larger rank share the distance matrix of their columns, others store their Gram.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        At least one.
+    X : array, sparse matrix or data frame
+        Training rows.
+    normalize : {None, "trace", "diagonal", "cosine"}
+        What is made one: nothing, the mean (centred) diagonal, the mean diagonal, or every
+        diagonal entry.
+    centred : bool
+        Whether `"trace"` measures the centred Gram matrix, as a model with an intercept sees it.
+    tol : float
+        Accuracy the caller wants of its own result; kernels are held far more exactly.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+
+    Returns
+    -------
+    bank : KernelBank
+        Normalised kernels over the rows of ``X``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.kernels import RBF, Linear
+    >>> bank = make_bank([Linear(), RBF(width=1.0)], np.eye(3), normalize=None)
+    >>> bank.forms(np.ones((3, 1))).round(3)
+    array([3.   , 5.207])
+    """
+    if normalize == "cosine":
+        kernels = [k if isinstance(k, RBF | Laplacian) else Cosine(k) for k in kernels]
+    views = Views.of(kernels, X)
+    n = views.n_samples
+    dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
+    diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]
+    # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
+    # exact kernels free of evaluations; 1e-14 is where rounding takes over.
+    factors = _try_factors(kernels, views, diagonals, min(1e-10, 1e-7 * tol))
+    ladders, stored = _group_rest(kernels, views, factors)
+    _check_budget(n, dtype, factors, ladders, stored, memory_limit)
+
+    parts: list[tuple[Part, Indices]] = []
+    if factors:
+        ids = np.array(sorted(factors))
+        columns = [factors[int(j)].columns for j in ids]
+        offsets = np.concatenate(([0], np.cumsum([len(part) for part in columns])))
+        roots = np.sqrt([factors[int(j)].residual for j in ids])
+        parts.append((Factors(np.concatenate(columns), offsets, roots), ids))
+        factors.clear()
+    for members in ladders:
+        rates = np.array([_rate(kernels[j]) for j in members])
+        distances = _distances(kernels[members[0]], views[members[0]], dtype)
+        parts.append((Ladder(distances, rates), np.array(members)))
+    if stored:
+        grams = tuple(_gram(kernels[j], views[j], dtype) for j in stored)
+        parts.append((Grams(grams), np.array(stored)))
+
+    bank = KernelBank(
+        kernels=tuple(kernels),
+        parts=tuple(parts),
+        scales=np.ones(len(kernels)),
+        views=views,
+        centred_traces=np.zeros(len(kernels)),
+        dtype=dtype,
+    )
+    traces = np.array([float(d.sum()) for d in diagonals])
+    centred_traces = np.maximum(traces - bank.forms(np.ones((n, 1))) / n, 0.0)
+    centred_traces[centred_traces <= _CONSTANT * traces] = 0.0
+    sizes = {"trace": centred_traces if centred else traces, "diagonal": traces}.get(normalize or "")
+    scales = np.ones(len(kernels))
+    if sizes is not None:
+        # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
+        np.divide(n, sizes, out=scales, where=sizes > 0)
+    if not np.isfinite(scales).all():
+        worst = int(np.flatnonzero(~np.isfinite(scales))[0])
+        raise InputError(
+            f"kernels[{worst}] = {kernels[worst]}: its values are too small to normalise; "
+            "rescale the columns first, for example with scikit-learn's StandardScaler."
+        )
+    return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
+
+
+def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
+    diagonal = kernel.diagonal(rows)
+    if not np.isfinite(diagonal).all() or not np.isfinite(diagonal.sum()):
+        raise InputError(
+            f"{kernel}: its values overflow; rescale the columns first, for example with "
+            "scikit-learn's StandardScaler."
+        )
+    if (diagonal < 0).any():
+        raise InputError(f"{kernel}: k(x, x) is negative, so this is not a valid kernel.")
+    return diagonal
+
+
+def _max_rank(n: int) -> int:
+    return int(max(1, min(n / 4, np.sqrt(90.0 * n))))
+
+
+def _try_factors(
+    kernels: Sequence[Kernel], views: Views, diagonals: Sequence[Floats], tol: float
+) -> dict[int, _Factor]:
+    """Factor every kernel whose numerical rank is small enough to make that the cheaper form."""
+    n = views.n_samples
+    limit = _max_rank(n)
+    sample = np.unique(np.linspace(0, n - 1, min(n, _TRIAL_ROWS)).astype(np.intp))
+    gaussians: list[int] = []
+    transposed: dict[Any, Floats] = {}
+    found: dict[int, _Factor] = {}
+    hopeless: dict[Any, float] = {}  # per view, the widest Gaussian known to be of high rank
+    order = sorted(range(len(kernels)), key=lambda j: -_width(kernels[j]))
+    for j in order:
+        kernel, rows, view = kernels[j], views[j], views.keys[j]
+        if isinstance(kernel, Precomputed):
+            continue  # its Gram exists already
+        if isinstance(kernel, Linear) and not sp.issparse(rows):
+            if rows.shape[1] <= limit:
+                found[j] = _Factor(np.ascontiguousarray(rows.T), np.zeros(n))
+                continue
+        if isinstance(kernel, RBF) and not sp.issparse(rows):
+            # Within a view, rank only grows as the width falls.
+            if hopeless.get(view, 0.0) >= kernel.width:
+                continue
+            if view not in transposed:
+                transposed[view] = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
+            if rows.shape[1] > 2 and _trial_rank(kernel, rows, sample, tol) is None:
+                hopeless[view] = kernel.width
+                continue
+            gaussians.append(j)
+            continue
+        if n > 2 * _TRIAL_ROWS and _trial_rank(kernel, rows, sample, tol) is None:
+            continue
+        parts = _core.factor_by_columns(
+            diagonals[j], lambda i, k=kernel, r=rows: k.block(r, take(r, [i])).ravel(), tol, limit
+        )
+        if parts[0]:
+            found[j] = _Factor(parts[1], parts[3])
+    results = _core.factor_gaussians(
+        [transposed[views.keys[j]] for j in gaussians],
+        np.array([_rate(kernels[j]) for j in gaussians]),
+        tol,
+        np.full(len(gaussians), limit),
+    )
+    for j, (complete, columns, _, residual) in zip(gaussians, results, strict=True):
+        if complete:
+            found[j] = _Factor(columns, residual)
+    return found
+
+
+def _trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int | None:
+    """Return the numerical rank on a sample of rows, None when above half of the sample."""
+    few = take(rows, sample)
+    gram = kernel.block(few, few)
+    complete, _, pivots, _ = _core.factor_by_columns(
+        np.ascontiguousarray(gram.diagonal()), lambda i: gram[i], tol, len(sample) // 2
+    )
+    return len(pivots) if complete else None
+
+
+def _width(kernel: Kernel) -> float:
+    return kernel.width if isinstance(kernel, RBF) else 0.0
+
+
+def _rate(kernel: Kernel) -> float:
+    if isinstance(kernel, RBF):
+        return 0.5 / kernel.width**2
+    assert isinstance(kernel, Laplacian)
+    return 1.0 / kernel.width
+
+
+def _group_rest(
+    kernels: Sequence[Kernel], views: Views, factors: dict[int, _Factor]
+) -> tuple[list[list[int]], list[int]]:
+    """Split what was not factored into ladders (one list per distance matrix) and the rest."""
+    ladders: dict[Any, list[int]] = {}
+    stored = []
+    for j, kernel in enumerate(kernels):
+        if j in factors:
+            continue
+        if isinstance(kernel, RBF | Laplacian) and not sp.issparse(views[j]):
+            ladders.setdefault((type(kernel), views.keys[j]), []).append(j)
+        else:
+            stored.append(j)
+    return list(ladders.values()), stored
+
+
+def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
+    n = len(rows)
+    if isinstance(kernel, Laplacian):
+        out = np.empty((n, n), dtype=dtype)
+        _core.absolute_distances(rows, rows, out)
+        return out
+    centred = rows - rows.mean(axis=0)  # |x|^2 + |z|^2 - 2xz loses the digits of a common offset
+    squared_norms = np.einsum("ij,ij->i", centred, centred)
+    out = np.empty((n, n), dtype=dtype)
+
+    def panel(block: slice) -> None:
+        out[block] = centred[block] @ centred.T
+
+    run_blocks(panel, n, 256)
+    _core.finish_squared_distances(out, squared_norms)
+    if not np.isfinite(out).all():
+        raise InputError(
+            f"{kernel}: distances overflow; rescale the columns first, for example with "
+            "scikit-learn's StandardScaler."
+        )
+    return out
+
+
+def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
+    if isinstance(kernel, Precomputed):
+        gram = kernel.gram
+        whole = np.array_equal(rows, np.arange(len(gram))) and np.array_equal(gram, gram.T)
+        return gram if whole else kernel.block(rows, rows)
+    return kernel.block(rows, rows).astype(dtype, copy=False)
+
+
+def parse_bytes(limit: float | str | None) -> float:
+    """Return a memory limit in bytes; None means half of what is free."""
+    if limit is None:
+        try:
+            return 0.5 * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError, AttributeError):  # not every system tells
+            return 4e9
+    text = str(limit).strip().upper().removesuffix("B")
+    factor = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1:], None)
+    try:
+        value = float(text[:-1] if factor else text) * (factor or 1.0)
+    except ValueError:
+        value = float("nan")
+    if not value > 0:
+        raise InputError(
+            f"memory_limit={limit!r}: must be a positive number of bytes or text such as '8GB'."
+        )
+    return value
+
+
+def _check_budget(
+    n: int,
+    dtype: Any,
+    factors: dict[int, _Factor],
+    ladders: list[list[int]],
+    stored: list[int],
+    memory_limit: float | str | None,
+) -> None:
+    square = float(n) ** 2 * np.dtype(dtype).itemsize
+    held = sum(f.columns.nbytes + f.residual.nbytes for f in factors.values())
+    need = 2 * held + square * (len(ladders) + len(stored) + 1)
+    limit = parse_bytes(memory_limit)
+    if need <= limit:
+        return
+    pieces = []
+    if factors:
+        pieces.append(f"{len(factors)} factors: {_size(2 * held)}")
+    if ladders:
+        pieces.append(f"{len(ladders)} distance matrices of {n} rows: {_size(square * len(ladders))}")
+    if stored:
+        pieces.append(f"{len(stored)} Gram matrices of {n} rows: {_size(square * len(stored))}")
+    pieces.append(f"the combined kernel: {_size(square)}")
+    raise MemoryBudgetError(
+        f"These {len(factors) + sum(map(len, ladders)) + len(stored)} kernels need {_size(need)} "
+        f"({', '.join(pieces)}), and the limit is {_size(limit)}. Hint: use fewer rows, kernels "
+        f"on one or two columns (their rank is small), or memory_limit='{need / 1e9 + 0.1:.1f}GB'."
+    )
+
+
+def _size(n_bytes: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if n_bytes >= 0.1 * size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes / 1e3:.1f} kB"

@@ -1,0 +1,64 @@
+"""A plain list of kernels, most of which are never read twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import KernelBank
+from .base import Candidates, Priced
+
+
+class Listed(Candidates):
+    """All kernels of a bank, priced lazily.
+
+    ``sqrt(q_j)`` is a seminorm of the coefficients, so after a reading at ``V0``
+    ``sqrt q_j(V) <= sqrt q_j(V0) + sqrt(trace_j) |V - V0|``: only kernels whose bound exceeds the
+    level are read again, and the certificate stays exact.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    centred : bool
+        Whether coefficients sum to zero, so that the smaller trace of the centred Gram serves.
+    """
+
+    def __init__(self, bank: KernelBank, *, centred: bool) -> None:
+        self.bank = bank
+        self.roots = np.sqrt(bank.traces(centred=centred))
+        self.forms = np.full(bank.n_kernels, np.inf)  # last reading
+        self.places: list[Floats] = []  # coefficients at which something was read
+        self.place = np.zeros(bank.n_kernels, dtype=np.intp)
+        self.readings = 0.0  # in passes over the whole bank
+
+    def read(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Read kernels (all by default) and remember."""
+        forms = self.bank.forms(V, which)
+        self.note(V, np.arange(self.bank.n_kernels) if which is None else which, forms)
+        self.readings += len(forms) / self.bank.n_kernels
+        return forms
+
+    def note(self, V: Floats, which: Indices, forms: Floats) -> None:
+        """Remember forms that somebody else computed."""
+        self.forms[which] = forms
+        self.place[which] = len(self.places)
+        self.places.append(V)
+
+    def bounds(self, V: Floats) -> Floats:
+        """Bound every form at ``V`` from the last readings."""
+        moved = np.zeros(len(self.places))
+        for k in np.unique(self.place):
+            moved[k] = np.linalg.norm(V - self.places[k])
+        distance = moved[self.place] if self.places else np.zeros(len(self.forms))
+        return np.asarray((np.sqrt(self.forms) + self.roots * distance) ** 2)
+
+    def price(self, V: Floats, level: float) -> Priced:
+        bounds = self.bounds(V) if self.places else self.forms
+        doubtful = np.flatnonzero(bounds > level)
+        if len(doubtful):
+            bounds[doubtful] = self.read(V, doubtful)
+        ids = doubtful[bounds[doubtful] > level]
+        ids = ids[np.argsort(-bounds[ids], kind="stable")]
+        # What was left unread is below the level by its bound.
+        return Priced(ids, bounds[ids], float(max(level, bounds.max(initial=0.0))))

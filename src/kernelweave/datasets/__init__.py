@@ -1,0 +1,13 @@
+"""Real data sets by name, and made-up problems whose answer is known."""
+
+from kernelweave.datasets.synthetic import ViewsProblem, make_additive, make_views
+from kernelweave.datasets.tables import Dataset, list_datasets, load_dataset
+
+__all__ = [
+    "Dataset",
+    "ViewsProblem",
+    "list_datasets",
+    "load_dataset",
+    "make_additive",
+    "make_views",
+]

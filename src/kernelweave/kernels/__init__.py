@@ -1,0 +1,40 @@
+"""Kernels, their sums and products, and ready-made families."""
+
+from .base import Columns, Kernel, Rows, n_rows, take
+from .cosine import Cosine
+from .expression import Product, Scaled, Sum
+from .ladders import (
+    KernelFamily,
+    KernelsLike,
+    expand_kernels,
+    polynomial_ladder,
+    rbf_ladder,
+    views,
+)
+from .precomputed import Precomputed
+from .vector import RBF, FromCallable, Laplacian, Linear, Overlap, Polynomial
+
+__all__ = [
+    "RBF",
+    "Columns",
+    "Cosine",
+    "FromCallable",
+    "Kernel",
+    "KernelFamily",
+    "KernelsLike",
+    "Laplacian",
+    "Linear",
+    "Overlap",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "Rows",
+    "Scaled",
+    "Sum",
+    "expand_kernels",
+    "n_rows",
+    "polynomial_ladder",
+    "rbf_ladder",
+    "take",
+    "views",
+]

@@ -1,0 +1,349 @@
+"""Ready-made families of kernels, written out when the data is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from kernelweave.errors import InputError, InputTypeError
+
+from .base import (
+    Columns,
+    Kernel,
+    Rows,
+    columns_key,
+    describe_columns,
+    is_sparse,
+    normal_columns,
+    read_table,
+)
+from .vector import RBF, Linear, Overlap, Polynomial, squared_distances
+
+_SAMPLE = 500  # rows that the default widths are taken from
+
+
+@dataclass(frozen=True)
+class KernelFamily(ABC):
+    """A recipe for kernels that depends on the data, such as one kernel per column."""
+
+    @abstractmethod
+    def expand(self, X: Any) -> list[Kernel]:
+        """Write out the kernels for ``X``."""
+
+    @abstractmethod
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+
+KernelsLike: TypeAlias = Kernel | KernelFamily | Sequence[Kernel | KernelFamily] | None
+
+
+@dataclass(frozen=True)
+class Ladder(KernelFamily):
+    """Base of the families that repeat some kernels, on all chosen columns or on each alone."""
+
+    label: ClassVar[str]
+
+    columns: Columns
+    per_feature: bool
+
+    def __str__(self) -> str:
+        return self.label + describe_columns(self.columns)
+
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+        return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
+
+    def expand(self, X: Any) -> list[Kernel]:
+        """Write out the kernels for ``X``, column by column where there is one per feature."""
+        if not self.per_feature:
+            return self._rungs(X, self.columns)
+        table = read_table(X, str(self))
+        picked, numeric = table.positions(self.columns, str(self)), table.numeric()
+        numbers = [i for i in picked if numeric[i]]
+        if not numbers or (self.columns is not None and numbers != picked):
+            wrong = table.keys([i for i in picked if not numeric[i]])
+            raise InputError(
+                f"{self}: not numeric: {', '.join(map(str, wrong))}; choose other columns, "
+                "encode these, or use Overlap for categories."
+            )
+        return [kernel for key in table.keys(numbers) for kernel in self._rungs(X, key)]
+
+    @abstractmethod
+    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]: ...
+
+
+@dataclass(frozen=True)
+class RBFLadder(Ladder):
+    """What `rbf_ladder` returns."""
+
+    label: ClassVar[str] = "rbf_ladder"
+
+    widths: tuple[float, ...] | None
+
+    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]:
+        widths = self.widths
+        if widths is None:
+            rows = RBF(columns=columns, name=self.label + describe_columns(columns)).prepare(X)
+            median = _median_distance(rows)
+            widths = tuple(median * step for step in (0.25, 0.5, 1.0, 2.0, 4.0))
+        return [RBF(width, columns=columns) for width in widths]
+
+
+@dataclass(frozen=True)
+class PolynomialLadder(Ladder):
+    """What `polynomial_ladder` returns."""
+
+    label: ClassVar[str] = "polynomial_ladder"
+
+    degrees: tuple[int, ...]
+    coef0: float
+
+    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]:
+        return [Polynomial(degree, self.coef0, columns=columns) for degree in self.degrees]
+
+
+@dataclass(frozen=True)
+class Views(KernelFamily):
+    """What `views` returns."""
+
+    parts: tuple[tuple[str, Columns, tuple[Kernel | KernelFamily, ...]], ...]
+
+    def on(self, columns: Columns) -> Self:
+        """Refuse; every view has columns of its own."""
+        raise InputError("views: a view has its own columns and cannot be part of another view.")
+
+    def expand(self, X: Any) -> list[Kernel]:
+        """Write out the kernels for ``X``, view by view."""
+        kernels: list[Kernel] = []
+        for view, columns, items in self.parts:
+            for item in items:
+                if isinstance(item, Kernel):
+                    kernels.append(item.on(columns).renamed(f"{view}: {item.on(None)}"))
+                    continue
+                for kernel in item.on(columns).expand(X):
+                    # One-feature kernels keep telling their column.
+                    whole = columns_key(kernel.columns) == columns_key(columns)
+                    kernels.append(
+                        kernel.renamed(f"{view}: {kernel.on(None) if whole else kernel}")
+                    )
+        return kernels
+
+
+def rbf_ladder(
+    widths: Iterable[float] | None = None, *, columns: Columns = None, per_feature: bool = False
+) -> KernelFamily:
+    """Offer Gaussian kernels of several widths.
+
+    Parameters
+    ----------
+    widths : iterable of float, optional
+        By default five, each twice the one before, around the median distance between rows (over
+        at most 500 of them; 1 if that median is 0).
+    columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
+        None means all columns.
+    per_feature : bool
+        One kernel per column and width, column by column, in place of kernels on all columns
+        together. With ``columns=None`` the columns of a frame that are not numeric are left out.
+
+    Returns
+    -------
+    family : KernelFamily
+        Estimators expand it when they see the data.
+
+    Examples
+    --------
+    >>> [str(kernel) for kernel in rbf_ladder([1, 2], per_feature=True).expand([[0.0, 1.0]])]
+    ['rbf(width=1) on column 0', 'rbf(width=2) on column 0',
+     'rbf(width=1) on column 1', 'rbf(width=2) on column 1']
+    """
+    columns = normal_columns(columns, "rbf_ladder")
+    if widths is None:
+        return RBFLadder(columns, per_feature, None)
+    rungs = tuple(RBF(width).width for width in _several("rbf_ladder", "widths", widths))
+    return RBFLadder(columns, per_feature, rungs)
+
+
+def polynomial_ladder(
+    degrees: Iterable[int] = (1, 2, 3),
+    *,
+    coef0: float = 1.0,
+    columns: Columns = None,
+    per_feature: bool = False,
+) -> KernelFamily:
+    """Offer polynomial kernels of several degrees.
+
+    Parameters
+    ----------
+    degrees : iterable of int
+        Each at least 1.
+    coef0 : float
+        Not negative; 0 keeps only products of exactly ``degree`` columns.
+    columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
+        None means all columns.
+    per_feature : bool
+        One kernel per column and degree, as in `rbf_ladder`.
+
+    Returns
+    -------
+    family : KernelFamily
+        Estimators expand it when they see the data.
+
+    Examples
+    --------
+    >>> [str(kernel) for kernel in polynomial_ladder([1, 2]).expand([[0.0, 1.0]])]
+    ['polynomial(degree=1, coef0=1)', 'polynomial(degree=2, coef0=1)']
+    """
+    several = _several("polynomial_ladder", "degrees", degrees)
+    rungs = [Polynomial(degree, coef0) for degree in several]
+    return PolynomialLadder(
+        normal_columns(columns, "polynomial_ladder"),
+        per_feature,
+        tuple(rung.degree for rung in rungs),
+        rungs[0].coef0,
+    )
+
+
+def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFamily:
+    """Offer the same kernels on several named groups of columns.
+
+    Parameters
+    ----------
+    mapping : dict
+        ``{view: columns}`` or ``{view: (columns, kernels of this view)}``.
+    kernels : list of Kernel or KernelFamily, optional
+        For the views that bring none; by default ``[rbf_ladder(), Linear()]``. They are bound to
+        the columns of each view, in place of columns they may have.
+
+    Returns
+    -------
+    family : KernelFamily
+        Names start with the view, as in ``clinical: rbf(width=1)``.
+
+    Examples
+    --------
+    >>> family = views({"left": [0], "both": slice(0, 2)}, [Linear(), RBF(2.0)])
+    >>> [str(kernel) for kernel in family.expand([[0.0, 1.0]])]
+    ['left: linear', 'left: rbf(width=2)', 'both: linear', 'both: rbf(width=2)']
+    """
+    if not isinstance(mapping, Mapping):
+        raise InputTypeError(
+            f"views: the views must be a dict of names and columns, got {type(mapping).__name__}."
+        )
+    if not mapping:
+        raise InputError("views: at least one view is needed, as in {'clinical': ['age', 'bmi']}.")
+    default = [rbf_ladder(), Linear()] if kernels is None else kernels
+    parts = []
+    for view, chosen in mapping.items():
+        if not isinstance(view, str) or not view:
+            raise InputTypeError(f"views: a view's name must be a non-empty string, got {view!r}.")
+        who, columns, items = f"views[{view!r}]", chosen, default
+        match chosen:  # a list is never the name of a column, so this is not a choice of two
+            case (first, list() | tuple() | Kernel() | KernelFamily() as own):
+                columns, items = first, own
+        items = _checked(items, who)
+        if any(isinstance(item, Views) for item in items):
+            raise InputError(f"{who}: a view cannot be part of another view.")
+        parts.append((view, normal_columns(columns, who), tuple(items)))
+    return Views(tuple(parts))
+
+
+def expand_kernels(kernels: KernelsLike, X: Any) -> list[Kernel]:
+    """Write out all kernels that an estimator was given, for the data it is fitted to.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        None means Gaussian kernels of five widths and the linear kernel on the numeric columns,
+        and `Overlap` on the others if there are any.
+    X : array, sparse matrix, data frame or nested list
+        Families take the number of columns and default widths from it; columns given by a
+        callable or selector become the ones it picks here.
+
+    Returns
+    -------
+    expanded : list of Kernel
+        In the order given; never empty.
+
+    Examples
+    --------
+    >>> [str(kernel) for kernel in expand_kernels([Linear(), rbf_ladder([1, 2])], [[0.0]])]
+    ['linear', 'rbf(width=1)', 'rbf(width=2)']
+    """
+    items = _default(X) if kernels is None else _checked(kernels, "kernels")
+    expanded: list[Kernel] = []
+    for item in items:
+        expanded += [item] if isinstance(item, Kernel) else item.expand(X)
+    return [kernel.bound(X) for kernel in expanded]
+
+
+def _default(X: Any) -> list[Kernel | KernelFamily]:
+    table = read_table(X, "kernels")
+    table.positions(None, "kernels")
+    numeric = table.numeric()
+    if all(numeric):
+        return [rbf_ladder(), Linear()]
+    others = table.keys([i for i, number in enumerate(numeric) if not number])
+    if not any(numeric):
+        return [Overlap()]
+    numbers = table.keys([i for i, number in enumerate(numeric) if number])
+    return [rbf_ladder(columns=numbers), Linear(columns=numbers), Overlap(columns=others)]
+
+
+def _checked(kernels: Any, who: str) -> list[Kernel | KernelFamily]:
+    """Return a list of kernels and families, or say which item is neither."""
+    if isinstance(kernels, Kernel | KernelFamily):
+        return [kernels]
+    if not isinstance(kernels, list | tuple):
+        raise InputTypeError(
+            f"{who}: must be a kernel, a family such as rbf_ladder(), or a list of these, "
+            f"got {type(kernels).__name__}."
+        )
+    if not kernels:
+        raise InputError(f"{who}: the list is empty; None gives a default set of kernels.")
+    for i, item in enumerate(kernels):
+        if not isinstance(item, Kernel | KernelFamily):
+            hint = ""
+            if isinstance(item, type):
+                hint = f"; write {item.__name__}() with parentheses"
+            elif isinstance(item, np.ndarray):
+                hint = "; write Precomputed(gram) for a ready matrix"
+            got = item.__name__ if isinstance(item, type) else type(item).__name__
+            raise InputTypeError(
+                f"{who}[{i}]: must be a kernel or a family such as rbf_ladder(), got {got}{hint}."
+            )
+    return list(kernels)
+
+
+def _several(who: str, what: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputTypeError(f"{who}: {what} must be a list of numbers, got {values!r}.")
+    several = list(values)
+    if not several:
+        raise InputError(f"{who}: {what} must not be empty.")
+    return several
+
+
+def _median_distance(rows: Rows) -> float:
+    """Return the median distance of at most 500 evenly spaced rows, or 1 if it is 0."""
+    n = rows.shape[0]
+    if n < 2:
+        return 1.0
+    rows = rows[np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))]
+    # Measured in units of the largest entry, so that squares neither overflow nor vanish.
+    unit = float(abs(rows).max()) or 1.0
+    if is_sparse(rows):
+        squares = squared_distances(rows / unit, rows / unit)
+        distances = np.sqrt(squares[np.triu_indices(squares.shape[0], 1)])
+    else:
+        distances = pdist(rows / unit)
+    return float(np.median(distances)) * unit or 1.0

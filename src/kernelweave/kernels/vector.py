@@ -1,0 +1,365 @@
+"""Kernels on rows of numbers, and on rows of categories."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError, InputTypeError
+
+from .base import (
+    Kernel,
+    Rows,
+    all_finite,
+    columns_key,
+    finite,
+    is_number,
+    is_sparse,
+    positive,
+    read_table,
+)
+
+_CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
+
+
+def inner_products(A: Rows, B: Rows) -> Floats:
+    """Return ``A @ B.T`` for dense or CSR rows; exactly symmetric when ``A is B``."""
+    if is_sparse(A) or is_sparse(B):
+        product = A @ B.T
+        dense: Floats = product.toarray() if is_sparse(product) else np.asarray(product)
+        return dense
+    if A is B:  # one contiguous buffer on both sides: BLAS fills a triangle and mirrors it
+        A = B = np.ascontiguousarray(A)
+    K: Floats = A @ B.T
+    return K
+
+
+def squared_norms(A: Rows) -> Floats:
+    """Return the squared length of every dense or CSR row."""
+    if is_sparse(A):
+        return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
+    norms: Floats = np.einsum("ij,ij->i", A, A)
+    return norms
+
+
+def squared_distances(A: Rows, B: Rows) -> Floats:
+    """Return ``|a - b|^2`` for all pairs of dense or CSR rows.
+
+    With ``A is B`` the result is exactly symmetric with a zero diagonal.
+    """
+    same, dense = A is B, not (is_sparse(A) or is_sparse(B))
+    if dense and A.shape[1] == 1:
+        D: Floats = np.subtract.outer(A[:, 0], B[:, 0])
+        return np.square(D, out=D)
+    if dense and len(A):
+        # |a|^2 + |b|^2 - 2 a.b loses the digits that a common offset takes.
+        centre = A.mean(axis=0)
+        A = A - centre
+        B = A if same else B - centre
+    a = squared_norms(A)
+    b = a if same else squared_norms(B)
+    D = inner_products(A, B)
+    for start in range(0, len(D), _CHUNK):
+        part = D[start : start + _CHUNK]
+        part *= 2
+        # The sum of norms first: it does not depend on the order, so symmetry stays exact.
+        np.subtract(np.add.outer(a[start : start + _CHUNK], b), part, out=part)
+        np.maximum(part, 0, out=part)
+    if same:
+        # Zero where it is finite; an overflow must still be seen.
+        np.fill_diagonal(D, D.diagonal() * 0)
+    return D
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VectorKernel(Kernel):
+    """Base of the kernels on rows of numbers; prepared rows are float64, dense or CSR."""
+
+    @property
+    def view(self) -> tuple[Any, ...]:
+        """The choice of columns."""
+        return ("vector", columns_key(self.columns))
+
+    def prepare(self, X: Any) -> Rows:
+        """Return the chosen columns as float64."""
+        return read_table(X, str(self)).numbers(self.columns, str(self))
+
+    def block(self, A: Rows, B: Rows) -> Floats:
+        """Compare every prepared row of ``A`` with every one of ``B``."""
+        if A.shape[1] != B.shape[1]:
+            raise InputError(
+                f"{self}: the two sides must have the same columns, "
+                f"got {A.shape[1]} and {B.shape[1]} of them."
+            )
+        with np.errstate(all="ignore"):
+            return finite(self, self._block(A, B))
+
+    def diagonal(self, A: Rows) -> Floats:
+        """Compare every prepared row with itself."""
+        with np.errstate(all="ignore"):
+            return finite(self, self._diagonal(A))
+
+    @abstractmethod
+    def _block(self, A: Rows, B: Rows) -> Floats: ...
+
+    def _diagonal(self, A: Rows) -> Floats:
+        return np.ones(A.shape[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear(VectorKernel):
+    """Inner product of rows, ``x.z``.
+
+    Examples
+    --------
+    >>> Linear()([[1.0, 2.0], [3.0, 0.0]])
+    array([[5., 3.],
+           [3., 9.]])
+    """
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        return inner_products(A, B)
+
+    def _diagonal(self, A: Rows) -> Floats:
+        return squared_norms(A)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RBF(VectorKernel):
+    """Gaussian similarity, ``exp(-|x - z|^2 / (2 width^2))``.
+
+    Parameters
+    ----------
+    width : float
+        Distance over which rows stay similar; scikit-learn's ``gamma`` is ``1 / (2 width**2)``.
+
+    Examples
+    --------
+    >>> RBF(width=2.0)([[0.0], [2.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "width", "rbf_ladder() picks widths from the data")
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        # Dividing first: width**2 or the squared distances alone may overflow.
+        scaled = A / self.width
+        K = squared_distances(scaled, scaled if A is B else B / self.width)
+        K *= -0.5
+        return np.exp(K, out=K)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplacian(VectorKernel):
+    """Similarity that falls with the sum of differences, ``exp(-|x - z|_1 / width)``.
+
+    Parameters
+    ----------
+    width : float
+        Distance over which rows stay similar.
+
+    Examples
+    --------
+    >>> Laplacian(width=2.0)([[0.0], [2.0]]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "width", "start near the median distance of the rows")
+
+    def prepare(self, X: Any) -> Rows:
+        """Return the chosen columns as float64."""
+        rows = super().prepare(X)
+        self._check_dense(rows)
+        return rows
+
+    def _check_dense(self, rows: Rows) -> None:
+        if is_sparse(rows):
+            raise InputError(
+                f"{self}: sparse X is not supported here; pass X.toarray(), or use RBF."
+            )
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        # Rows may come from another kernel with the same view, hence the second check.
+        self._check_dense(A)
+        self._check_dense(B)
+        K: Floats = cdist(A / self.width, B / self.width, "cityblock")
+        np.negative(K, out=K)
+        return np.exp(K, out=K)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Polynomial(VectorKernel):
+    """Products of up to ``degree`` columns at once, ``(x.z + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    coef0 : float
+        Not negative; 0 keeps only the products of exactly ``degree`` columns.
+
+    Examples
+    --------
+    >>> Polynomial(degree=2)([[1.0], [2.0]])
+    array([[ 4.,  9.],
+           [ 9., 25.]])
+    """
+
+    degree: int = 2
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        degree: Any = self.degree
+        whole = is_number(degree, Integral)
+        if not whole or degree < 1:
+            raise (InputError if whole else InputTypeError)(
+                f"Polynomial(degree={degree!r}): degree must be a whole number >= 1. "
+                "Hint: polynomial_ladder() gives several degrees at once."
+            )
+        object.__setattr__(self, "degree", int(degree))
+        positive(self, "coef0", "1 includes all lower degrees, 0 none", zero=True)
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        return self._power(inner_products(A, B))
+
+    def _diagonal(self, A: Rows) -> Floats:
+        return self._power(squared_norms(A))
+
+    def _power(self, K: Floats) -> Floats:
+        K += self.coef0
+        return K if self.degree == 1 else np.power(K, self.degree, out=K)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlap(Kernel):
+    """Share of columns in which two rows are equal; for categories of any type.
+
+    Examples
+    --------
+    >>> Overlap()([["red", "small"], ["red", "large"]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    @property
+    def view(self) -> tuple[Any, ...]:
+        """The choice of columns."""
+        return ("values", columns_key(self.columns))
+
+    def prepare(self, X: Any) -> NDArray[Any]:
+        """Return the chosen columns as they are; missing values are refused."""
+        return read_table(X, str(self)).values(self.columns, str(self))
+
+    def block(self, A: NDArray[Any], B: NDArray[Any]) -> Floats:
+        """Compare every prepared row of ``A`` with every one of ``B``."""
+        if A.shape[1] != B.shape[1]:
+            raise InputError(
+                f"{self}: the two sides must have the same columns, "
+                f"got {A.shape[1]} and {B.shape[1]} of them."
+            )
+        K = np.zeros((len(A), len(B)))
+        for a, b in zip(A.T, B.T, strict=True):
+            codes = _codes(a, b)
+            K += np.equal.outer(codes[: len(a)], codes[len(a) :])
+        K /= A.shape[1]
+        return K
+
+    def diagonal(self, A: NDArray[Any]) -> Floats:
+        """Return ones."""
+        return np.ones(len(A))
+
+
+def _codes(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.intp]:
+    """Replace the values of two columns by numbers, equal where the values are."""
+    code: dict[Any, int] = {}
+    values = a.tolist() + b.tolist()
+    return np.array([code.setdefault(value, len(code)) for value in values], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FromCallable(VectorKernel):
+    """A kernel from your own function of two blocks of rows.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(A, B)`` gets float64 rows (read-only; CSR when ``X`` is sparse) and returns an
+        array of shape ``(len(A), len(B))``. It must be symmetric and positive semi-definite.
+
+    Examples
+    --------
+    >>> FromCallable(lambda A, B: np.minimum(A, B.T))([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
+
+    function: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.function):
+            raise InputTypeError(
+                f"FromCallable(function={self.function!r}): function must be callable, "
+                "as in function(A, B)."
+            )
+
+    def _title(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        left = _read_only(A)
+        raw = self.function(left, left if A is B else _read_only(B))
+        try:
+            K = np.array(raw.toarray() if is_sparse(raw) else raw, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{self}: the function must return an array of numbers.") from None
+        if K.shape != (A.shape[0], B.shape[0]):
+            raise InputError(
+                f"{self}: the function must return shape {(A.shape[0], B.shape[0])} for these "
+                f"rows, got {K.shape}."
+            )
+        if not all_finite(K):
+            raise InputError(f"{self}: the function returned values that are not finite.")
+        if A is B and len(K):
+            gap = float(np.abs(K - K.T).max())
+            if gap > 1e-8 * np.abs(K).max():
+                raise InputError(
+                    f"{self}: the function is not symmetric, f(A, A) and its transpose differ "
+                    f"by {gap:.3g}."
+                )
+            K = K / 2 + K.T / 2
+        return K
+
+    def _diagonal(self, A: Rows) -> Floats:
+        # Small square blocks: few calls, and few values that are not on the diagonal.
+        parts = [A[start : start + 32] for start in range(0, A.shape[0], 32)]
+        return np.concatenate(
+            [np.empty(0), *(self._block(part, part).diagonal() for part in parts)]
+        )
+
+
+def _read_only(rows: Rows) -> Rows:
+    if is_sparse(rows):
+        return rows.copy()
+    rows = rows.view()
+    rows.flags.writeable = False
+    return rows

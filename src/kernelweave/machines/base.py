@@ -1,0 +1,242 @@
+"""The one-kernel problem, the same for every loss.
+
+With a signed dual variable ``beta`` per output (``f = K beta + b``) all losses share
+
+    min  1/2 beta'(K + diag d) beta - y'beta + e |beta|_1,   lo <= beta <= hi,   sum beta = 0,
+
+and differ only in ``lo, hi, d, e``; the loss is the conjugate of the rest, so values, bounds and
+curvature need no case distinction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import CombinedKernel
+
+
+@dataclass(frozen=True)
+class DualShape:
+    """Boxes of the dual variable, one column per output."""
+
+    lower: Floats
+    upper: Floats
+    ridge: Floats  # d: a quadratic term on each coefficient
+    dead_zone: float = 0.0  # e: an absolute-value term on each coefficient
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Dual coefficients for one kernel, with the bounds they prove.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_samples, n_outputs)
+        Signed dual coefficients.
+    intercept : ndarray of shape (n_outputs,)
+        Best bias for these coefficients.
+    fitted : ndarray of shape (n_samples, n_outputs)
+        ``K @ coef``, without the bias.
+    primal, dual : float
+        Upper and lower bound of the one-kernel problem.
+    work : int
+        Coefficient updates spent.
+    """
+
+    coef: Floats
+    intercept: Floats
+    fitted: Floats
+    primal: float
+    dual: float
+    work: int = 0
+
+    @property
+    def gap(self) -> float:
+        """Distance between the bounds."""
+        return self.primal - self.dual
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Second derivatives of the optimal value in the kernel weights, and how coefficients follow.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_kernels, n_kernels)
+        Valid while the set of free coefficients stays.
+    free : list of ndarray
+        Per output, the rows strictly inside their box.
+    response : list of ndarray
+        Per output, minus the derivative of the free coefficients in the weights.
+    """
+
+    hessian: Floats
+    free: list[Indices]
+    response: list[Floats]
+
+    def predict(self, coef: Floats, step: Floats) -> Floats:
+        """Return the coefficients expected after a step of the weights; may leave the box."""
+        out = coef.copy()
+        for o, (rows, response) in enumerate(zip(self.free, self.response, strict=True)):
+            out[rows, o] -= response @ step
+        return out
+
+
+class Machine(ABC):
+    """A loss with an optional intercept.
+
+    A subclass says its dual shape; one without finite boxes also solves its problem itself.
+    """
+
+    fit_intercept: bool
+    bounded = True  # boxes are finite, so a bound may not be scaled up
+
+    @abstractmethod
+    def shape(self, Y: Floats, cost: Floats) -> DualShape:
+        """Return the boxes for these targets; ``cost`` is zero where a row is absent."""
+
+    @abstractmethod
+    def solve(
+        self,
+        K: CombinedKernel,
+        Y: Floats,
+        cost: Floats,
+        *,
+        tol: float,
+        floor: float = 0.0,
+        start: Solution | None = None,
+    ) -> Solution:
+        """Solve for one kernel until the gap is at most ``max(tol * primal, floor)``."""
+
+    def linear(self, coef: Floats, Y: Floats) -> float:
+        """Return the part of the dual value that grows linearly with the coefficients."""
+        return float(np.vdot(Y, coef))
+
+    def ridge_term(self, coef: Floats, cost: Floats, Y: Floats) -> float:
+        """Return ``sum d beta^2``."""
+        return float((self.shape(Y, cost).ridge * coef**2).sum())
+
+    def loss(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
+        """Return the total loss at the best bias, and that bias."""
+        shape = self.shape(Y, cost)
+        n_outputs = Y.shape[1]
+        total, bias = 0.0, np.zeros(n_outputs)
+        for o in range(n_outputs):
+            columns = (_column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
+            if self.fit_intercept:
+                bias[o], loss = _core.best_bias(_column(fitted, o), *columns, shape.dead_zone)
+            else:
+                loss = float(_conjugate(fitted[:, o], *columns, shape.dead_zone).sum())
+            total += loss
+        return total, bias
+
+    def loss_change(self, fitted: Floats, Y: Floats, cost: Floats, move: Floats) -> float:
+        """Bound by how much the loss may grow when values move by at most ``move`` per row."""
+        shape = self.shape(Y, cost)
+        steepest = np.maximum(shape.upper, -shape.lower)
+        return float((steepest * move[:, None]).sum())
+
+    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+        """Return feasible coefficients near the given ones: inside the boxes, summing to zero."""
+        shape = self.shape(Y, cost)
+        coef = np.clip(coef, shape.lower, shape.upper)
+        if not self.fit_intercept:
+            return coef
+        for o in range(coef.shape[1]):
+            _balance(coef[:, o], shape.lower[:, o], shape.upper[:, o])
+        return coef
+
+    def curvature(
+        self, K: CombinedKernel, products: Floats, coef: Floats, Y: Floats, cost: Floats
+    ) -> Curvature:
+        """Return the Hessian of the optimal value in the weights of the kernels of ``products``.
+
+        Parameters
+        ----------
+        K : CombinedKernel
+            The kernel the coefficients belong to.
+        products : ndarray of shape (n_kernels, n_samples, n_outputs)
+            ``K_j @ coef`` for the kernels of interest.
+        coef : ndarray of shape (n_samples, n_outputs)
+            Dual coefficients.
+        Y, cost : ndarray of shape (n_samples, n_outputs)
+            Targets and costs.
+        """
+        shape = self.shape(Y, cost)
+        hessian = np.zeros((len(products), len(products)))
+        free_rows, responses = [], []
+        for o in range(coef.shape[1]):
+            free = _free(coef[:, o], shape, o)
+            V = products[:, free, o].T
+            if len(free) < (2 if self.fit_intercept else 1):
+                free_rows.append(free[:0])
+                responses.append(V[:0])
+                continue
+            M = K.block(free, free)
+            M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-9 * np.trace(M) / len(free)
+            sides = np.column_stack([V, np.ones(len(free))])
+            solved = _solve_positive(M, sides)
+            response = solved[:, :-1]
+            if self.fit_intercept:
+                ones = solved[:, -1]
+                response = response - np.outer(ones, (ones @ V) / ones.sum())
+            hessian += V.T @ response
+            free_rows.append(free)
+            responses.append(response)
+        return Curvature(0.5 * (hessian + hessian.T), free_rows, responses)
+
+
+def _column(array: Floats, o: int) -> Floats:
+    return np.ascontiguousarray(array[:, o])
+
+
+def _conjugate(
+    fitted: Floats, target: Floats, lower: Floats, upper: Floats, ridge: Floats, dead_zone: float
+) -> Floats:
+    """Return the loss per row from the dual shape (finite boxes)."""
+    r = target - fitted
+    slack = np.maximum(np.abs(r) - dead_zone, 0.0)
+    limit = np.where(r > 0, upper, -lower)
+    t = np.minimum(np.divide(slack, ridge, out=limit.copy(), where=ridge > 0), limit)
+    return t * slack - 0.5 * ridge * t * t
+
+
+def _balance(beta: Floats, lower: Floats, upper: Floats) -> None:
+    """Make ``beta`` sum to zero inside its box, in place, moving free coefficients first."""
+    for _ in range(50):
+        excess = float(beta.sum())
+        if abs(excess) <= 1e-15 * float(np.abs(beta).sum()):
+            return
+        room = beta - lower if excess > 0 else upper - beta
+        inside = np.where((beta > lower) & (beta < upper), room, 0.0)
+        usable = inside if inside.sum() >= abs(excess) else room
+        total = float(usable.sum())
+        if total <= 0:
+            return
+        beta -= np.sign(excess) * usable * min(1.0, abs(excess) / total)
+        np.clip(beta, lower, upper, out=beta)
+
+
+def _free(beta: Floats, shape: DualShape, o: int) -> Indices:
+    lower, upper = shape.lower[:, o], shape.upper[:, o]
+    with np.errstate(invalid="ignore"):
+        margin = np.where(np.isfinite(upper - lower), 1e-9 * (upper - lower), 0.0)
+    inside = (beta > lower + margin) & (beta < upper - margin)
+    if shape.dead_zone > 0:
+        inside &= beta != 0
+    return np.flatnonzero(inside)
+
+
+def _solve_positive(M: Floats, sides: Floats) -> Floats:
+    try:
+        factor = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        M = M + 1e-6 * np.trace(M) / len(M) * np.eye(len(M))
+        factor = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
+    return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))

@@ -1,0 +1,78 @@
+"""The square loss: one linear system instead of a quadratic program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave._types import Floats
+from kernelweave.banks import CombinedKernel
+from .base import DualShape, Machine, Solution
+
+
+@dataclass(frozen=True)
+class Square(Machine):
+    """The loss ``cost / 2 * (y - f)^2`` of kernel ridge regression."""
+
+    fit_intercept: bool = True
+    bounded = False
+
+    def shape(self, Y: Floats, cost: Floats) -> DualShape:
+        present = cost > 0
+        box = np.where(present, np.inf, 0.0)
+        ridge = np.divide(1.0, cost, out=np.zeros_like(cost), where=present)
+        return DualShape(-box, box, ridge)
+
+    def loss(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
+        residual = Y - fitted
+        bias = np.zeros(Y.shape[1])
+        if self.fit_intercept:
+            weight = cost.sum(axis=0)
+            np.divide((cost * residual).sum(axis=0), weight, out=bias, where=weight > 0)
+        return float(0.5 * (cost * (residual - bias) ** 2).sum()), bias
+
+    def loss_change(self, fitted: Floats, Y: Floats, cost: Floats, move: Floats) -> float:
+        _, bias = self.loss(fitted, Y, cost)
+        residual = np.abs(Y - fitted - bias)
+        step = move[:, None]
+        return float((cost * (residual * step + 0.5 * step**2)).sum())
+
+    def solve(
+        self,
+        K: CombinedKernel,
+        Y: Floats,
+        cost: Floats,
+        *,
+        tol: float,
+        floor: float = 0.0,
+        start: Solution | None = None,
+    ) -> Solution:
+        """Solve exactly; tolerances and the start are not needed."""
+        gram = np.asarray(K.dense(), dtype=np.float64)
+        coef = np.zeros_like(Y)
+        for o in range(Y.shape[1]):
+            rows = np.flatnonzero(cost[:, o] > 0)
+            system = gram[np.ix_(rows, rows)]
+            system[np.diag_indices_from(system)] += 1.0 / cost[rows, o]
+            sides = np.column_stack([Y[rows, o], np.ones(len(rows))])
+            solved = _solve(system, sides)
+            if self.fit_intercept:
+                bias = solved[:, 0].sum() / solved[:, 1].sum()
+                solved[:, 0] -= bias * solved[:, 1]
+                solved[:, 0] -= solved[:, 0].mean()  # rounding, so that the sum is zero
+            coef[rows, o] = solved[:, 0]
+        fitted = gram @ coef
+        quadratic = float(np.vdot(coef, fitted))
+        loss, intercept = self.loss(fitted, Y, cost)
+        dual = self.linear(coef, Y) - 0.5 * (quadratic + self.ridge_term(coef, cost, Y))
+        return Solution(coef, intercept, fitted, 0.5 * quadratic + loss, dual, 1)
+
+
+def _solve(system: Floats, sides: Floats) -> Floats:
+    try:
+        factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+        return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
+    except np.linalg.LinAlgError:  # a huge C on a singular Gram: the smallest-norm solution
+        return np.asarray(scipy.linalg.lstsq(system, sides, check_finite=False)[0])

@@ -1,0 +1,153 @@
+"""The small quadratic program of a bundle step: weights that minimise a model of the objective."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave._types import Floats
+
+
+def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> Floats:
+    """Minimise ``max_k(cuts_k + slopes_k . x) + (x - centre)' M (x - centre) / 2`` on the simplex.
+
+    A primal-dual interior point method, then one exact solve on the support it finds: without that
+    the outer method stalls at the accuracy of the interior point.
+
+    Parameters
+    ----------
+    cuts : ndarray of shape (n_cuts,)
+        Constants of the linear pieces.
+    slopes : ndarray of shape (n_cuts, n_weights)
+        Their slopes.
+    M : ndarray of shape (n_weights, n_weights)
+        Positive definite.
+    centre : ndarray of shape (n_weights,)
+        A point of the simplex.
+
+    Returns
+    -------
+    x : ndarray of shape (n_weights,)
+        Non-negative, sum one, small entries exactly zero.
+    """
+    size = max(float(np.abs(slopes).max(initial=0.0)), 1e-300)
+    cuts, slopes, M = (cuts - cuts.max()) / size, slopes / size, M / size
+    x, multipliers = _interior_point(cuts, slopes, M, centre)
+    for threshold in (1e-6, 1e-8, 1e-4):
+        polished = _polish(cuts, slopes, M, centre, x, multipliers, threshold)
+        if polished is not None:
+            x = polished
+            break
+    x = np.where(x < 1e-8, 0.0, x)
+    return np.asarray(x / x.sum())
+
+
+def _interior_point(
+    cuts: Floats, slopes: Floats, M: Floats, centre: Floats
+) -> tuple[Floats, Floats]:
+    """Return weights and multipliers of the cuts near the solution (Mehrotra's method)."""
+    k, c = len(centre), len(cuts)
+    A = np.column_stack([-slopes, np.ones(c)])  # slack of each cut = A [x, t] - cuts
+    ones = np.append(np.ones(k), 0.0)
+    x = 0.9 * centre + 0.1 / k
+    t = float((cuts + slopes @ x).max()) + 1.0
+    slack = t - cuts - slopes @ x
+    z, multipliers, nu = np.ones(k), np.full(c, 1.0 / c), 0.0
+    best = x, multipliers
+    for _ in range(50):
+        off = t - cuts - slopes @ x - slack
+        gradient = np.append(M @ (x - centre) - z + nu, 1.0) - A.T @ multipliers
+        balance = x.sum() - 1.0
+        mu = (x @ z + slack @ multipliers) / (k + c)
+        best = x, multipliers
+        if mu < 1e-14 and np.abs(gradient).max() < 1e-11 and abs(balance) < 1e-13:
+            break
+        ratio = multipliers / slack
+        barrier = A.T @ (ratio[:, None] * A)
+        barrier[:k, :k] += M
+        barrier[np.arange(k), np.arange(k)] += z / x
+        if not np.isfinite(barrier).all():
+            break  # as far as the arithmetic goes; the polish does the rest
+        try:
+            factor = scipy.linalg.cho_factor(barrier, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            break
+        border = scipy.linalg.cho_solve(factor, ones, check_finite=False)
+
+        def direction(
+            target_x: Floats, target_s: Floats
+        ) -> tuple[Floats, float, Floats, Floats, Floats]:
+            side = -gradient
+            side[:k] += target_x / x - z
+            side += A.T @ (target_s / slack - multipliers - ratio * off)
+            base = scipy.linalg.cho_solve(factor, side, check_finite=False)
+            step_nu = (ones @ base + balance) / (ones @ border)
+            step = base - step_nu * border
+            step_s = A @ step + off
+            step_z = target_x / x - z - z / x * step[:k]
+            step_m = target_s / slack - multipliers - ratio * step_s
+            return step, float(step_nu), step_s, step_z, step_m
+
+        step, _, step_s, step_z, step_m = direction(np.zeros(k), np.zeros(c))
+        ahead = min(_room(x, step[:k]), _room(slack, step_s))
+        back = min(_room(z, step_z), _room(multipliers, step_m))
+        mu_after = (x + ahead * step[:k]) @ (z + back * step_z)
+        mu_after += (slack + ahead * step_s) @ (multipliers + back * step_m)
+        target = mu * (mu_after / ((k + c) * mu)) ** 3
+        step, step_nu, step_s, step_z, step_m = direction(
+            target - step[:k] * step_z, target - step_s * step_m
+        )
+        ahead = 0.995 * min(_room(x, step[:k]), _room(slack, step_s))
+        back = 0.995 * min(_room(z, step_z), _room(multipliers, step_m))
+        x, t, slack = x + ahead * step[:k], t + ahead * float(step[k]), slack + ahead * step_s
+        z, multipliers, nu = z + back * step_z, multipliers + back * step_m, nu + back * step_nu
+    x, multipliers = best
+    return np.asarray(x / x.sum()), multipliers
+
+
+def _room(values: Floats, step: Floats) -> float:
+    """Return how far a step may go before a value reaches zero, at most one."""
+    falling = step < 0
+    return float(min(1.0, (-values[falling] / step[falling]).min(initial=np.inf)))
+
+
+def _polish(
+    cuts: Floats,
+    slopes: Floats,
+    M: Floats,
+    centre: Floats,
+    x: Floats,
+    multipliers: Floats,
+    threshold: float,
+) -> Floats | None:
+    """Solve the optimality conditions on the support exactly; None if the guess was wrong."""
+    support = np.flatnonzero(x > threshold)
+    active = np.flatnonzero(multipliers > threshold)
+    s, a = len(support), len(active)
+    # Unknown: x on the support, multipliers of the active cuts, t, nu.
+    system = np.zeros((s + a + 2, s + a + 2))
+    side = np.zeros(s + a + 2)
+    rows = M[support]
+    system[:s, :s] = rows[:, support]
+    system[:s, s : s + a] = slopes[np.ix_(active, support)].T
+    system[:s, -1] = 1.0
+    side[:s] = rows @ centre
+    system[s : s + a, :s] = slopes[np.ix_(active, support)]
+    system[s : s + a, -2] = -1.0
+    side[s : s + a] = -cuts[active]
+    system[-2, s : s + a] = 1.0
+    side[-2] = 1.0
+    system[-1, :s] = 1.0
+    side[-1] = 1.0
+    solved = np.linalg.lstsq(system, side, rcond=1e-14)[0]
+    out = np.zeros(len(x))
+    out[support] = solved[:s]
+    lam = np.zeros(len(cuts))
+    lam[active] = solved[s : s + a]
+    if out.min() < 0 or lam.min() < -1e-9 or np.abs(system @ solved - side).max() > 1e-9:
+        return None
+    reduced = M @ (out - centre) + lam @ slopes + solved[-1]
+    values = cuts + slopes @ out
+    if reduced.min() < -1e-7 or values.max() > solved[-2] + 1e-9:
+        return None
+    return out

@@ -1,0 +1,126 @@
+"""Many kernels with smooth weights: closed-form updates, accelerated (norm > 1).
+
+The update of the weights minimises a majoriser, so a plain step never raises the objective; Anderson
+mixing of the last steps, in the logarithms of the weights, halves their number. A mixed step that
+does raise the objective is replaced by the plain one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
+from kernelweave.machines import Machine
+from kernelweave.weights import LpBall
+from .point import Learner, Point, moved
+from .result import Account, Report, Result, Warm
+
+_MEMORY = 6
+_FLOOR = 1e-14  # weights below this are held there in the logarithms, and revive if wanted
+
+
+def closed_form(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    weight_set: LpBall,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Warm | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Learn weights by alternating with their closed-form update.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    weight_set : LpBall
+        Where weights live, with an exponent above one.
+    tol : float
+        Relative duality gap to stop at.
+    max_iter : int
+        Machines solved at most.
+    start : Warm, optional
+        Weights and coefficients to begin from.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        Weights on the boundary of the set, with a certificate.
+    """
+    account = Account(tol, report)
+    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    everything = np.arange(bank.n_kernels)
+    weights = weight_set.start(bank.n_kernels)
+    if start is not None:
+        weights = weight_set.normalise(np.maximum(start.weights, _FLOOR))
+    kernel = bank.combine(weights)
+    begin = None
+    if start is not None:
+        coef = machine.repair(start.coef, Y, cost)
+        begin = moved(coef, kernel @ coef)
+    mixer = _Mixer()
+    plain: Floats | None = None  # the safe step in hand while a mixed one is tried
+    accepted = np.inf
+    tighter = 1.0
+    while account.solves < max_iter:
+        before = account.gap
+        inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
+        point = learner.solve(weights, tol=inner, start=begin, which=everything, kernel=kernel)
+        learner.offer_lower(point, point.forms)
+        account.note()
+        if account.converged:
+            break
+        if account.gap > 0.8 * before:
+            tighter = max(0.01, 0.5 * tighter)  # a loose inner solve may be all that is in the way
+        value = _upper(weight_set, point)
+        if plain is not None and value > (1.0 + 1e-3 * account.gap) * accepted:
+            weights, plain = plain, None
+            mixer = _Mixer()
+        else:
+            accepted = value
+            step = weight_set.update(weights, weights * np.sqrt(point.forms))
+            weights = weight_set.normalise(mixer.mix(weights, step))
+            plain = step
+        kernel = bank.combine(weights)
+        begin = moved(point.coef, np.tensordot(weights, point.products, axes=1))
+    return account.result()
+
+
+def _upper(weight_set: LpBall, point: Point) -> float:
+    return weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
+
+
+class _Mixer:
+    """Anderson mixing of fixed-point steps in the logarithms of the weights."""
+
+    def __init__(self) -> None:
+        self.steps: list[Floats] = []
+        self.residuals: list[Floats] = []
+
+    def mix(self, weights: Floats, step: Floats) -> Floats:
+        """Return the mixed step from ``weights``, whose plain update is ``step``."""
+        z, t = (np.log(np.maximum(part, _FLOOR)) for part in (weights, step))
+        residual = np.sqrt(step) * (t - z)
+        steps, residuals = self.steps, self.residuals
+        self.steps, self.residuals = [*steps, t][-_MEMORY:], [*residuals, residual][-_MEMORY:]
+        if not steps:
+            return step
+        differences = np.array([residual - r for r in residuals])
+        gram = differences @ differences.T
+        gram += 1e-8 * np.trace(gram) * np.eye(len(gram))
+        if not np.trace(gram) > 0:
+            return step
+        share = np.linalg.lstsq(gram, differences @ residual, rcond=None)[0]
+        mixed = t - share @ np.array([t - s for s in steps])
+        return np.asarray(np.exp(z + np.clip(mixed - z, -8.0, 8.0)))

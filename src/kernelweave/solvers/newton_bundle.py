@@ -1,0 +1,332 @@
+"""Few kernels out of many: Newton steps inside a bundle of cuts, on a working set of kernels.
+
+Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the weights,
+valid however roughly it was solved. A step minimises the largest cut plus the curvature of J, damped
+by the curvature of the majorising update; a failed step still leaves its cut behind, which makes the
+method a proximal bundle method far from the solution and Newton's method near it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.candidates import Listed
+from kernelweave.machines import Curvature, Machine, Solution
+from kernelweave.weights import Simplex
+from .bundle_model import minimise_model
+from .point import Learner, Point, moved
+from .result import Account, Report, Result, Warm
+
+_WORKING = 40  # kernels taken up at a time
+_CUTS = 20
+_MAX_FREE = 3000  # free coefficients above which second derivatives cost more than they save
+_PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
+
+
+def newton_bundle(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Warm | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Learn weights on the simplex.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    tol : float
+        Relative duality gap to stop at.
+    max_iter : int
+        Machines solved at most.
+    start : Warm, optional
+        Weights and coefficients to begin from.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        Weights that sum to one, with a certificate.
+    """
+    return _Bundle(bank, Y, cost, machine, tol, max_iter, report).run(start)
+
+
+@dataclass
+class _Damping:
+    """How much of the majoriser's curvature is mixed in."""
+
+    mu: float = 0.05
+
+    def after(self, ratio: float) -> None:
+        if ratio > 0.7:
+            self.mu *= 0.2
+        elif 0.05 < ratio <= 0.25:
+            self.mu *= 2.0
+        elif ratio <= 0.05:
+            self.mu = 4.0 * max(self.mu, 1e-3)
+
+
+@dataclass
+class _Cuts:
+    """Cuts of the optimal value over the weights of the working set."""
+
+    constants: list[float] = field(default_factory=list)
+    forms: list[Floats] = field(default_factory=list)
+
+    def push(self, point: Point) -> None:
+        self.constants = [*self.constants, point.cut][-_CUTS:]
+        self.forms = [*self.forms, point.forms][-_CUTS:]
+
+    def with_point(self, point: Point) -> tuple[Floats, Floats]:
+        """Return constants and slopes, the present point's own cut last."""
+        constants = np.array([*self.constants, point.cut])
+        return constants, -0.5 * np.array([*self.forms, point.forms])
+
+
+class _Bundle:
+    def __init__(
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        machine: Machine,
+        tol: float,
+        max_iter: int,
+        report: Report | None,
+    ) -> None:
+        self.bank, self.machine = bank, machine
+        self.tol, self.max_iter = tol, max_iter
+        self.account = Account(tol, report)
+        self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
+        self.listed = Listed(bank, centred=machine.fit_intercept)
+        self.cuts = _Cuts()
+        self.damping = _Damping()
+        self.curvature: Curvature | None = None
+        self.which: Indices = np.arange(0)
+        self.working_lower = -np.inf  # best bound of the problem restricted to the working set
+
+    def run(self, start: Warm | None) -> Result:
+        point = self._begin(start)
+        tightened = 0
+        mark_gap, mark_solves = np.inf, 0
+        while not self.account.converged and self.account.solves < self.max_iter:
+            point = self._price(point)
+            self.account.note()
+            if self.account.converged:
+                break
+            if self.account.gap <= 0.5 * mark_gap:
+                mark_gap, mark_solves = self.account.gap, self.account.solves
+            elif self.account.solves - mark_solves >= _PATIENCE:
+                point = self._majorise(point)
+                mark_gap, mark_solves = self.account.gap, self.account.solves
+                continue
+            size = abs(self.account.upper)
+            gap, working_gap = self.account.gap, self._working_gap()
+            rel = max(min(1e-3, 0.1 * min(gap, working_gap)), 1e-3 * self.tol)
+            if point.solution.gap > rel * size and tightened < 3:
+                point = self._tighten(point, rel * size)
+                tightened += 1
+                continue
+            trial, predicted = self._model_step(point)
+            if point.solution.gap > 0.2 * predicted and tightened < 3:
+                # The expected gain is smaller than the inner error: look closer first.
+                aim = max(min(0.05 * predicted, 0.1 * gap * size), 1e-13 * size)
+                point = self._tighten(point, aim)
+                tightened += 1
+                continue
+            tightened = 0
+            if predicted <= 1e-14 * size:  # the working set is solved as far as numbers go
+                wider = self._widen(point)
+                if wider is None:
+                    break
+                point = wider
+                continue
+            point = self._try(point, trial, predicted)
+        self.account.note()
+        return self.account.result()
+
+    def _begin(self, start: Warm | None) -> Point:
+        m = self.bank.n_kernels
+        if start is None:
+            weights = np.full(m, 1.0 / m)
+            solution = self.machine.solve(
+                self.bank.combine(weights), self.learner.Y, self.learner.cost, tol=0.1
+            )
+            self.account.solves += 1
+            self.account.work += solution.work
+            coef = solution.coef
+            forms = self.listed.read(coef)
+            which = np.argsort(-forms, kind="stable")[:_WORKING]
+            which = np.sort(which[forms[which] > 0])
+            if not len(which):  # nothing depends on any kernel: the bias is the whole model
+                which = np.arange(min(m, _WORKING))
+                forms = np.ones(m)
+            weights = np.zeros(m)
+            weights[which] = forms[which] / forms[which].sum()
+        else:
+            weights = start.weights / start.weights.sum()
+            coef = self.machine.repair(start.coef, self.learner.Y, self.learner.cost)
+            forms = self.listed.read(coef)
+            extra = np.argsort(-forms, kind="stable")[:_WORKING]
+            which = np.union1d(np.flatnonzero(weights), extra)
+        self.account.readings = self.listed.readings
+        self.which = which
+        first = self.learner.at(weights, coef)
+        self.learner.offer_lower(first, forms)
+        self.account.note()
+        return self.learner.solve(
+            weights, tol=0.05, start=first.solution, which=which, kernel=first.kernel
+        )
+
+    def _working_gap(self) -> float:
+        upper = self.account.upper
+        return (upper - self.working_lower) / max(abs(upper), 1e-300)
+
+    def _price(self, point: Point) -> Point:
+        """Update the bound on the working set, and read the other kernels once that one is good."""
+        self.working_lower = max(
+            self.working_lower, self.learner.lower_bound(point, point.forms)
+        )
+        self.listed.note(point.coef, self.which, point.forms)
+        if self._working_gap() > max(0.3 * self.account.gap, 0.7 * self.tol):
+            return point
+        level = float(point.forms.max(initial=0.0))
+        before = self.listed.readings
+        priced = self.listed.price(point.coef, level)
+        self.account.readings += self.listed.readings - before
+        # One number bounds every form, so a vector of it stands for all kernels.
+        self.learner.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
+        if self.account.converged:
+            return point
+        margin = self.account.gap * abs(self.account.upper)
+        fresh = priced.ids[priced.forms > level + 0.05 * margin][:_WORKING]
+        fresh = np.setdiff1d(fresh, self.which)
+        idle = (point.inner == 0) & (point.forms < level - 2.0 * margin)
+        if not len(fresh):
+            return point
+        return self._change_working_set(point, np.union1d(self.which[~idle], fresh))
+
+    def _widen(self, point: Point) -> Point | None:
+        """Take up the best kernels outside the working set, however little they promise."""
+        priced = self.listed.price(point.coef, float(point.forms.max(initial=0.0)))
+        self.learner.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
+        fresh = np.setdiff1d(priced.ids[:_WORKING], self.which)
+        if not len(fresh):
+            return None
+        return self._change_working_set(point, np.union1d(self.which, fresh))
+
+    def _change_working_set(self, point: Point, which: Indices) -> Point:
+        self.which = which
+        self.cuts = _Cuts()
+        self.working_lower = -np.inf
+        point = self.learner.evaluate(point.kernel, point.solution, which)
+        self.working_lower = self.learner.lower_bound(point, point.forms)
+        return point
+
+    def _tighten(self, point: Point, gap: float) -> Point:
+        return self.learner.solve(
+            point.weights,
+            tol=0.0,
+            floor=gap,
+            start=point.solution,
+            which=self.which,
+            kernel=point.kernel,
+        )
+
+    def _model_step(self, point: Point) -> tuple[Floats, float]:
+        """Return the weights that minimise the model, and the decrease they promise."""
+        theta, k = point.inner, len(self.which)
+        size = abs(self.account.upper)
+        majoriser = point.forms / (theta + 0.02)
+        if self._most_free(point) <= _MAX_FREE:
+            self.curvature = self.machine.curvature(
+                point.kernel, point.products, point.coef, self.learner.Y, self.learner.cost
+            )
+            hessian = self.curvature.hessian
+            damping = self.damping.mu
+        else:
+            self.curvature = None
+            hessian = np.zeros((k, k))
+            damping = max(1.0, self.damping.mu)
+        M = hessian + np.diag(damping * majoriser + 1e-9 * size)
+        constants, slopes = self.cuts.with_point(point)
+        trial = minimise_model(constants, slopes, M, theta)
+        step = trial - theta
+        model = float((constants + slopes @ trial).max())
+        predicted = point.solution.dual - model - 0.5 * float(step @ hessian @ step)
+        return trial, predicted
+
+    def _most_free(self, point: Point) -> int:
+        shape = self.machine.shape(self.learner.Y, self.learner.cost)
+        inside = (point.coef > shape.lower) & (point.coef < shape.upper)
+        return int(inside.sum(axis=0).max())
+
+    def _try(self, point: Point, trial: Floats, predicted: float) -> Point:
+        weights = np.zeros(self.bank.n_kernels)
+        weights[self.which] = trial
+        kernel = self.bank.combine(weights)
+        start = self._predicted_start(point, trial, kernel)
+        new = self.learner.solve(
+            weights, tol=0.0, floor=0.2 * predicted, start=start, which=self.which, kernel=kernel
+        )
+        ratio = (point.solution.primal - new.solution.primal) / predicted
+        self.damping.after(ratio)
+        if ratio > 0.05:
+            self.cuts.push(point)
+            return new
+        self.cuts.push(new)
+        return point
+
+    def _predicted_start(self, point: Point, trial: Floats, kernel: CombinedKernel) -> Solution:
+        """Follow the free coefficients along the step if that beats staying put."""
+        Y, cost = self.learner.Y, self.learner.cost
+        coef = point.coef
+        stay = moved(coef, np.tensordot(trial, point.products, axes=1))
+        if self.curvature is None:
+            return stay
+        followed = self.machine.repair(self.curvature.predict(coef, trial - point.inner), Y, cost)
+        change = followed - coef
+        gram = kernel.dense()
+        product = gram @ change if gram.dtype == np.float64 else kernel @ change
+        ahead = moved(followed, stay.fitted + product)
+        return ahead if self._dual(ahead) > self._dual(stay) else stay
+
+    def _dual(self, solution: Solution) -> float:
+        Y, cost = self.learner.Y, self.learner.cost
+        coef = solution.coef
+        quadratic = float(np.vdot(coef, solution.fitted))
+        ridge = self.machine.ridge_term(coef, cost, Y)
+        return self.machine.linear(coef, Y) - 0.5 * (quadratic + ridge)
+
+    def _majorise(self, point: Point) -> Point:
+        """Ten plain updates, which cannot fail, then a fresh bundle."""
+        for _ in range(10):
+            norms = point.weights * 0.0
+            norms[self.which] = point.inner * np.sqrt(point.forms)
+            weights = self.learner.weight_set.update(point.weights, norms)
+            if self.account.solves >= self.max_iter:
+                break
+            fitted = np.tensordot(weights[self.which], point.products, axes=1)
+            point = self.learner.solve(
+                weights,
+                tol=1e-4,
+                start=moved(point.coef, fitted),
+                which=self.which,
+            )
+        self.cuts = _Cuts()
+        self.damping = _Damping(1.0)
+        return point

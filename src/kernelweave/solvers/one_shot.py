@@ -1,0 +1,64 @@
+"""Weights that are given: one machine, no outer loop."""
+
+from __future__ import annotations
+
+from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
+from kernelweave.machines import Machine
+from kernelweave.weights import WeightSet
+from .point import Learner, moved
+from .result import Account, Report, Result, Warm
+
+
+def one_shot(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    weight_set: WeightSet,
+    *,
+    tol: float,
+    start: Warm | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Solve the machine for the starting weights of a set that holds nothing else.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    weight_set : WeightSet
+        A set of one point, or any set when there is one kernel.
+    tol : float
+        Relative duality gap to stop at.
+    start : Warm, optional
+        Coefficients to begin from.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        The weights with the machine's certificate.
+    """
+    account = Account(tol, report)
+    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    weights = weight_set.start(bank.n_kernels)
+    kernel = bank.combine(weights)
+    begin = None
+    if start is not None:
+        coef = machine.repair(start.coef, Y, cost)
+        begin = moved(coef, kernel @ coef)
+    # Half the tolerance: the other half covers drift and what factored kernels leave out.
+    point = learner.solve(weights, tol=0.5 * tol, start=begin, kernel=kernel)
+    learner.offer_lower(point, point.forms)
+    account.note()
+    if not account.converged:
+        point = learner.solve(weights, tol=0.05 * tol, start=point.solution, kernel=kernel)
+        learner.offer_lower(point, point.forms)
+        account.note()
+    return account.result()

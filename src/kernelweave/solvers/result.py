@@ -1,0 +1,127 @@
+"""What a solver returns, and the running account of its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelweave._types import Floats
+
+
+@dataclass(frozen=True)
+class Step:
+    """Bounds and work after one step of a solver."""
+
+    upper: float
+    lower: float
+    solves: int  # one-kernel problems solved so far
+    work: int  # coefficient updates so far
+    readings: float  # passes over all kernels so far
+
+    @property
+    def relative_gap(self) -> float:
+        """Certified gap relative to the upper bound."""
+        return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A learned combination of kernels.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        Weights of the best upper bound.
+    coef : ndarray of shape (n_samples, n_outputs)
+        Dual coefficients of the best upper bound.
+    intercept : ndarray of shape (n_outputs,)
+        Biases.
+    objective, lower_bound : float
+        Both hold for the exact kernels.
+    history : tuple of Step
+        Bounds as they were found.
+    converged : bool
+        Whether the gap met the tolerance.
+    """
+
+    weights: Floats
+    coef: Floats
+    intercept: Floats
+    objective: float
+    lower_bound: float
+    history: tuple[Step, ...]
+    converged: bool
+
+    @property
+    def gap(self) -> float:
+        """The absolute duality gap."""
+        return self.objective - self.lower_bound
+
+
+@dataclass(frozen=True)
+class Warm:
+    """Where to begin: weights and feasible coefficients of a neighbouring problem."""
+
+    weights: Floats
+    coef: Floats
+
+
+Report = Callable[[Step], None]
+
+
+@dataclass
+class Account:
+    """Best bounds found so far; the upper one with the point that attains it."""
+
+    tol: float
+    report: Report | None = None
+    upper: float = np.inf
+    lower: float = -np.inf
+    weights: Floats = field(default_factory=lambda: np.empty(0))
+    coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    intercept: Floats = field(default_factory=lambda: np.empty(0))
+    solves: int = 0
+    work: int = 0
+    readings: float = 0.0
+    history: list[Step] = field(default_factory=list)
+
+    def offer_upper(self, value: float, weights: Floats, coef: Floats, intercept: Floats) -> None:
+        """Keep a point if it is the best so far."""
+        if value < self.upper:
+            self.upper = value
+            self.weights, self.coef, self.intercept = weights.copy(), coef, intercept
+
+    def offer_lower(self, value: float) -> None:
+        """Keep a lower bound if it is the best so far."""
+        self.lower = max(self.lower, value)
+
+    def note(self) -> None:
+        """Add a line to the history."""
+        step = Step(self.upper, self.lower, self.solves, self.work, self.readings)
+        self.history.append(step)
+        if self.report is not None:
+            self.report(step)
+
+    @property
+    def gap(self) -> float:
+        """The gap relative to the upper bound."""
+        return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap meets the tolerance."""
+        return self.gap <= self.tol or self.upper <= 0.0
+
+    def result(self) -> Result:
+        """Freeze the account."""
+        return Result(
+            weights=self.weights,
+            coef=self.coef,
+            intercept=self.intercept,
+            objective=self.upper,
+            lower_bound=min(self.lower, self.upper),  # the order of two equal sums is rounding
+            history=tuple(self.history),
+            converged=self.converged,
+        )

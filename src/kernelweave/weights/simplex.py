@@ -1,0 +1,17 @@
+"""Weights that sum to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .lp import LpBall
+
+
+@dataclass(frozen=True)
+class Simplex(LpBall):
+    """Non-negative weights that sum to one: few kernels are kept (SimpleMKL's problem)."""
+
+    p: float = 1.0
+
+    def __post_init__(self) -> None:
+        assert self.p == 1.0, "the simplex has p = 1"
