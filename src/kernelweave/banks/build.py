@@ -41,6 +41,7 @@ def make_bank(
     centred: bool = True,
     tol: float = 1e-3,
     memory_limit: float | str | None = None,
+    sample_weight: Floats | None = None,
 ) -> KernelBank:
     """Hold kernels over the rows of ``X``.
 
@@ -62,6 +63,8 @@ def make_bank(
         Accuracy the caller wants of its own result; kernels are held far more exactly.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of what is free.
+    sample_weight : ndarray of shape (n_samples,), optional
+        How often each row counts in the means that kernels are normalised by.
 
     Returns
     -------
@@ -113,13 +116,19 @@ def make_bank(
         dtype=dtype,
     )
     traces = np.array([float(d.sum()) for d in diagonals])
-    centred_traces = np.maximum(traces - bank.forms(np.ones((n, 1))) / n, 0.0)
-    centred_traces[centred_traces <= _CONSTANT * traces] = 0.0
-    sizes = {"trace": centred_traces if centred else traces, "diagonal": traces}.get(normalize or "")
+    centred_traces = _without_constants(traces - bank.forms(np.ones((n, 1))) / n, traces)
+    if sample_weight is None:
+        means, centred_means = traces / n, centred_traces / n
+    else:
+        share = sample_weight / sample_weight.sum()
+        means = np.array([float(share @ d) for d in diagonals])
+        centred_means = _without_constants(means - bank.forms(share[:, None]), means)
+    sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
     scales = np.ones(len(kernels))
     if sizes is not None:
         # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
-        np.divide(n, sizes, out=scales, where=sizes > 0)
+        with np.errstate(over="ignore"):
+            np.divide(1.0, sizes, out=scales, where=sizes > 0)
     if not np.isfinite(scales).all():
         worst = int(np.flatnonzero(~np.isfinite(scales))[0])
         raise InputError(
@@ -127,6 +136,11 @@ def make_bank(
             "rescale the columns first, for example with scikit-learn's StandardScaler."
         )
     return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
+
+
+def _without_constants(centred: Floats, plain: Floats) -> Floats:
+    """Set to zero what is left of constant kernels after centring, which is rounding."""
+    return np.where(centred <= _CONSTANT * plain, 0.0, centred)
 
 
 def _diagonal(kernel: Kernel, rows: Rows) -> Floats:

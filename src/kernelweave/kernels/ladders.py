@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
+from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import (
@@ -23,9 +23,7 @@ from .base import (
     normal_columns,
     read_table,
 )
-from .vector import RBF, Linear, Overlap, Polynomial, squared_distances
-
-_SAMPLE = 500  # rows that the default widths are taken from
+from .vector import RBF, Linear, Overlap, Polynomial
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class KernelFamily(ABC):
     """A recipe for kernels that depends on the data, such as one kernel per column."""
 
     @abstractmethod
-    def expand(self, X: Any) -> list[Kernel]:
-        """Write out the kernels for ``X``."""
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``; weights of its rows count in default widths."""
 
     @abstractmethod
     def on(self, columns: Columns) -> Self:
@@ -63,10 +61,10 @@ class Ladder(KernelFamily):
         """Return this family on other columns."""
         return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
 
-    def expand(self, X: Any) -> list[Kernel]:
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, column by column where there is one per feature."""
         if not self.per_feature:
-            return self._rungs(X, self.columns)
+            return self._rungs(X, self.columns, sample_weight)
         table = read_table(X, str(self))
         picked, numeric = table.positions(self.columns, str(self)), table.numeric()
         numbers = [i for i in picked if numeric[i]]
@@ -76,10 +74,11 @@ class Ladder(KernelFamily):
                 f"{self}: not numeric: {', '.join(map(str, wrong))}; choose other columns, "
                 "encode these, or use Overlap for categories."
             )
-        return [kernel for key in table.keys(numbers) for kernel in self._rungs(X, key)]
+        keys = table.keys(numbers)
+        return [kernel for key in keys for kernel in self._rungs(X, key, sample_weight)]
 
     @abstractmethod
-    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]: ...
+    def _rungs(self, X: Any, columns: Columns, sample_weight: Floats | None) -> list[Kernel]: ...
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,12 @@ class RBFLadder(Ladder):
 
     widths: tuple[float, ...] | None
 
-    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]:
+    def _rungs(self, X: Any, columns: Columns, sample_weight: Floats | None) -> list[Kernel]:
         widths = self.widths
         if widths is None:
             rows = RBF(columns=columns, name=self.label + describe_columns(columns)).prepare(X)
-            median = _median_distance(rows)
-            widths = tuple(median * step for step in (0.25, 0.5, 1.0, 2.0, 4.0))
+            middle = _typical_distance(rows, sample_weight)
+            widths = tuple(middle * step for step in (0.25, 0.5, 1.0, 2.0, 4.0))
         return [RBF(width, columns=columns) for width in widths]
 
 
@@ -108,7 +107,7 @@ class PolynomialLadder(Ladder):
     degrees: tuple[int, ...]
     coef0: float
 
-    def _rungs(self, X: Any, columns: Columns) -> list[Kernel]:
+    def _rungs(self, X: Any, columns: Columns, sample_weight: Floats | None) -> list[Kernel]:
         return [Polynomial(degree, self.coef0, columns=columns) for degree in self.degrees]
 
 
@@ -122,7 +121,7 @@ class Views(KernelFamily):
         """Refuse; every view has columns of its own."""
         raise InputError("views: a view has its own columns and cannot be part of another view.")
 
-    def expand(self, X: Any) -> list[Kernel]:
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, view by view."""
         kernels: list[Kernel] = []
         for view, columns, items in self.parts:
@@ -130,7 +129,7 @@ class Views(KernelFamily):
                 if isinstance(item, Kernel):
                     kernels.append(item.on(columns).renamed(f"{view}: {item.on(None)}"))
                     continue
-                for kernel in item.on(columns).expand(X):
+                for kernel in item.on(columns).expand(X, sample_weight):
                     # One-feature kernels keep telling their column.
                     whole = columns_key(kernel.columns) == columns_key(columns)
                     kernels.append(
@@ -147,8 +146,8 @@ def rbf_ladder(
     Parameters
     ----------
     widths : iterable of float, optional
-        By default five, each twice the one before, around the median distance between rows (over
-        at most 500 of them; 1 if that median is 0).
+        By default five, each twice the one before, around the root mean squared distance between
+        two rows (1 if that is 0).
     columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
         None means all columns.
     per_feature : bool
@@ -257,7 +256,9 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
     return Views(tuple(parts))
 
 
-def expand_kernels(kernels: KernelsLike, X: Any) -> list[Kernel]:
+def expand_kernels(
+    kernels: KernelsLike, X: Any, sample_weight: Floats | None = None
+) -> list[Kernel]:
     """Write out all kernels that an estimator was given, for the data it is fitted to.
 
     Parameters
@@ -268,6 +269,8 @@ def expand_kernels(kernels: KernelsLike, X: Any) -> list[Kernel]:
     X : array, sparse matrix, data frame or nested list
         Families take the number of columns and default widths from it; columns given by a
         callable or selector become the ones it picks here.
+    sample_weight : ndarray of shape (n_samples,), optional
+        How often each row counts in default widths.
 
     Returns
     -------
@@ -282,7 +285,7 @@ def expand_kernels(kernels: KernelsLike, X: Any) -> list[Kernel]:
     items = _default(X) if kernels is None else _checked(kernels, "kernels")
     expanded: list[Kernel] = []
     for item in items:
-        expanded += [item] if isinstance(item, Kernel) else item.expand(X)
+        expanded += [item] if isinstance(item, Kernel) else item.expand(X, sample_weight)
     return [kernel.bound(X) for kernel in expanded]
 
 
@@ -333,17 +336,17 @@ def _several(who: str, what: str, values: Any) -> list[Any]:
     return several
 
 
-def _median_distance(rows: Rows) -> float:
-    """Return the median distance of at most 500 evenly spaced rows, or 1 if it is 0."""
+def _typical_distance(rows: Rows, sample_weight: Floats | None) -> float:
+    """Return the root mean squared distance between two rows, or 1 if it is 0.
+
+    A mean and not a median, so that a weight of two is the same as a row given twice.
+    """
     n = rows.shape[0]
-    if n < 2:
-        return 1.0
-    rows = rows[np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))]
+    weight = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     # Measured in units of the largest entry, so that squares neither overflow nor vanish.
     unit = float(abs(rows).max()) or 1.0
-    if is_sparse(rows):
-        squares = squared_distances(rows / unit, rows / unit)
-        distances = np.sqrt(squares[np.triu_indices(squares.shape[0], 1)])
-    else:
-        distances = pdist(rows / unit)
-    return float(np.median(distances)) * unit or 1.0
+    rows = rows / unit
+    means = weight @ rows
+    squares = weight @ (rows.power(2) if is_sparse(rows) else (rows - means) ** 2)
+    variance = squares - means**2 if is_sparse(rows) else squares
+    return float(np.sqrt(2.0 * max(float(variance.sum()), 0.0))) * unit or 1.0

@@ -1,0 +1,65 @@
+"""Checks of arguments; the one place that touches scikit-learn's private parameter constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError
+
+fit_context = _fit_context
+
+__all__ = [
+    "Interval",
+    "Options",
+    "StrOptions",
+    "check_table",
+    "check_weights",
+    "fit_context",
+    "is_frame",
+]
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether ``X`` is a data frame of any library."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check ``X`` as scikit-learn does; a frame stays a frame and keeps its column types.
+
+    Each kernel validates the columns it uses, so a frame may hold anything in the others.
+    """
+    if is_frame(X):
+        if X.shape[0] < 1 or (reset and X.shape[0] < 2):
+            raise InputError(
+                f"Found {X.shape[0]} row(s) in X, but {2 if reset else 1} or more are needed."
+            )
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_min_samples=2 if reset else 1,
+    )
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Floats | None:
+    """Return sample weights as floats, None when none are given."""
+    if sample_weight is None:
+        return None
+    weights: Floats = _check_sample_weight(
+        sample_weight, np.empty((n_samples, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise InputError("sample_weight: at least one weight must be positive, all are zero.")
+    return weights

@@ -1,0 +1,236 @@
+"""What every kernel learner shares: fit a bank, keep plain arrays, predict from support rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._progress import Progress
+from kernelweave._threads import threads
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave.banks import KernelBank, Views, cross_block, make_bank
+from kernelweave.banks.build import NORMALIZATIONS
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.machines import Machine
+from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
+from kernelweave.weights import LpBall, Uniform
+
+from .rows import Merged, merge_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BLOCK_BYTES = 6.4e7  # size of the kernel blocks that prediction works in
+
+
+class BaseMKL(BaseEstimator):
+    """Base of the estimators that learn one weight per kernel."""
+
+    kernels: Any
+    norm: Any
+    normalize: str | None
+    C: float
+    tol: float
+    max_iter: int
+    fit_intercept: bool
+    warm_start: bool
+    memory_limit: float | str | None
+    n_jobs: int | None
+    verbose: int
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
+        "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],
+        "normalize": [StrOptions(set(NORMALIZATIONS)), None],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 1e-9, 1, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def _machine(self) -> Machine:
+        raise AssertionError("a subclass says which loss it has")
+
+    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
+        rows = merge_rows(X, Y, cost, sample_weight)
+        with threads(self.n_jobs):
+            bank = self._bank(rows)
+            with Progress(self.verbose, self.tol) as report:
+                result = self._solve(bank, rows.Y, rows.cost, self._warm(rows.Y), report)
+        self._store(bank, result, rows)
+        return self
+
+    def _bank(self, rows: Merged) -> KernelBank:
+        return make_bank(
+            expand_kernels(self.kernels, rows.X, rows.weight),
+            rows.X,
+            normalize=self.normalize,
+            centred=self.fit_intercept,
+            tol=self.tol,
+            memory_limit=self.memory_limit,
+            sample_weight=rows.weight,
+        )
+
+    def _solve(
+        self, bank: KernelBank, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+    ) -> Result:
+        """Pick the outer loop for the norm."""
+        machine = self._machine()
+        if self.norm == "uniform" or bank.n_kernels == 1:
+            return one_shot(
+                bank, Y, cost, machine, Uniform(), tol=self.tol, start=start, report=report
+            )
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "start": start, "report": report}
+        if self.norm == 1:
+            return newton_bundle(bank, Y, cost, machine, **limits)
+        return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
+
+    def _warm(self, Y: Floats) -> Warm | None:
+        """Return where the last fit ended, scaled to the present C, if it can serve."""
+        last = getattr(self, "_last", None)
+        if not self.warm_start or last is None or last[1].shape != Y.shape:
+            return None
+        weights, coef, C = last
+        return Warm(weights, coef * (self.C / C))
+
+    def _store(self, bank: KernelBank, result: Result, rows: Merged) -> None:
+        self.kernels_: list[Kernel] = list(bank.kernels)
+        self.weights_ = result.weights
+        self.scales_ = bank.scales
+        self.objective_ = result.objective
+        self.duality_gap_ = result.gap
+        self.n_iter_ = result.history[-1].solves
+        self.converged_ = result.converged
+        self.history_ = list(result.history)
+        support = np.flatnonzero(result.coef.any(axis=1))
+        order = np.argsort(rows.index[support], kind="stable")
+        support = support[order]
+        self.support_ = rows.index[support]
+        self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
+        self.intercept_ = result.intercept
+        active = np.flatnonzero(result.weights)
+        forms = np.zeros(bank.n_kernels)
+        forms[active] = bank.forms(result.coef, active)
+        parts = result.weights * forms
+        self.contributions_ = parts / (parts.sum() or 1.0)
+        self._support_views = bank.views.take(support).subset([int(j) for j in active])
+        self._last = (result.weights, result.coef, self.C) if self.warm_start else None
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} solves at a relative duality "
+                f"gap of {result.gap / max(abs(result.objective), 1e-300):.1e} (tol={self.tol:g}). "
+                "Hint: raise max_iter, or accept the gap by raising tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _path(
+        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
+    ) -> list[Self]:
+        """Fit one estimator per C on one bank, from small to large C, each from the last."""
+        values = [float(C) for C in Cs]
+        if not values or not all(np.isfinite(C) and C > 0 for C in values):
+            raise InputError(f"Cs: must be one or more finite numbers > 0, got {values}.")
+        fitted: dict[float, Self] = {}
+        warm: Warm | None = None
+        rows = merge_rows(X, Y, cost, sample_weight)
+        with threads(self.n_jobs):
+            bank = self._bank(rows)
+            before = 1.0
+            for C in sorted(set(values)):
+                model = clone(self).set_params(C=C)
+                model.__dict__.update(
+                    {k: v for k, v in vars(self).items() if k.endswith("_in_") or k in ("classes_", "_one_output")}
+                )
+                if warm is not None:
+                    warm = Warm(warm.weights, warm.coef * (C / before))
+                with Progress(self.verbose, self.tol) as report:
+                    result = model._solve(bank, rows.Y, rows.cost * C, warm, report)
+                model._store(bank, result, rows)
+                warm, before = Warm(result.weights, result.coef), C
+                fitted[C] = model
+        return [fitted[C] for C in values]
+
+    def kernel(self, X: Any, Y: Any = None) -> Floats:
+        """Return the learned kernel between the rows of ``X`` and of ``Y``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame
+            Rows like those of the training data.
+        Y : array, sparse matrix or data frame, optional
+            Rows of the other side; ``X`` by default.
+
+        Returns
+        -------
+        block : ndarray of shape (n_rows of X, n_rows of Y)
+            ``sum_j weights_j k_j``, with the normalisation of the training data.
+        """
+        check_is_fitted(self)
+        kernels, weights = self._active()
+        A = Views.of(kernels, check_table(self, X, reset=False))
+        B = A if Y is None else Views.of(kernels, check_table(self, Y, reset=False))
+        with threads(self.n_jobs):
+            return cross_block(kernels, weights, A, B)
+
+    def _active(self) -> tuple[list[Kernel], Floats]:
+        """Return the kernels in use, with weights for the kernels as written."""
+        active = np.flatnonzero(self.weights_)
+        return [self.kernels_[j] for j in active], (self.weights_ * self.scales_)[active]
+
+    def _decide(self, X: Any) -> Floats:
+        """Return decision values, one column per output."""
+        check_is_fitted(self)
+        kernels, weights = self._active()
+        rows = Views.of(kernels, check_table(self, X, reset=False))
+        n_support = max(1, len(self.support_))
+        out = np.empty((rows.n_samples, len(self.intercept_)))
+        at_a_time = int(max(1, _BLOCK_BYTES / (8 * n_support)))
+        with threads(self.n_jobs):
+            for start in range(0, rows.n_samples, at_a_time):
+                part = slice(start, start + at_a_time)
+                block = cross_block(kernels, weights, rows.take(part), self._support_views)
+                out[part] = block @ self.dual_coef_.T
+        return out + self.intercept_
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of all kernels, heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``kernel`` (name), ``weight``, and ``contribution``, the share of the squared norm of the
+            decision function, which unlike the weight does not depend on the kernel's scale.
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {
+                "kernel": [str(kernel) for kernel in self.kernels_],
+                "weight": self.weights_,
+                "contribution": self.contributions_,
+            }
+        )
+        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,457 @@
+"""Flat multiple kernel learning: one weight per kernel, norm 1, p, or equal weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
+from kernelweave.errors import InputError
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
+
+from .base import BaseMKL
+
+
+class MKLClassifier(ClassifierMixin, BaseMKL):
+    """Support vector classifier on a learned combination of kernels.
+
+    Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i max(0, 1 - y_i f(x_i))`` over the functions
+    ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``. Several
+    classes are learned one against the rest with one shared set of weights.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
+        columns, `Overlap` on the others.
+    norm : float >= 1 or "uniform"
+        1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
+        weights, "uniform" averages the kernels and learns no weights.
+    normalize : {"trace", "diagonal", "cosine"} or None
+        What is made one before weights are learned: the mean centred diagonal (the plain one
+        without an intercept), the mean diagonal, every diagonal entry, or nothing.
+    C : float
+        Cost of errors. With normalised kernels it means what it means in scikit-learn's `SVC`.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Support vector machines solved at most.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class.
+    warm_start : bool
+        Whether `fit` begins from the last solution when the number of rows is the same.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Weight of every (normalised) kernel.
+    contributions_ : ndarray of shape (n_kernels,)
+        Share of each kernel in the squared norm of the decision function.
+    kernels_ : list of Kernel
+        The kernels, families written out.
+    scales_ : ndarray of shape (n_kernels,)
+        What each kernel was multiplied by to normalise it.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model has an objective smaller than ``objective_ - duality_gap_``.
+    converged_ : bool
+        Whether the gap met `tol`.
+    n_iter_ : int
+        Support vector machines solved.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9, equation (9).
+    Kloft, Brefeld, Sonnenburg and Zien (2011), lp-norm multiple kernel learning, JMLR 12.
+
+    Examples
+    --------
+    >>> from kernelweave import MKLClassifier, rbf_ladder
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(120, random_state=0)
+    >>> model = MKLClassifier([rbf_ladder(per_feature=True)], C=10).fit(data.X, data.y)
+    >>> bool(model.converged_), bool(model.score(data.X, data.y) > 0.9)
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseMKL._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        norm: float | str = 1.0,
+        normalize: str | None = "trace",
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.normalize = normalize
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine(self) -> Machine:
+        return Hinge(fit_intercept=self.fit_intercept)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and a classifier.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows; for `Precomputed` kernels a column of row numbers.
+        y : array of shape (n_samples,)
+            Class labels of any type, two classes or more.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+
+        Returns
+        -------
+        self : MKLClassifier
+            The fitted estimator.
+        """
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._fit(X, Y, self.C * cost, weight)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None) -> list[Self]:
+        """Fit for several values of C, sharing kernels and starting each fit from the last.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,)
+            Class labels.
+        Cs : iterable of float
+            Values of C in any order.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row.
+
+        Returns
+        -------
+        models : list of MKLClassifier
+            A fitted estimator for each C, in the order given.
+        """
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._path(X, Y, cost, Cs, weight)
+
+    def _targets(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Floats, Floats, Floats | None]:
+        """Return the table, signed targets, costs for C = 1 and the weights of rows."""
+        X = check_table(self, X, reset=True)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        encoder = LabelEncoder()
+        codes = encoder.fit_transform(y)
+        self.classes_ = encoder.classes_
+        weight = check_weights(sample_weight, len(codes))
+        present = np.unique(codes if weight is None else codes[weight > 0])
+        if len(present) < 2:
+            label = self.classes_[present[0]]
+            raise InputError(
+                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
+                f"{label!r}{'' if weight is None else ' among the rows of positive weight'}."
+            )
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weight)
+        row_cost = factors[codes] * (1.0 if weight is None else weight)
+        n_classes = len(self.classes_)
+        columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+        Y = np.where(codes[:, None] == columns, 1.0, -1.0)
+        cost = np.repeat(row_cost[:, None], len(columns), axis=1)
+        return X, Y, cost, weight
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``f(x)`` for every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
+        """
+        decision = self._decide(X)
+        return decision.ravel() if len(self.classes_) == 2 else decision
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        decision = self.decision_function(X)
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+
+class MKLRegressor(RegressorMixin, BaseMKL):
+    """Regression on a learned combination of kernels.
+
+    Minimises ``1/2 sum_j |w_j|^2 / theta_j + C sum_i loss(y_i, f(x_i))`` over functions and weights
+    as `MKLClassifier` does. Several targets share one set of weights.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine, as in `MKLClassifier`.
+    norm : float >= 1 or "uniform"
+        1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    loss : {"epsilon_insensitive", "square", "huber"}
+        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
+        ``epsilon`` and straight beyond.
+    epsilon : float
+        Width of the free zone, or Huber's threshold.
+    normalize : {"trace", "diagonal", "cosine"} or None
+        What is made one before weights are learned, as in `MKLClassifier`.
+    C : float
+        Cost of errors.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Machines solved at most.
+    fit_intercept : bool
+        Whether to add a bias.
+    warm_start : bool
+        Whether `fit` begins from the last solution when the number of rows is the same.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Weight of every (normalised) kernel.
+    contributions_ : ndarray of shape (n_kernels,)
+        Share of each kernel in the squared norm of the regression function.
+    kernels_ : list of Kernel
+        The kernels, families written out.
+    scales_ : ndarray of shape (n_kernels,)
+        What each kernel was multiplied by to normalise it.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model has an objective smaller than ``objective_ - duality_gap_``.
+    converged_ : bool
+        Whether the gap met `tol`.
+    n_iter_ : int
+        Machines solved.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import MKLRegressor, rbf_ladder
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = MKLRegressor([rbf_ladder([0.5, 1, 2])], C=100, epsilon=0.01).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.99)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseMKL._parameter_constraints,
+        "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        norm: float | str = 1.0,
+        loss: str = "epsilon_insensitive",
+        epsilon: float = 0.1,
+        normalize: str | None = "trace",
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.loss = loss
+        self.epsilon = epsilon
+        self.normalize = normalize
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine(self) -> Machine:
+        if self.loss == "square":
+            return Square(fit_intercept=self.fit_intercept)
+        if self.loss == "huber":
+            if self.epsilon <= 0:
+                raise InputError("epsilon: Huber's threshold must be > 0, got 0.")
+            return Huber(threshold=self.epsilon, fit_intercept=self.fit_intercept)
+        return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and a regression function.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows; for `Precomputed` kernels a column of row numbers.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+
+        Returns
+        -------
+        self : MKLRegressor
+            The fitted estimator.
+        """
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._fit(X, Y, self.C * cost, weight)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None) -> list[Self]:
+        """Fit for several values of C, sharing kernels and starting each fit from the last.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        Cs : iterable of float
+            Values of C in any order.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row.
+
+        Returns
+        -------
+        models : list of MKLRegressor
+            A fitted estimator for each C, in the order given.
+        """
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._path(X, Y, cost, Cs, weight)
+
+    def _targets(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Floats, Floats, Floats | None]:
+        X = check_table(self, X, reset=True)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(X, y)
+        self._one_output = y.ndim == 1
+        Y = y.reshape(len(y), -1)
+        weight = check_weights(sample_weight, len(Y))
+        cost = np.ones_like(Y) if weight is None else np.repeat(weight[:, None], Y.shape[1], axis=1)
+        return X, Y, cost, weight
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predicted value of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        decision = self._decide(X)
+        return decision.ravel() if self._one_output else decision
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,78 @@
+"""Equal rows are one row with a larger weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import is_frame
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Distinct training rows.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame
+        The rows that are fitted to.
+    Y, cost : ndarray of shape (n_rows, n_outputs)
+        Their targets and summed costs.
+    weight : ndarray of shape (n_rows,) or None
+        Their summed weights; None when all are one.
+    index : ndarray of shape (n_rows,)
+        Where each stands in the given data.
+    """
+
+    X: Any
+    Y: Floats
+    cost: Floats
+    weight: Floats | None
+    index: Indices
+
+
+def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
+    """Join rows that agree in ``X`` and target, and drop those without weight.
+
+    A weight of two then gives bitwise the same model as a row given twice, in any order, and the
+    Gram matrix is spared its duplicates. Data frames are left as they are.
+    """
+    everything = np.arange(len(Y))
+    if is_frame(X):
+        return Merged(X, Y, cost, weight, everything)
+    kept = everything if weight is None else np.flatnonzero(weight > 0)
+    keys = _keys(X, Y)
+    groups: dict[bytes, list[int]] = {}
+    for i in kept:
+        groups.setdefault(keys[i], []).append(int(i))
+    if weight is None and len(groups) == len(Y):
+        return Merged(X, Y, cost, None, everything)
+    # Sorted by content, so that the order in which rows came does not matter.
+    members = [groups[key] for key in sorted(groups)]
+    index = np.array([rows[0] for rows in members])
+    counts = np.ones(len(Y)) if weight is None else weight
+    return Merged(
+        X[index],
+        Y[index],
+        np.array([cost[rows].sum(axis=0) for rows in members]),
+        np.array([counts[rows].sum() for rows in members]),
+        index,
+    )
+
+
+def _keys(X: Any, Y: Floats) -> list[bytes]:
+    if not sp.issparse(X):
+        table = np.column_stack([X, Y]) + 0.0  # minus zero is zero
+        return [row.tobytes() for row in table]
+    X = sp.csr_array(X).copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    cuts = X.indptr
+    return [
+        X.indices[a:b].tobytes() + X.data[a:b].tobytes() + y.tobytes()
+        for a, b, y in zip(cuts[:-1], cuts[1:], Y + 0.0, strict=True)
+    ]
