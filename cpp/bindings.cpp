@@ -37,6 +37,11 @@ Out<T> make_array(std::vector<T>&& values, std::initializer_list<std::size_t> sh
     return Out<T>(owned->data(), shape, owner);
 }
 
+void check_rates(const Vector<const double>& rates) {
+    for (std::size_t j = 0; j < rates.shape(0); ++j)
+        require(std::isfinite(rates(j)) && rates(j) >= 0.0, "rates must be finite and not negative");
+}
+
 void check_index(const Vector<const std::int64_t>& index, std::size_t limit) {
     for (std::size_t k = 0; k < index.shape(0); ++k)
         require(index(k) >= 0 && static_cast<std::size_t>(index(k)) < limit, "row numbers must lie in range");
@@ -47,6 +52,7 @@ void check_index(const Vector<const std::int64_t>& index, std::size_t limit) {
 template <class T>
 Out<double> forms_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const std::int64_t> index,
                             Table<const double> V) {
+    check_rates(rates);
     require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
     require(distances.shape(0) == distances.shape(1), "distances must be square");
     check_index(index, distances.shape(0));
@@ -62,22 +68,26 @@ Out<double> forms_of_ladder(Table<const T> distances, Vector<const double> rates
 
 template <class T>
 Out<double> products_of_ladder(Table<const T> distances, Vector<const double> rates,
-                               Vector<const std::int64_t> index, Table<const double> V) {
+                               Vector<const std::int64_t> rows, Vector<const std::int64_t> index,
+                               Table<const double> V) {
+    check_rates(rates);
     require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    check_index(rows, distances.shape(0));
     check_index(index, distances.shape(1));
-    std::vector<double> out(rates.shape(0) * distances.shape(0) * V.shape(1));
+    std::vector<double> out(rates.shape(0) * rows.shape(0) * V.shape(1));
     {
         nb::gil_scoped_release release;
         kw::ladder_products<T>({distances.data(), distances.shape(0), distances.shape(1)},
-                               kw::plan_ladder(rates.data(), rates.shape(0)), index.data(), index.shape(0),
-                               V.data(), V.shape(1), out.data());
+                               kw::plan_ladder(rates.data(), rates.shape(0)), rows.data(), rows.shape(0),
+                               index.data(), index.shape(0), V.data(), V.shape(1), out.data());
     }
-    return make_array(std::move(out), {rates.shape(0), distances.shape(0), V.shape(1)});
+    return make_array(std::move(out), {rates.shape(0), rows.shape(0), V.shape(1)});
 }
 
 template <class T, class O>
 void combine_rows_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
                             Vector<const std::int64_t> index, Table<O> out) {
+    check_rates(rates);
     require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
     require(out.shape(0) == index.shape(0) && out.shape(1) == distances.shape(1), "out has the wrong shape");
     check_index(index, distances.shape(0));
@@ -90,6 +100,7 @@ void combine_rows_of_ladder(Table<const T> distances, Vector<const double> rates
 template <class T, class O>
 void combine_square_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
                               Table<O> out) {
+    check_rates(rates);
     require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
     require(distances.shape(0) == distances.shape(1), "distances must be square");
     require(out.shape(0) == distances.shape(0) && out.shape(1) == distances.shape(1), "out has the wrong shape");
@@ -135,7 +146,9 @@ FactorParts factor_by_columns(Vector<const double> diagonal, nb::callable column
     const std::size_t n = diagonal.shape(0);
     return to_python(kw::pivoted_cholesky(n, diagonal.data(), tol, max_rank,
                                           [&](std::size_t i, double* out) {
-                                              const auto values = nb::cast<Vector<const double>>(column(i));
+                                              Vector<const double> values;
+                                              if (!nb::try_cast(column(i), values, false))
+                                                  throw nb::type_error("a kernel column must be a float64 vector");
                                               require(values.shape(0) == n, "a kernel column has the wrong length");
                                               std::copy(values.data(), values.data() + n, out);
                                           }),
@@ -146,6 +159,7 @@ std::vector<FactorParts> factor_gaussians(std::vector<Table<const double>> views
                                           double tol, Vector<const std::int64_t> max_ranks) {
     require(views.size() == rates.shape(0) && views.size() == max_ranks.shape(0),
             "views, rates and max_ranks must have the same length");
+    check_rates(rates);
     std::vector<kw::Factor> factors(views.size());
     {
         nb::gil_scoped_release release;
@@ -176,6 +190,7 @@ kw::SmoProblem make_problem(Vector<const double> target, Vector<const double> lo
                     std::isfinite(ridge(i)) && ridge(i) >= 0.0,
                 "targets, boxes and ridges must be finite, ridges not negative");
     }
+    require(std::isfinite(dead_zone) && dead_zone >= 0.0, "dead_zone must be finite and not negative");
     const auto copy = [n](const Vector<const double>& v) { return std::vector<double>(v.data(), v.data() + n); };
     return {copy(target), copy(lower), copy(upper), copy(ridge), dead_zone, intercept};
 }
@@ -188,9 +203,15 @@ struct LentSmo {
 
     LentSmo(Vector<const double> target, Vector<const double> lower, Vector<const double> upper,
             Vector<const double> ridge, Vector<const double> diagonal, double dead_zone, bool intercept)
-        : core(make_problem(target, lower, upper, ridge, dead_zone, intercept), diagonal.data()),
-          n(target.shape(0)) {
+        : core(make_problem(target, lower, upper, ridge, dead_zone, intercept),
+               checked_diagonal(diagonal, target.shape(0))),
+          n(target.shape(0)) {}
+
+    static const double* checked_diagonal(const Vector<const double>& diagonal, std::size_t n) {
         require(diagonal.shape(0) == n, "diagonal must have one entry per row");
+        for (std::size_t i = 0; i < n; ++i)
+            require(std::isfinite(diagonal(i)) && diagonal(i) >= 0.0, "the diagonal must be finite and not negative");
+        return diagonal.data();
     }
 };
 
@@ -206,13 +227,16 @@ void bind_smo(nb::module_& m, const char* name) {
             "start",
             [](Solver& self, Vector<const double> beta, Vector<const double> fitted) {
                 require(beta.shape(0) == self.n && fitted.shape(0) == self.n, "beta and fitted need one entry per row");
+                for (std::size_t i = 0; i < self.n; ++i)
+                    require(std::isfinite(beta(i)) && std::isfinite(fitted(i)), "beta and fitted must be finite");
                 self.core.start(beta.data(), fitted.data());
             },
             "beta"_a.noconvert(), "fitted"_a.noconvert(), "Begin from a feasible beta whose K @ beta is known.")
         .def(
             "lend",
             [](Solver& self, Vector<const std::int64_t> index, nb::object block) {
-                const auto rows = nb::cast<Table<const T>>(block, false);
+                Table<const T> rows;
+                if (!nb::try_cast(block, rows, false)) throw nb::type_error("block must be a C-contiguous array of the solver's type");
                 require(rows.shape(0) == index.shape(0) && rows.shape(1) == self.n, "block has the wrong shape");
                 check_index(index, self.n);
                 self.lenders.push_back(block);
@@ -235,6 +259,8 @@ void bind_smo(nb::module_& m, const char* name) {
         "run_smo",
         [](std::vector<Solver*> solvers, double tol, double floor, std::int64_t max_updates) {
             std::vector<int> status(solvers.size());
+            for (const Solver* solver : solvers) require(solver != nullptr, "solvers must not contain None");
+            require(!std::isnan(tol) && !std::isnan(floor), "tol and floor must be numbers");
             nb::gil_scoped_release release;
             kw::parallel_for(solvers.size(), [&](std::size_t o) {
                 status[o] = static_cast<int>(solvers[o]->core.run(tol, floor, max_updates));
@@ -266,9 +292,9 @@ NB_MODULE(_core, m) {
     m.def("ladder_forms", &forms_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
     m.def("ladder_forms", &forms_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
           "tr(V' K_j V) over the listed rows for every rate.");
-    m.def("ladder_products", &products_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
-    m.def("ladder_products", &products_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
-          "K_j[:, index] @ V for every rate.");
+    m.def("ladder_products", &products_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("ladder_products", &products_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "K_j[rows][:, index] @ V for every rate.");
     m.def("ladder_combine_rows", &combine_rows_of_ladder<double, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
     m.def("ladder_combine_rows", &combine_rows_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
     m.def("ladder_combine_rows", &combine_rows_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
@@ -286,7 +312,7 @@ NB_MODULE(_core, m) {
 
     m.def("factor_by_columns", &factor_by_columns, "diagonal"_a.noconvert(), "column"_a, "tol"_a, "max_rank"_a,
           "Pivoted Cholesky of a Gram matrix given by column(i): (complete, columns, pivots, residual diagonal).");
-    m.def("factor_gaussians", &factor_gaussians, "views"_a, "rates"_a.noconvert(), "tol"_a, "max_ranks"_a.noconvert(),
+    m.def("factor_gaussians", &factor_gaussians, "views"_a.noconvert(), "rates"_a.noconvert(), "tol"_a, "max_ranks"_a.noconvert(),
           "Pivoted Cholesky of many exp(-rate |x-z|^2) at once; each view holds one feature per row.");
 
     bind_smo<double>(m, "SmoDouble");

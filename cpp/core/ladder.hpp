@@ -59,12 +59,11 @@ KW_CLONES static inline void ladder_segment(const double* distance, std::size_t 
         if (steps[j].parent < 0) continue;
         const double* from = values + static_cast<std::size_t>(steps[j].parent) * kSegment;
         double* out = values + j * kSegment;
-        const int squarings = steps[j].squarings;
 #pragma omp simd
-        for (std::size_t k = 0; k < length; ++k) {
-            double value = from[k];
-            for (int s = 0; s < squarings; ++s) value *= value;
-            out[k] = value;
+        for (std::size_t k = 0; k < length; ++k) out[k] = from[k] * from[k];
+        for (int s = 1; s < steps[j].squarings; ++s) {
+#pragma omp simd
+            for (std::size_t k = 0; k < length; ++k) out[k] *= out[k];
         }
     }
 }
@@ -116,11 +115,12 @@ void ladder_forms(Matrix<const T> distances, const std::vector<LadderStep>& step
         for (std::size_t j = 0; j < n_kernels; ++j) forms[j] += partial[block * n_kernels + j];
 }
 
-// out[j, i, o] = sum over k in `index` of K_j(i, index_k) * V[k, o], for every row i of `distances`.
+// out[j, a, o] = sum over k in `index` of K_j(rows_a, index_k) * V[k, o].
 template <class T>
-void ladder_products(Matrix<const T> distances, const std::vector<LadderStep>& steps, const std::int64_t* index,
-                     std::size_t n_index, const double* V, std::size_t n_outputs, double* out) {
-    const std::size_t n_kernels = steps.size(), n_rows = distances.rows;
+void ladder_products(Matrix<const T> distances, const std::vector<LadderStep>& steps, const std::int64_t* rows,
+                     std::size_t n_rows, const std::int64_t* index, std::size_t n_index, const double* V,
+                     std::size_t n_outputs, double* out) {
+    const std::size_t n_kernels = steps.size();
     const std::size_t n_blocks = (n_rows + kRowBlock - 1) / kRowBlock;
     std::vector<double> by_output(n_outputs * n_index);  // contiguous columns of V
     for (std::size_t k = 0; k < n_index; ++k)
@@ -129,7 +129,7 @@ void ladder_products(Matrix<const T> distances, const std::vector<LadderStep>& s
         std::vector<double> values(n_kernels * kSegment), gathered(kSegment), sums(n_kernels * n_outputs);
         const std::size_t last = std::min(n_rows, (block + 1) * kRowBlock);
         for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            const T* row = distances.row(i);
+            const T* row = distances.row(static_cast<std::size_t>(rows[i]));
             std::fill(sums.begin(), sums.end(), 0.0);
             for (std::size_t start = 0; start < n_index; start += kSegment) {
                 const std::size_t length = std::min(kSegment, n_index - start);

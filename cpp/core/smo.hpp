@@ -286,7 +286,8 @@ class Smo {
         const double limit = step > 0.0 ? problem_.upper[i] : problem_.lower[i];
         // Land exactly on a bound or on the kink at zero, never beside it.
         if ((step > 0.0 && next >= limit) || (step < 0.0 && next <= limit)) next = limit;
-        if (b != 0.0 && next != 0.0 && (b > 0.0) != (next > 0.0)) next = 0.0;
+        const bool crosses = (b > 0.0 && next < 0.0) || (b < 0.0 && next > 0.0);
+        if (problem_.dead_zone > 0.0 && crosses) next = 0.0;  // steps end at the kink, but for rounding
         if (std::abs(next) <= 1e-15 * std::abs(b)) next = 0.0;
         if (std::abs(next - limit) <= 1e-15 * std::abs(limit)) next = limit;
         beta_[i] = next;

@@ -13,7 +13,7 @@ from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 from .combined import CombinedKernel
-from .parts import Part, support
+from .parts import Part, Weighted, support
 from .views import Views
 
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
@@ -99,13 +99,24 @@ class KernelBank:
                 "Hint: clip its negative eigenvalues, or add a multiple of the identity."
             )
 
-    def products(self, V: Floats, which: Indices) -> Floats:
-        """Return ``K_j V`` of the normalised kernels, shape (len(which), n_samples, n_outputs)."""
-        out = np.empty((len(which), *V.shape))
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        """Return ``K_j[rows] V`` of the normalised kernels, shape (len(which), n_rows, n_outputs).
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_samples, n_outputs)
+            Vectors; rows of zeros are skipped.
+        which : ndarray of int
+            Kernels asked for.
+        rows : ndarray of int, optional
+            Rows asked for; all by default.
+        """
+        n_rows = self.n_samples if rows is None else len(rows)
+        out = np.empty((len(which), n_rows, V.shape[1]))
         place = np.full(self.n_kernels, -1)
         place[which] = np.arange(len(which))
         for part, ids, local in self._split(which):
-            out[place[ids]] = self.scales[ids, None, None] * part.products(V, local)
+            out[place[ids]] = self.scales[ids, None, None] * part.products(V, local, rows)
         return out
 
     def traces(self, *, centred: bool = False) -> Floats:
@@ -173,9 +184,18 @@ class KernelBank:
             centred_traces=self.centred_traces[which],
         )
 
-    def combine(self, weights: Floats) -> CombinedKernel:
-        """Return the weighted sum of the normalised kernels, evaluated lazily."""
-        return CombinedKernel(self, weights)
+    def combine(self, weights: Floats, *, coarse: bool = False) -> CombinedKernel:
+        """Return the weighted sum of the normalised kernels, evaluated lazily.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kernels,)
+            Not negative.
+        coarse : bool
+            Let factors keep only the leading columns, which hold 95 % of their traces: enough for a
+            first guess of the coefficients, at a fraction of the cost.
+        """
+        return CombinedKernel(self, weights, coarse=coarse)
 
     def summary(self) -> list[dict[str, Any]]:
         """Describe every kernel: name, form, rank, relative trace left out."""
@@ -216,25 +236,16 @@ class _Selected(Part):
     def nbytes(self) -> int:
         return self.part.nbytes
 
-    def _spread(self, weights: Floats) -> Floats:
-        out = np.zeros(self.part.n_kernels)
-        out[self.which] = weights
-        return out
-
     def forms(self, V: Floats, which: Indices) -> Floats:
         return self.part.forms(V, self.which[which])
 
-    def products(self, V: Floats, which: Indices) -> Floats:
-        return self.part.products(V, self.which[which])
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        return self.part.products(V, self.which[which], rows)
 
-    def add_square(self, weights: Floats, out: Any) -> None:
-        self.part.add_square(self._spread(weights), out)
-
-    def add_rows(self, weights: Floats, index: Indices, out: Any) -> None:
-        self.part.add_rows(self._spread(weights), index, out)
-
-    def add_diagonal(self, weights: Floats, out: Floats) -> None:
-        self.part.add_diagonal(self._spread(weights), out)
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
+        spread = np.zeros(self.part.n_kernels)
+        spread[self.which] = weights
+        return self.part.weighted(spread, coarse=coarse)
 
     def traces(self) -> Floats:
         return self.part.traces()[self.which]

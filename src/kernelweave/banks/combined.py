@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernelweave._types import Floats, Indices, Stored
-from .parts import Factors, Part
+
+from .parts import WeightedFactors, support
 
 if TYPE_CHECKING:
     from .base import KernelBank
@@ -17,75 +17,104 @@ if TYPE_CHECKING:
 class CombinedKernel:
     """``sum_j weights_j K_j`` over the rows of a bank.
 
+    Rows are computed when they are first needed and kept; `dense` computes all of them, at half the
+    price per row.
+
     Parameters
     ----------
     bank : KernelBank
         Where the kernels are.
     weights : ndarray of shape (n_kernels,)
         Non-negative weights of the normalised kernels.
+    coarse : bool
+        Whether factors may be cut to their leading columns.
     """
 
-    def __init__(self, bank: KernelBank, weights: Floats) -> None:
+    def __init__(self, bank: KernelBank, weights: Floats, *, coarse: bool = False) -> None:
         self.bank = bank
         self.weights = weights
-        self._raw = weights * bank.scales
-        self._dense: Stored | None = None
+        raw = weights * bank.scales
+        self._parts = [part.weighted(raw[ids], coarse=coarse) for part, ids in bank.parts]
+        self._blocks: list[tuple[Indices, Stored]] = []
+        self._place = np.full((bank.n_samples, 2), -1)  # block and row within it
 
     @property
     def n_samples(self) -> int:
         """How many rows the kernel has."""
         return self.bank.n_samples
 
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        """The rows computed so far, as (row numbers, rows)."""
+        return self._blocks
+
+    @property
+    def share_ready(self) -> float:
+        """Share of the rows computed so far."""
+        return float((self._place[:, 0] >= 0).mean())
+
     def dense(self) -> Stored:
-        """Return the whole Gram matrix; kept, so that a second call is free. Do not write to it."""
-        if self._dense is None:
-            n = self.n_samples
+        """Return the whole Gram matrix; do not write to it."""
+        n = self.n_samples
+        if not self._blocks or self._blocks[-1][1].shape[0] < n:
             out = np.zeros((n, n), dtype=self.bank.dtype)
-            for part, weights in self._parts():
-                part.add_square(weights, out)
-            self._dense = out
-        return self._dense
+            for part in self._parts:
+                part.add_square(out)
+            self._keep(np.arange(n), out)
+        return self._blocks[-1][1]
+
+    def fetch(self, index: Indices) -> None:
+        """Compute those of the rows that are not there yet."""
+        missing = index[self._place[index, 0] < 0]
+        if len(missing):
+            out = np.zeros((len(missing), self.n_samples), dtype=self.bank.dtype)
+            for part in self._parts:
+                part.add_rows(missing, out)
+            self._keep(missing, out)
+
+    def _keep(self, index: Indices, rows: Stored) -> None:
+        self._place[index, 0] = len(self._blocks)
+        self._place[index, 1] = np.arange(len(index))
+        self._blocks.append((index, rows))
 
     def rows(self, index: Indices) -> Stored:
         """Return some rows of the Gram matrix."""
-        if self._dense is not None:
-            return self._dense[index]
-        out = np.zeros((len(index), self.n_samples), dtype=self.bank.dtype)
-        for part, weights in self._parts():
-            part.add_rows(weights, index, out)
+        self.fetch(index)
+        out = np.empty((len(index), self.n_samples), dtype=self.bank.dtype)
+        for b in np.unique(self._place[index, 0]):
+            here = np.flatnonzero(self._place[index, 0] == b)
+            out[here] = self._blocks[b][1][self._place[index[here], 1]]
         return out
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
-        """Return a block of the Gram matrix."""
-        if self._dense is not None:
-            return np.asarray(self._dense[np.ix_(rows, columns)], dtype=np.float64)
-        return np.asarray(self.rows(rows)[:, columns], dtype=np.float64)
+        """Return a block of the Gram matrix, in float64."""
+        self.fetch(rows)
+        out = np.empty((len(rows), len(columns)))
+        for b in np.unique(self._place[rows, 0]):
+            here = np.flatnonzero(self._place[rows, 0] == b)
+            out[here] = self._blocks[b][1][np.ix_(self._place[rows[here], 1], columns)]
+        return out
 
     def diag(self) -> Floats:
         """Return the diagonal."""
         out = np.zeros(self.n_samples)
-        for part, weights in self._parts():
-            part.add_diagonal(weights, out)
+        for part in self._parts:
+            part.add_diagonal(out)
         return out
+
+    def through_rows(self, V: Floats) -> Floats:
+        """Multiply by vectors with few non-zero rows, fetching just those rows of the kernel."""
+        used = support(V)
+        return np.asarray(self.rows(used).T.astype(np.float64, copy=False) @ V[used])
 
     def __matmul__(self, V: Floats) -> Floats:
         """Multiply, in float64 whatever the storage, without forming the Gram matrix."""
         which = np.flatnonzero(self.weights)
-        out = np.zeros(V.shape)
-        for j, product in zip(which, self.bank.products(V, which), strict=True):
-            out += self.weights[j] * product
-        return out
+        return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 
     def features(self) -> Floats | None:
         """Return ``Z`` with ``Z' Z`` equal to the kernel, one row per feature; None if not low rank."""
-        blocks = []
-        for part, weights in self._parts():
-            if not weights.any():
-                continue
-            if not isinstance(part, Factors):
-                return None
-            blocks.append(part.scaled(weights))
+        if not all(isinstance(part, WeightedFactors) for part in self._parts):
+            return None
+        blocks = [part.Z for part in self._parts if isinstance(part, WeightedFactors)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_samples))
-
-    def _parts(self) -> Sequence[tuple[Part, Floats]]:
-        return [(part, self._raw[ids]) for part, ids in self.bank.parts]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,22 @@ _PANEL = 256  # rows of a block product; fixed, so that sums do not depend on th
 def support(V: Floats) -> Indices:
     """Return the rows of ``V`` that are not zero."""
     return np.flatnonzero(V.any(axis=1))
+
+
+class Weighted(ABC):
+    """A weighted sum of the kernels of a part, ready to be added to what others hold."""
+
+    @abstractmethod
+    def add_square(self, out: Stored) -> None:
+        """Add the whole matrix to the symmetric ``out``."""
+
+    @abstractmethod
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        """Add some rows to ``out``."""
+
+    @abstractmethod
+    def add_diagonal(self, out: Floats) -> None:
+        """Add the diagonal to ``out``."""
 
 
 class Part(ABC):
@@ -46,20 +63,12 @@ class Part(ABC):
         """Return ``tr(V' K_j V)`` for each kernel."""
 
     @abstractmethod
-    def products(self, V: Floats, which: Indices) -> Floats:
-        """Return ``K_j V``, of shape (n_kernels, n_samples, n_outputs)."""
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        """Return ``K_j[rows] V``, of shape (n_kernels, n_rows, n_outputs); all rows by default."""
 
     @abstractmethod
-    def add_square(self, weights: Floats, out: Stored) -> None:
-        """Add ``sum_j weights_j K_j`` to ``out``; zero weights cost nothing."""
-
-    @abstractmethod
-    def add_rows(self, weights: Floats, index: Indices, out: Stored) -> None:
-        """Add those rows of ``sum_j weights_j K_j`` to ``out``."""
-
-    @abstractmethod
-    def add_diagonal(self, weights: Floats, out: Floats) -> None:
-        """Add the diagonal of ``sum_j weights_j K_j`` to ``out``."""
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
+        """Return ``sum_j weights_j K_j``, of which zero weights cost nothing."""
 
     @abstractmethod
     def traces(self) -> Floats:
@@ -116,44 +125,31 @@ class Factors(Part):
     def forms(self, V: Floats, which: Indices) -> Floats:
         return np.array([np.vdot(score, score) for score in self._scores(V, which)])
 
-    def products(self, V: Floats, which: Indices) -> Floats:
-        out = np.empty((len(which), *V.shape))
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        n_rows = V.shape[0] if rows is None else len(rows)
+        out = np.empty((len(which), n_rows, V.shape[1]))
         for k, (j, score) in enumerate(zip(which, self._scores(V, which), strict=True)):
-            np.matmul(self._of(j).T, score, out=out[k])
+            columns = self._of(j) if rows is None else self._of(j)[:, rows]
+            np.matmul(columns.T, score, out=out[k])
         return out
 
-    def scaled(self, weights: Floats) -> Floats:
-        """Return the factor of the weighted sum, one column per row, zero weights left out."""
-        return np.concatenate(
-            [np.sqrt(weights[j]) * self._of(j) for j in np.flatnonzero(weights)]
-            or [np.empty((0, self.columns.shape[1]))]
-        )
+    @cached_property
+    def _coarse_ranks(self) -> Indices:
+        """How many leading columns of each factor hold all but a twentieth of its trace."""
+        squares = np.einsum("rn,rn->r", self.columns, self.columns)
+        ranks = []
+        for j in range(self.n_kernels):
+            kept = np.cumsum(squares[self.offsets[j] : self.offsets[j + 1]])
+            ranks.append(int(np.searchsorted(kept, 0.95 * kept[-1])) + 1 if len(kept) else 0)
+        return np.array(ranks)
 
-    def add_square(self, weights: Floats, out: Stored) -> None:
-        Z = self.scaled(weights).astype(out.dtype, copy=False)
-        if not len(Z):
-            return
-
-        def panel(rows: slice) -> None:
-            # The lower triangle by panels, then mirrored: half the work of the full product.
-            out[rows, : rows.stop] += Z[:, rows].T @ Z[:, : rows.stop]
-
-        def mirror(rows: slice) -> None:
-            out[: rows.start, rows] = out[rows, : rows.start].T
-
-        run_blocks(panel, len(out), _PANEL)
-        run_blocks(mirror, len(out), _PANEL)
-
-    def add_rows(self, weights: Floats, index: Indices, out: Stored) -> None:
-        Z = self.scaled(weights).astype(out.dtype, copy=False)
-        if len(Z):
-            picked = np.ascontiguousarray(Z[:, index].T)
-            n = out.shape[1]
-            run_blocks(lambda cols: np.add(out[:, cols], picked @ Z[:, cols], out=out[:, cols]), n, 1024)
-
-    def add_diagonal(self, weights: Floats, out: Floats) -> None:
-        Z = self.scaled(weights)
-        out += np.einsum("rn,rn->n", Z, Z)
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
+        blocks = [
+            np.sqrt(weights[j]) * self._of(j)[: self._coarse_ranks[j] if coarse else None]
+            for j in np.flatnonzero(weights)
+        ]
+        empty = np.empty((0, self.columns.shape[1]))
+        return WeightedFactors(np.concatenate(blocks) if blocks else empty)
 
     def traces(self) -> Floats:
         kept = [np.vdot(self._of(j), self._of(j)) for j in range(self.n_kernels)]
@@ -198,25 +194,16 @@ class Ladder(Part):
         picked = np.ascontiguousarray(V[rows])
         return _core.ladder_forms(self.distances, self.rates[which], rows, picked)
 
-    def products(self, V: Floats, which: Indices) -> Floats:
-        rows = support(V)
-        picked = np.ascontiguousarray(V[rows])
-        return _core.ladder_products(self.distances, self.rates[which], rows, picked)
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        used = support(V)
+        rows = np.arange(len(self.distances)) if rows is None else rows
+        return _core.ladder_products(
+            self.distances, self.rates[which], rows, used, np.ascontiguousarray(V[used])
+        )
 
-    def add_square(self, weights: Floats, out: Stored) -> None:
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         active = np.flatnonzero(weights)
-        if len(active):
-            _core.ladder_combine_square(self.distances, self.rates[active], weights[active], out)
-
-    def add_rows(self, weights: Floats, index: Indices, out: Stored) -> None:
-        active = np.flatnonzero(weights)
-        if len(active):
-            _core.ladder_combine_rows(
-                self.distances, self.rates[active], weights[active], index, out
-            )
-
-    def add_diagonal(self, weights: Floats, out: Floats) -> None:
-        out += weights.sum()
+        return WeightedLadder(self.distances, self.rates[active], weights[active])
 
     def traces(self) -> Floats:
         return np.full(self.n_kernels, float(self.distances.shape[0]))
@@ -243,36 +230,101 @@ class Grams(Part):
     def nbytes(self) -> int:
         return sum(gram.nbytes for gram in self.grams)
 
-    def _product(self, kernel: int, V: Floats) -> Floats:
-        gram = self.grams[kernel]
+    def _product(self, kernel: int, V: Floats, rows: Indices | None = None) -> Floats:
+        gram = self.grams[kernel] if rows is None else self.grams[kernel][rows]
         if gram.dtype == np.float64:
             return np.asarray(gram @ V)
         # float32 is only storage: sums are taken in float64, a panel at a time.
-        panels = run_blocks(lambda rows: gram[rows].astype(np.float64) @ V, len(gram), _PANEL)
+        panels = [
+            gram[i : i + _PANEL].astype(np.float64) @ V for i in range(0, len(gram), _PANEL)
+        ]
         return np.concatenate(panels)
 
     def forms(self, V: Floats, which: Indices) -> Floats:
         return np.array(run_each(lambda j: float(np.vdot(V, self._product(j, V))), which))
 
-    def products(self, V: Floats, which: Indices) -> Floats:
-        return np.array([self._product(j, V) for j in which]).reshape(len(which), *V.shape)
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        return np.array(run_each(lambda j: self._product(j, V, rows), which))
 
-    def add_square(self, weights: Floats, out: Stored) -> None:
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         active = np.flatnonzero(weights)
-
-        def panel(rows: slice) -> None:
-            for j in active:
-                out[rows] += weights[j] * self.grams[j][rows]
-
-        run_blocks(panel, len(out), _PANEL)
-
-    def add_rows(self, weights: Floats, index: Indices, out: Stored) -> None:
-        for j in np.flatnonzero(weights):
-            out += weights[j] * self.grams[j][index]
-
-    def add_diagonal(self, weights: Floats, out: Floats) -> None:
-        for j in np.flatnonzero(weights):
-            out += weights[j] * self.grams[j].diagonal()
+        return WeightedGrams(tuple(self.grams[j] for j in active), weights[active])
 
     def traces(self) -> Floats:
         return np.array([float(np.trace(gram, dtype=np.float64)) for gram in self.grams])
+
+
+@dataclass(frozen=True)
+class WeightedFactors(Weighted):
+    """A factor of the weighted sum, one factor column per row."""
+
+    Z: Floats
+
+    def add_square(self, out: Stored) -> None:
+        Z = self.Z.astype(out.dtype, copy=False)
+
+        def panel(rows: slice) -> None:
+            # The lower triangle by panels, then mirrored: half the work of the full product.
+            out[rows, : rows.stop] += Z[:, rows].T @ Z[:, : rows.stop]
+
+        def mirror(rows: slice) -> None:
+            out[: rows.start, rows] = out[rows, : rows.start].T
+
+        if len(Z):
+            run_blocks(panel, len(out), _PANEL)
+            run_blocks(mirror, len(out), _PANEL)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        picked = np.ascontiguousarray(self.Z[:, index].T)
+
+        def panel(columns: slice) -> None:
+            out[:, columns] += picked @ self.Z[:, columns]
+
+        if len(self.Z):
+            run_blocks(panel, out.shape[1], 4 * _PANEL)
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += np.einsum("rn,rn->n", self.Z, self.Z)
+
+
+@dataclass(frozen=True)
+class WeightedLadder(Weighted):
+    """Weights of kernels that share a distance matrix."""
+
+    distances: Stored
+    rates: Floats
+    weights: Floats
+
+    def add_square(self, out: Stored) -> None:
+        if len(self.rates):
+            _core.ladder_combine_square(self.distances, self.rates, self.weights, out)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        if len(self.rates):
+            _core.ladder_combine_rows(self.distances, self.rates, self.weights, index, out)
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += self.weights.sum()
+
+
+@dataclass(frozen=True)
+class WeightedGrams(Weighted):
+    """Weights of stored matrices."""
+
+    grams: tuple[Stored, ...]
+    weights: Floats
+
+    def add_square(self, out: Stored) -> None:
+        def panel(rows: slice) -> None:
+            for weight, gram in zip(self.weights, self.grams, strict=True):
+                out[rows] += weight * gram[rows]
+
+        run_blocks(panel, len(out), _PANEL)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        for weight, gram in zip(self.weights, self.grams, strict=True):
+            out += weight * gram[index]
+
+    def add_diagonal(self, out: Floats) -> None:
+        for weight, gram in zip(self.weights, self.grams, strict=True):
+            out += weight * gram.diagonal()

@@ -11,6 +11,7 @@ curvature need no case distinction.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,9 +129,9 @@ class Machine(ABC):
         n_outputs = Y.shape[1]
         total, bias = 0.0, np.zeros(n_outputs)
         for o in range(n_outputs):
-            columns = (_column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
+            columns = (column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
             if self.fit_intercept:
-                bias[o], loss = _core.best_bias(_column(fitted, o), *columns, shape.dead_zone)
+                bias[o], loss = _core.best_bias(column(fitted, o), *columns, shape.dead_zone)
             else:
                 loss = float(_conjugate(fitted[:, o], *columns, shape.dead_zone).sum())
             total += loss
@@ -153,7 +154,12 @@ class Machine(ABC):
         return coef
 
     def curvature(
-        self, K: CombinedKernel, products: Floats, coef: Floats, Y: Floats, cost: Floats
+        self,
+        K: CombinedKernel,
+        products: Callable[[Indices], Floats],
+        coef: Floats,
+        Y: Floats,
+        cost: Floats,
     ) -> Curvature:
         """Return the Hessian of the optimal value in the weights of the kernels of ``products``.
 
@@ -161,22 +167,24 @@ class Machine(ABC):
         ----------
         K : CombinedKernel
             The kernel the coefficients belong to.
-        products : ndarray of shape (n_kernels, n_samples, n_outputs)
-            ``K_j @ coef`` for the kernels of interest.
+        products : callable
+            Given rows, returns those of ``K_j @ coef`` for the kernels of interest, of shape
+            (n_kernels, n_rows, n_outputs).
         coef : ndarray of shape (n_samples, n_outputs)
             Dual coefficients.
         Y, cost : ndarray of shape (n_samples, n_outputs)
             Targets and costs.
         """
         shape = self.shape(Y, cost)
-        hessian = np.zeros((len(products), len(products)))
-        free_rows, responses = [], []
-        for o in range(coef.shape[1]):
-            free = _free(coef[:, o], shape, o)
-            V = products[:, free, o].T
+        free_rows = [_free(coef[:, o], shape, o) for o in range(coef.shape[1])]
+        some = np.unique(np.concatenate(free_rows))
+        values = products(some)
+        hessian = np.zeros((len(values), len(values)))
+        responses = []
+        for o, free in enumerate(free_rows):
+            V = values[:, np.searchsorted(some, free), o].T
             if len(free) < (2 if self.fit_intercept else 1):
-                free_rows.append(free[:0])
-                responses.append(V[:0])
+                responses.append(np.zeros_like(V))
                 continue
             M = K.block(free, free)
             M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-9 * np.trace(M) / len(free)
@@ -187,12 +195,12 @@ class Machine(ABC):
                 ones = solved[:, -1]
                 response = response - np.outer(ones, (ones @ V) / ones.sum())
             hessian += V.T @ response
-            free_rows.append(free)
             responses.append(response)
         return Curvature(0.5 * (hessian + hessian.T), free_rows, responses)
 
 
-def _column(array: Floats, o: int) -> Floats:
+def column(array: Floats, o: int) -> Floats:
+    """Return one column, contiguous as the core wants it."""
     return np.ascontiguousarray(array[:, o])
 
 

@@ -39,6 +39,14 @@ class Square(Machine):
         step = move[:, None]
         return float((cost * (residual * step + 0.5 * step**2)).sum())
 
+    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+        present = cost > 0
+        coef = np.where(present, coef, 0.0)
+        if self.fit_intercept:
+            counts = np.maximum(present.sum(axis=0), 1)
+            coef -= np.where(present, coef.sum(axis=0) / counts, 0.0)
+        return coef
+
     def solve(
         self,
         K: CombinedKernel,

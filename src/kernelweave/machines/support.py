@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
-from .base import DualShape, Machine, Solution
+from .base import DualShape, Machine, Solution, column
 
-_PAUSED = 1
-_UPDATES_AT_A_TIME = 2e7  # row entries touched between two chances to interrupt: about 0.1 s
+_PAUSED, _NEEDS_ROWS = 1, 2  # what run_smo answers
+_ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
+_BATCH = 64  # rows fetched together, so that they are a matrix product
+_MOST_ROWS = 0.4  # share of rows above which computing all is the cheaper way
 
 
 class SupportMachine(Machine):
@@ -28,30 +31,28 @@ class SupportMachine(Machine):
         floor: float = 0.0,
         start: Solution | None = None,
     ) -> Solution:
-        shape = self.shape(Y, cost)
-        gram = K.dense()
         n, n_outputs = Y.shape
-        diagonal = np.ascontiguousarray(gram.diagonal(), dtype=np.float64)
-        everything = np.arange(n)
-        solver_type = _core.SmoDouble if gram.dtype == np.float64 else _core.SmoFloat
-        solvers = []
-        for o in range(n_outputs):
-            columns = [
-                np.ascontiguousarray(part[:, o])
-                for part in (Y, shape.lower, shape.upper, shape.ridge)
-            ]
-            solver = solver_type(*columns, diagonal, shape.dead_zone, self.fit_intercept)
-            solver.lend(everything, gram)
-            if start is not None:
-                solver.start(
-                    np.ascontiguousarray(start.coef[:, o]), np.ascontiguousarray(start.fitted[:, o])
-                )
-            solvers.append(solver)
-        at_a_time = int(max(1000, _UPDATES_AT_A_TIME / n))
+        if start is None:
+            K.dense()  # a cold start visits most rows, and all together they are cheaper
+        else:
+            K.fetch(self._moving(start.coef, Y, cost))
+        solvers = self._solvers(K, Y, cost, start)
+        lent = 0
+        at_a_time = int(max(1000, _ENTRIES_AT_A_TIME / n))
         limit = 100 * n + 1_000_000  # a problem that needs more is at the limit of the arithmetic
         while True:
+            for index, block in K.blocks[lent:]:
+                for solver in solvers:
+                    solver.lend(index, block)
+            lent = len(K.blocks)
             states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time)
-            if _PAUSED not in states or max(s.updates for s in solvers) > limit:
+            if _NEEDS_ROWS in states:
+                if K.share_ready > _MOST_ROWS:
+                    K.dense()
+                    continue
+                wanted = [s.wanted(_BATCH) for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS]
+                K.fetch(np.unique(np.concatenate(wanted)))
+            elif _PAUSED not in states or max(s.updates for s in solvers) > limit:
                 break
         return Solution(
             coef=np.column_stack([s.beta for s in solvers]),
@@ -61,6 +62,25 @@ class SupportMachine(Machine):
             dual=sum(s.dual for s in solvers),
             work=sum(s.updates for s in solvers),
         )
+
+    def _moving(self, coef: Floats, Y: Floats, cost: Floats) -> Indices:
+        """Return the rows that are sure to be visited: those inside their box."""
+        shape = self.shape(Y, cost)
+        inside = (coef > shape.lower) & (coef < shape.upper) & (coef != 0)
+        return np.flatnonzero(inside.any(axis=1))
+
+    def _solvers(self, K: CombinedKernel, Y: Floats, cost: Floats, start: Solution | None) -> list[Any]:
+        shape = self.shape(Y, cost)
+        kind = _core.SmoDouble if K.bank.dtype == np.float64 else _core.SmoFloat
+        diagonal = K.diag()
+        solvers = []
+        for o in range(Y.shape[1]):
+            columns = (column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
+            solver = kind(*columns, diagonal, shape.dead_zone, self.fit_intercept)
+            if start is not None:
+                solver.start(column(start.coef, o), column(start.fitted, o))
+            solvers.append(solver)
+        return solvers
 
 
 @dataclass(frozen=True)

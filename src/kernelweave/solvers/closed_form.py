@@ -13,7 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
-from .point import Learner, Point, moved
+from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 
 _MEMORY = 6
@@ -76,29 +76,25 @@ def closed_form(
     while account.solves < max_iter:
         before = account.gap
         inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
-        point = learner.solve(weights, tol=inner, start=begin, which=everything, kernel=kernel)
+        point = learner.solve(kernel, tol=inner, start=begin, which=everything)
         learner.offer_lower(point, point.forms)
         account.note()
-        if account.converged:
+        if learner.verify():
             break
         if account.gap > 0.8 * before:
             tighter = max(0.01, 0.5 * tighter)  # a loose inner solve may be all that is in the way
-        value = _upper(weight_set, point)
+        value = weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
         if plain is not None and value > (1.0 + 1e-3 * account.gap) * accepted:
             weights, plain = plain, None
             mixer = _Mixer()
         else:
             accepted = value
-            step = weight_set.update(weights, weights * np.sqrt(point.forms))
-            weights = weight_set.normalise(mixer.mix(weights, step))
-            plain = step
+            plain = weight_set.update(weights, weights * np.sqrt(point.forms))
+            weights = weight_set.normalise(mixer.mix(weights, plain))
         kernel = bank.combine(weights)
-        begin = moved(point.coef, np.tensordot(weights, point.products, axes=1))
+        begin = moved(point.coef, kernel @ point.coef)
+    learner.verify()
     return account.result()
-
-
-def _upper(weight_set: LpBall, point: Point) -> float:
-    return weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
 
 
 class _Mixer:

@@ -121,12 +121,12 @@ class _Bundle:
 
     def run(self, start: Warm | None) -> Result:
         point = self._begin(start)
-        tightened = 0
+        closer = 0  # inner solves in a row at the same weights
         mark_gap, mark_solves = np.inf, 0
-        while not self.account.converged and self.account.solves < self.max_iter:
+        while self.account.solves < self.max_iter:
             point = self._price(point)
             self.account.note()
-            if self.account.converged:
+            if self.learner.verify():
                 break
             if self.account.gap <= 0.5 * mark_gap:
                 mark_gap, mark_solves = self.account.gap, self.account.solves
@@ -134,38 +134,42 @@ class _Bundle:
                 point = self._majorise(point)
                 mark_gap, mark_solves = self.account.gap, self.account.solves
                 continue
-            size = abs(self.account.upper)
-            gap, working_gap = self.account.gap, self._working_gap()
-            rel = max(min(1e-3, 0.1 * min(gap, working_gap)), 1e-3 * self.tol)
-            if point.solution.gap > rel * size and tightened < 3:
-                point = self._tighten(point, rel * size)
-                tightened += 1
+            aim = self._inner_aim()
+            if point.solution.gap > aim and closer < 3:
+                point, closer = self._tighten(point, aim), closer + 1
                 continue
             trial, predicted = self._model_step(point)
-            if point.solution.gap > 0.2 * predicted and tightened < 3:
+            if point.solution.gap > 0.2 * predicted and closer < 3:
                 # The expected gain is smaller than the inner error: look closer first.
-                aim = max(min(0.05 * predicted, 0.1 * gap * size), 1e-13 * size)
-                point = self._tighten(point, aim)
-                tightened += 1
+                aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.account.upper)
+                point, closer = self._tighten(point, aim), closer + 1
                 continue
-            tightened = 0
-            if predicted <= 1e-14 * size:  # the working set is solved as far as numbers go
+            closer = 0
+            if predicted <= 1e-15 * self.account.upper:
                 wider = self._widen(point)
-                if wider is None:
+                if wider is None:  # solved as far as numbers go
                     break
                 point = wider
                 continue
             point = self._try(point, trial, predicted)
         self.account.note()
+        self.learner.verify()
         return self.account.result()
+
+    def _slack(self) -> float:
+        """The smaller of the certified gap and that of the working set, absolute."""
+        return min(self.account.gap, self._working_gap()) * abs(self.account.upper)
+
+    def _inner_aim(self) -> float:
+        """The inner gap at which a step is worth computing."""
+        size = abs(self.account.upper)
+        return max(min(1e-3 * size, 0.1 * self._slack()), 1e-3 * self.tol * size)
 
     def _begin(self, start: Warm | None) -> Point:
         m = self.bank.n_kernels
         if start is None:
-            weights = np.full(m, 1.0 / m)
-            solution = self.machine.solve(
-                self.bank.combine(weights), self.learner.Y, self.learner.cost, tol=0.1
-            )
+            rough = self.bank.combine(np.full(m, 1.0 / m), coarse=True)
+            solution = self.machine.solve(rough, self.learner.Y, self.learner.cost, tol=0.1)
             self.account.solves += 1
             self.account.work += solution.work
             coef = solution.coef
@@ -185,12 +189,10 @@ class _Bundle:
             which = np.union1d(np.flatnonzero(weights), extra)
         self.account.readings = self.listed.readings
         self.which = which
-        first = self.learner.at(weights, coef)
-        self.learner.offer_lower(first, forms)
+        first = self.learner.at(weights, coef, which)
+        self.learner.offer_lower(first, self.listed.forms)
         self.account.note()
-        return self.learner.solve(
-            weights, tol=0.05, start=first.solution, which=which, kernel=first.kernel
-        )
+        return self.learner.solve(first.kernel, tol=0.05, start=first.solution, which=which)
 
     def _working_gap(self) -> float:
         upper = self.account.upper
@@ -198,9 +200,7 @@ class _Bundle:
 
     def _price(self, point: Point) -> Point:
         """Update the bound on the working set, and read the other kernels once that one is good."""
-        self.working_lower = max(
-            self.working_lower, self.learner.lower_bound(point, point.forms)
-        )
+        self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
         if self._working_gap() > max(0.3 * self.account.gap, 0.7 * self.tol):
             return point
@@ -239,12 +239,7 @@ class _Bundle:
 
     def _tighten(self, point: Point, gap: float) -> Point:
         return self.learner.solve(
-            point.weights,
-            tol=0.0,
-            floor=gap,
-            start=point.solution,
-            which=self.which,
-            kernel=point.kernel,
+            point.kernel, tol=0.0, floor=gap, start=point.solution, which=self.which
         )
 
     def _model_step(self, point: Point) -> tuple[Floats, float]:
@@ -254,7 +249,11 @@ class _Bundle:
         majoriser = point.forms / (theta + 0.02)
         if self._most_free(point) <= _MAX_FREE:
             self.curvature = self.machine.curvature(
-                point.kernel, point.products, point.coef, self.learner.Y, self.learner.cost
+                point.kernel,
+                lambda rows: self.bank.products(point.coef, self.which, rows),
+                point.coef,
+                self.learner.Y,
+                self.learner.cost,
             )
             hessian = self.curvature.hessian
             damping = self.damping.mu
@@ -276,13 +275,10 @@ class _Bundle:
         return int(inside.sum(axis=0).max())
 
     def _try(self, point: Point, trial: Floats, predicted: float) -> Point:
-        weights = np.zeros(self.bank.n_kernels)
-        weights[self.which] = trial
-        kernel = self.bank.combine(weights)
+        kernel = self.bank.combine(self._spread(trial))
         start = self._predicted_start(point, trial, kernel)
-        new = self.learner.solve(
-            weights, tol=0.0, floor=0.2 * predicted, start=start, which=self.which, kernel=kernel
-        )
+        floor = max(0.2 * predicted, 1e-14 * self.account.upper)
+        new = self.learner.solve(kernel, tol=0.0, floor=floor, start=start, which=self.which)
         ratio = (point.solution.primal - new.solution.primal) / predicted
         self.damping.after(ratio)
         if ratio > 0.05:
@@ -291,18 +287,20 @@ class _Bundle:
         self.cuts.push(new)
         return point
 
+    def _spread(self, inner: Floats) -> Floats:
+        weights = np.zeros(self.bank.n_kernels)
+        weights[self.which] = inner
+        return weights
+
     def _predicted_start(self, point: Point, trial: Floats, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
-        Y, cost = self.learner.Y, self.learner.cost
         coef = point.coef
-        stay = moved(coef, np.tensordot(trial, point.products, axes=1))
+        stay = moved(coef, point.fitted_at(kernel.weights))
         if self.curvature is None:
             return stay
-        followed = self.machine.repair(self.curvature.predict(coef, trial - point.inner), Y, cost)
-        change = followed - coef
-        gram = kernel.dense()
-        product = gram @ change if gram.dtype == np.float64 else kernel @ change
-        ahead = moved(followed, stay.fitted + product)
+        followed = self.curvature.predict(coef, trial - point.inner)
+        followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
+        ahead = moved(followed, stay.fitted + kernel.through_rows(followed - coef))
         return ahead if self._dual(ahead) > self._dual(stay) else stay
 
     def _dual(self, solution: Solution) -> float:
@@ -315,18 +313,12 @@ class _Bundle:
     def _majorise(self, point: Point) -> Point:
         """Ten plain updates, which cannot fail, then a fresh bundle."""
         for _ in range(10):
-            norms = point.weights * 0.0
-            norms[self.which] = point.inner * np.sqrt(point.forms)
-            weights = self.learner.weight_set.update(point.weights, norms)
             if self.account.solves >= self.max_iter:
                 break
-            fitted = np.tensordot(weights[self.which], point.products, axes=1)
-            point = self.learner.solve(
-                weights,
-                tol=1e-4,
-                start=moved(point.coef, fitted),
-                which=self.which,
-            )
+            norms = self._spread(point.inner * np.sqrt(point.forms))
+            kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
+            start = moved(point.coef, point.fitted_at(kernel.weights))
+            point = self.learner.solve(kernel, tol=1e-4, start=start, which=self.which)
         self.cuts = _Cuts()
         self.damping = _Damping(1.0)
         return point

@@ -53,12 +53,15 @@ def one_shot(
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
         begin = moved(coef, kernel @ coef)
-    # Half the tolerance: the other half covers drift and what factored kernels leave out.
-    point = learner.solve(weights, tol=0.5 * tol, start=begin, kernel=kernel)
-    learner.offer_lower(point, point.forms)
-    account.note()
-    if not account.converged:
-        point = learner.solve(weights, tol=0.05 * tol, start=point.solution, kernel=kernel)
+    point = learner.solve(kernel, tol=0.5 * tol, start=begin)
+    for share in (0.05, 0.005):
         learner.offer_lower(point, point.forms)
         account.note()
+        if learner.verify():
+            break
+        # Drift, or what factored kernels leave out, took the rest of the tolerance.
+        point = learner.solve(kernel, tol=share * tol, start=point.solution)
+    learner.offer_lower(point, point.forms)
+    account.note()
+    learner.verify()
     return account.result()

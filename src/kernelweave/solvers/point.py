@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
+
 from .result import Account
 
 
@@ -19,31 +20,31 @@ class Point:
 
     Parameters
     ----------
-    weights : ndarray of shape (n_kernels,)
-        Weights of all kernels; zero outside `which`.
     kernel : CombinedKernel
         The weighted kernel.
     solution : Solution
-        The machine's answer, with values recomputed from `products`.
+        The machine's answer.
     which : ndarray of int
-        The kernels of interest.
-    products : ndarray of shape (len(which), n_samples, n_outputs)
-        ``K_j @ coef``.
+        The kernels of interest, in increasing order; all with a weight are among them.
     forms : ndarray of shape (len(which),)
         ``tr(coef' K_j coef)``.
     linear, ridge, loss : float
         Parts of the dual and the primal value.
     """
 
-    weights: Floats
     kernel: CombinedKernel
     solution: Solution
     which: Indices
-    products: Floats
     forms: Floats
     linear: float
     ridge: float
     loss: float
+    _products: dict[int, Floats] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of all kernels."""
+        return self.kernel.weights
 
     @property
     def coef(self) -> Floats:
@@ -60,6 +61,22 @@ class Point:
         """``J(x) >= cut - x . forms / 2`` for every x, however roughly the machine was solved."""
         return self.linear - 0.5 * self.ridge
 
+    def products(self, ids: Indices) -> Floats:
+        """Return ``K_j @ coef`` for some kernels; computed once."""
+        fresh = np.array([j for j in ids if int(j) not in self._products], dtype=np.intp)
+        if len(fresh):
+            values = self.kernel.bank.products(self.coef, fresh)
+            self._products.update(zip(fresh.tolist(), values, strict=True))
+        return np.array([self._products[int(j)] for j in ids])
+
+    def fitted_at(self, weights: Floats) -> Floats:
+        """Return ``K_x @ coef`` for other weights x, from the kernels whose weight changes."""
+        change = weights - self.weights
+        ids = np.flatnonzero(change)
+        if not len(ids):
+            return self.solution.fitted
+        return self.solution.fitted + np.tensordot(change[ids], self.products(ids), axes=1)
+
 
 def moved(coef: Floats, fitted: Floats) -> Solution:
     """Return a start for a machine: coefficients with their fitted values, nothing proved."""
@@ -67,7 +84,7 @@ def moved(coef: Floats, fitted: Floats) -> Solution:
 
 
 class Learner:
-    """Solves machines on a bank and keeps count of it.
+    """Solves machines on a bank, keeps count of it and offers the bounds.
 
     Parameters
     ----------
@@ -95,26 +112,26 @@ class Learner:
         self.bank, self.Y, self.cost = bank, Y, cost
         self.machine, self.weight_set, self.account = machine, weight_set, account
         self.roots = bank.residual_roots(np.arange(bank.n_kernels))  # zero where held exactly
+        # Running sums of a machine drift by rounding. Steps may use them; what is returned is
+        # recomputed by `verify`, and if that disagrees everything after it is recomputed too.
+        self.recompute = False
 
-    def at(self, weights: Floats, coef: Floats) -> Point:
+    def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
-        return self.evaluate(self.bank.combine(weights), moved(coef, coef))
+        kernel = self.bank.combine(weights)
+        return self.evaluate(kernel, moved(coef, kernel @ coef), which)
 
     def solve(
         self,
-        weights: Floats,
+        kernel: CombinedKernel,
         *,
         tol: float,
         floor: float = 0.0,
         start: Solution | None = None,
         which: Indices | None = None,
-        kernel: CombinedKernel | None = None,
     ) -> Point:
-        """Solve the machine for these weights and look at the kernels of interest."""
-        kernel = self.bank.combine(weights) if kernel is None else kernel
-        solution = self.machine.solve(
-            kernel, self.Y, self.cost, tol=tol, floor=floor, start=start
-        )
+        """Solve the machine for a kernel and look at the kernels of interest."""
+        solution = self.machine.solve(kernel, self.Y, self.cost, tol=tol, floor=floor, start=start)
         self.account.solves += 1
         self.account.work += solution.work
         return self.evaluate(kernel, solution, which)
@@ -122,14 +139,12 @@ class Learner:
     def evaluate(
         self, kernel: CombinedKernel, solution: Solution, which: Indices | None = None
     ) -> Point:
-        """Recompute values from the kernels, because running sums drift, and offer the bound."""
-        weights = kernel.weights
+        """Read the forms of the kernels of interest and offer the upper bound."""
+        weights, coef = kernel.weights, solution.coef
         which = np.flatnonzero(weights) if which is None else which
-        coef = solution.coef
-        products = self.bank.products(coef, which)
+        forms = self.bank.forms(coef, which)
         self.account.readings += len(which) / self.bank.n_kernels
-        forms = np.maximum(np.einsum("kno,no->k", products, coef), 0.0)
-        fitted = np.tensordot(weights[which], products, axes=1)
+        fitted = kernel @ coef if self.recompute else solution.fitted
         loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
         linear = self.machine.linear(coef, self.Y)
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
@@ -142,13 +157,14 @@ class Learner:
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
             work=solution.work,
         )
-        self._offer_upper(weights, solution, which, forms, loss)
-        return Point(weights, kernel, solution, which, products, forms, linear, ridge, loss)
+        upper = self._upper(weights, solution, which, forms, loss)
+        self.account.offer_upper(upper, weights, coef, intercept)
+        return Point(kernel, solution, which, forms, linear, ridge, loss)
 
-    def _offer_upper(
+    def _upper(
         self, weights: Floats, solution: Solution, which: Indices, forms: Floats, loss: float
-    ) -> None:
-        """Offer the objective of the predictor that uses the exact kernels at these coefficients."""
+    ) -> float:
+        """Return the objective of the predictor that uses the exact kernels at these coefficients."""
         theta, roots = weights[which], self.roots[which]
         if roots.any():
             dropped = self.bank.residual_forms(solution.coef)[which]
@@ -157,8 +173,7 @@ class Learner:
             loss += self.machine.loss_change(solution.fitted, self.Y, self.cost, move)
         norms = np.zeros(len(weights))
         norms[which] = theta * np.sqrt(forms)
-        upper = self.weight_set.penalty(norms) + loss
-        self.account.offer_upper(upper, weights, solution.coef, solution.intercept)
+        return self.weight_set.penalty(norms) + loss
 
     def lower_bound(self, point: Point, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
@@ -170,3 +185,14 @@ class Learner:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
         dropped = self.bank.residual_forms(point.coef) if self.roots.any() else 0.0
         self.account.offer_lower(self.lower_bound(point, forms + dropped))
+
+    def verify(self) -> bool:
+        """Recompute the best upper bound from the kernels; tell whether the gap still holds."""
+        account = self.account
+        if not account.converged or self.recompute:
+            return account.converged
+        self.recompute = True
+        weights, coef = account.weights, account.coef
+        account.upper = np.inf
+        self.evaluate(self.bank.combine(weights), moved(coef, coef))
+        return account.converged
