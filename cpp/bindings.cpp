@@ -37,6 +37,10 @@ Out<T> make_array(std::vector<T>&& values, std::initializer_list<std::size_t> sh
     return Out<T>(owned->data(), shape, owner);
 }
 
+void check_finite(const Vector<const double>& x, const char* message) {
+    for (std::size_t i = 0; i < x.shape(0); ++i) require(std::isfinite(x(i)), message);
+}
+
 void check_rates(const Vector<const double>& rates) {
     for (std::size_t j = 0; j < rates.shape(0); ++j)
         require(std::isfinite(rates(j)) && rates(j) >= 0.0, "rates must be finite and not negative");
@@ -98,15 +102,22 @@ void combine_rows_of_ladder(Table<const T> distances, Vector<const double> rates
 }
 
 template <class T, class O>
-void combine_square_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
+void combine_upper_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
                               Table<O> out) {
     check_rates(rates);
     require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
     require(distances.shape(0) == distances.shape(1), "distances must be square");
     require(out.shape(0) == distances.shape(0) && out.shape(1) == distances.shape(1), "out has the wrong shape");
     nb::gil_scoped_release release;
-    kw::ladder_combine_square<T, O>({distances.data(), distances.shape(0), distances.shape(1)},
+    kw::ladder_combine_upper<T, O>({distances.data(), distances.shape(0), distances.shape(1)},
                                     kw::plan_ladder(rates.data(), rates.shape(0)), weights.data(), out.data());
+}
+
+template <class T>
+void mirror_square(Table<T> matrix) {
+    require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
+    nb::gil_scoped_release release;
+    kw::mirror_upper(matrix.data(), matrix.shape(0));
 }
 
 template <class T>
@@ -259,7 +270,11 @@ void bind_smo(nb::module_& m, const char* name) {
         "run_smo",
         [](std::vector<Solver*> solvers, double tol, double floor, std::int64_t max_updates) {
             std::vector<int> status(solvers.size());
-            for (const Solver* solver : solvers) require(solver != nullptr, "solvers must not contain None");
+            for (std::size_t o = 0; o < solvers.size(); ++o) {
+                require(solvers[o] != nullptr, "solvers must not contain None");
+                for (std::size_t other = 0; other < o; ++other)
+                    require(solvers[o] != solvers[other], "solvers must not contain one solver twice");
+            }
             require(!std::isnan(tol) && !std::isnan(floor), "tol and floor must be numbers");
             nb::gil_scoped_release release;
             kw::parallel_for(solvers.size(), [&](std::size_t o) {
@@ -275,6 +290,7 @@ void bind_smo(nb::module_& m, const char* name) {
 
 template <class Project>
 Out<double> projected(const Vector<const double>& x, Project&& project) {
+    check_finite(x, "x must be finite");
     std::vector<double> out(x.shape(0));
     project(out.data());
     return make_array(std::move(out), {x.shape(0)});
@@ -299,10 +315,12 @@ NB_MODULE(_core, m) {
     m.def("ladder_combine_rows", &combine_rows_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
     m.def("ladder_combine_rows", &combine_rows_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
           "Add sum_j weights_j K_j[index, :] to out.");
-    m.def("ladder_combine_square", &combine_square_of_ladder<double, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
-    m.def("ladder_combine_square", &combine_square_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
-    m.def("ladder_combine_square", &combine_square_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(),
-          "Add sum_j weights_j K_j to the square, symmetric out.");
+    m.def("ladder_combine_upper", &combine_upper_of_ladder<double, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_upper", &combine_upper_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_upper", &combine_upper_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j to the upper triangle of the square out.");
+    m.def("mirror_upper", &mirror_square<double>, "matrix"_a.noconvert());
+    m.def("mirror_upper", &mirror_square<float>, "matrix"_a.noconvert(), "Copy the upper triangle to the lower one, in place.");
     m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());
     m.def("finish_squared_distances", &finish_squared_distances<float>, "products"_a.noconvert(), "squared_norms"_a.noconvert(),
           "Turn inner products into squared distances in place.");
@@ -323,6 +341,7 @@ NB_MODULE(_core, m) {
            Vector<const double> upper, Vector<const double> ridge, double dead_zone) {
             const auto problem = make_problem(target, lower, upper, ridge, dead_zone, true);
             require(fitted.shape(0) == problem.size(), "fitted must have one entry per row");
+            check_finite(fitted, "fitted must be finite");
             const double bias = kw::best_bias(problem, fitted.data());
             double loss = 0.0;
             for (std::size_t i = 0; i < problem.size(); ++i) loss += problem.loss(i, fitted(i) + bias);

@@ -33,15 +33,14 @@ KW_CLONES static inline void finish_column(double* column, double* residual, dou
 }
 
 // column(i, out) writes K(:, i). Pivots are the largest remaining diagonals, ties to the lower row. Stops when
-// the remaining trace is at most tol * trace, or when pivots are at rounding level (1e-14 of the first).
+// the remaining trace is at most tol * trace of the centred kernel (a model with an intercept sees no more of a
+// wide kernel than that), or when pivots are at rounding level (1e-14 of the first).
 template <class Column>
 Factor pivoted_cholesky(std::size_t n, const double* diagonal, double tol, std::size_t max_rank, Column&& column) {
     Factor factor;
     factor.residual.assign(diagonal, diagonal + n);
     auto& residual = factor.residual;
-    double trace = 0.0, first_pivot = 0.0;
-    for (const double value : residual) trace += value;
-    const double target = tol * trace;
+    double centred_trace = 0.0, first_pivot = 0.0;
     constexpr std::size_t tile = 1024;  // rows updated while they are in cache
     for (std::size_t rank = 0;; ++rank) {
         double left = 0.0;
@@ -50,7 +49,7 @@ Factor pivoted_cholesky(std::size_t n, const double* diagonal, double tol, std::
             std::max_element(residual.begin(), residual.end()) - residual.begin());
         const double size = n > 0 ? residual[pivot] : 0.0;
         if (rank == 0) first_pivot = size;
-        if (left <= target || size <= 1e-14 * first_pivot) {
+        if (left <= tol * centred_trace || size <= 1e-14 * first_pivot) {
             factor.complete = true;
             return factor;
         }
@@ -71,6 +70,9 @@ Factor pivoted_cholesky(std::size_t n, const double* diagonal, double tol, std::
         finish_column(fresh, residual.data(), 1.0 / std::sqrt(size), n);
         for (const auto earlier : factor.pivots) residual[static_cast<std::size_t>(earlier)] = 0.0;
         residual[pivot] = 0.0;
+        double sum = 0.0, squares = 0.0;
+        for (std::size_t k = 0; k < n; ++k) sum += fresh[k], squares += fresh[k] * fresh[k];
+        centred_trace += std::max(0.0, squares - sum * sum / static_cast<double>(n));
         factor.pivots.push_back(static_cast<std::int64_t>(pivot));
     }
 }

@@ -171,23 +171,21 @@ void ladder_combine_rows(Matrix<const T> distances, const std::vector<LadderStep
     });
 }
 
-// out += sum_j weights_j K_j for a symmetric matrix: each pair is computed once and mirrored by tiles.
+constexpr std::size_t kTile = 64;
+
+// Adds sum_j weights_j K_j to the upper triangle of the square `out`; the lower one is left alone.
 template <class T, class Out>
-void ladder_combine_square(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
-                           Out* out) {
-    constexpr std::size_t tile = 64;
-    const std::size_t n_kernels = steps.size(), n = distances.rows, n_tiles = (n + tile - 1) / tile;
-    parallel_for(n_tiles, [&](std::size_t tile_row) {
+void ladder_combine_upper(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
+                          Out* out) {
+    const std::size_t n_kernels = steps.size(), n = distances.rows;
+    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
         std::vector<double> values(n_kernels * kSegment), widened(kSegment), sum(kSegment);
-        const std::size_t first = tile_row * tile, last = std::min(n, first + tile);
-        for (std::size_t tile_column = tile_row; tile_column < n_tiles; ++tile_column) {
-            const std::size_t left = tile_column * tile, right = std::min(n, left + tile);
-            for (std::size_t i = first; i < last; ++i) {
-                const std::size_t start = std::max(left, i);
-                if (start >= right) continue;
-                const std::size_t length = right - start;
-                const T* row = distances.row(i) + start;
-                for (std::size_t k = 0; k < length; ++k) widened[k] = static_cast<double>(row[k]);
+        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
+        for (std::size_t i = block * kRowBlock; i < last; ++i) {
+            const T* row = distances.row(i);
+            for (std::size_t start = i; start < n; start += kSegment) {
+                const std::size_t length = std::min(kSegment, n - start);
+                for (std::size_t k = 0; k < length; ++k) widened[k] = static_cast<double>(row[start + k]);
                 ladder_segment(widened.data(), length, steps.data(), n_kernels, values.data());
                 Out* target = out + i * n + start;
                 for (std::size_t k = 0; k < length; ++k) sum[k] = static_cast<double>(target[k]);
@@ -195,9 +193,19 @@ void ladder_combine_square(Matrix<const T> distances, const std::vector<LadderSt
                     add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
                 for (std::size_t k = 0; k < length; ++k) target[k] = static_cast<Out>(sum[k]);
             }
-            for (std::size_t k = left; k < right; ++k)  // the tile is still in cache
-                for (std::size_t i = first; i < std::min(last, k); ++i) out[k * n + i] = out[i * n + k];
         }
+    });
+}
+
+// Copies the upper triangle of a square matrix to the lower one, by tiles that fit the cache.
+template <class T>
+void mirror_upper(T* matrix, std::size_t n) {
+    const std::size_t n_tiles = (n + kTile - 1) / kTile;
+    parallel_for(n_tiles, [&](std::size_t tile) {
+        const std::size_t left = tile * kTile, right = std::min(n, left + kTile);
+        for (std::size_t first = 0; first <= left; first += kTile)
+            for (std::size_t k = left; k < right; ++k)
+                for (std::size_t i = first; i < std::min(first + kTile, k); ++i) matrix[k * n + i] = matrix[i * n + k];
     });
 }
 
@@ -205,24 +213,18 @@ void ladder_combine_square(Matrix<const T> distances, const std::vector<LadderSt
 // zero, exactly symmetric, exact zeros on the diagonal.
 template <class T>
 void squared_distances_from_products(T* products, std::size_t n, const double* squared_norms) {
-    constexpr std::size_t tile = 64;
-    const std::size_t n_tiles = (n + tile - 1) / tile;
-    parallel_for(n_tiles, [&](std::size_t tile_row) {
-        const std::size_t first = tile_row * tile, last = std::min(n, first + tile);
-        for (std::size_t tile_column = tile_row; tile_column < n_tiles; ++tile_column) {
-            const std::size_t left = tile_column * tile, right = std::min(n, left + tile);
-            for (std::size_t i = first; i < last; ++i) {
-                T* row = products + i * n;
-                for (std::size_t k = std::max(left, i + 1); k < right; ++k) {
-                    const double d = squared_norms[i] + squared_norms[k] - 2.0 * static_cast<double>(row[k]);
-                    row[k] = static_cast<T>(d > 0.0 ? d : 0.0);
-                }
+    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
+        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
+        for (std::size_t i = block * kRowBlock; i < last; ++i) {
+            T* row = products + i * n;
+            row[i] = T(0);
+            for (std::size_t k = i + 1; k < n; ++k) {
+                const double d = squared_norms[i] + squared_norms[k] - 2.0 * static_cast<double>(row[k]);
+                row[k] = static_cast<T>(d > 0.0 ? d : 0.0);
             }
-            for (std::size_t k = left; k < right; ++k)
-                for (std::size_t i = first; i < std::min(last, k); ++i) products[k * n + i] = products[i * n + k];
         }
-        for (std::size_t i = first; i < last; ++i) products[i * n + i] = T(0);
     });
+    mirror_upper(products, n);
 }
 
 // out(i, k) = sum of absolute differences between row i of A and row k of B.

@@ -73,11 +73,11 @@ inline double best_bias(const SmoProblem& problem, const double* fitted) {
         if (before < -zero) return at - pull / slope;
         pull = before;
         at = place;
-        for (; k < kinks.size() && kinks[k].place == place; ++k) {
+        do {  // at least one, so that a NaN cannot hold up the walk
             pull += kinks[k].jump;
             slope += kinks[k].slope;
             open += kinks[k].slope < 0.0 ? 1 : kinks[k].slope > 0.0 ? -1 : 0;
-        }
+        } while (++k < kinks.size() && kinks[k].place == place);
         if (open == 0) slope = 0.0;
         if (pull < -zero) return at;
         if (pull <= zero) return k < kinks.size() && slope == 0.0 ? 0.5 * (at + kinks[k].place) : at;
@@ -186,6 +186,7 @@ class Smo {
         if (target_violation_ <= 0.0) {
             evaluate();
             if (gap() <= allowed(tol, floor)) return SmoStatus::converged;
+            if (!std::isfinite(gap())) return SmoStatus::stalled;
             target_violation_ = 2.0 * allowed(tol, floor) / std::max(absolute_sum(), 1e-300);
             if (absolute_sum() == 0.0) target_violation_ = 1.0;
         }
@@ -200,6 +201,7 @@ class Smo {
             }
             if (unshrink()) continue;  // optimal on the active rows only
             evaluate();
+            if (!std::isfinite(gap())) return SmoStatus::stalled;  // rows that are not numbers
             const double wanted_gap = allowed(tol, floor);
             if (gap() <= wanted_gap) return SmoStatus::converged;
             if (violation_ <= 1e-14 * violation_scale()) return SmoStatus::stalled;

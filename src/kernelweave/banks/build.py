@@ -87,7 +87,7 @@ def make_bank(
     diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]
     # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
-    factors = _try_factors(kernels, views, diagonals, min(1e-10, 1e-7 * tol))
+    factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
     ladders, stored = _group_rest(kernels, views, factors)
     _check_budget(n, dtype, factors, ladders, stored, memory_limit)
 

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._types import Floats, Indices, Stored
 
 from .parts import WeightedFactors, support
 
 if TYPE_CHECKING:
     from .base import KernelBank
+
+_MOST_ROWS = 0.4  # share of rows above which computing all of them is the cheaper way
 
 
 class CombinedKernel:
@@ -48,29 +51,29 @@ class CombinedKernel:
         """The rows computed so far, as (row numbers, rows)."""
         return self._blocks
 
-    @property
-    def share_ready(self) -> float:
-        """Share of the rows computed so far."""
-        return float((self._place[:, 0] >= 0).mean())
-
     def dense(self) -> Stored:
         """Return the whole Gram matrix; do not write to it."""
         n = self.n_samples
         if not self._blocks or self._blocks[-1][1].shape[0] < n:
-            out = np.zeros((n, n), dtype=self.bank.dtype)
-            for part in self._parts:
-                part.add_square(out)
+            out = np.empty((n, n), dtype=self.bank.dtype)
+            for k, part in enumerate(self._parts):
+                part.add_upper(out, fresh=k == 0)
+            _core.mirror_upper(out)
             self._keep(np.arange(n), out)
         return self._blocks[-1][1]
 
     def fetch(self, index: Indices) -> None:
-        """Compute those of the rows that are not there yet."""
+        """Compute those of the rows that are not there yet; all of them if that is cheaper."""
         missing = index[self._place[index, 0] < 0]
-        if len(missing):
-            out = np.zeros((len(missing), self.n_samples), dtype=self.bank.dtype)
-            for part in self._parts:
-                part.add_rows(missing, out)
-            self._keep(missing, out)
+        if not len(missing):
+            return
+        if (self._place[:, 0] >= 0).sum() + len(missing) > _MOST_ROWS * self.n_samples:
+            self.dense()
+            return
+        out = np.zeros((len(missing), self.n_samples), dtype=self.bank.dtype)
+        for part in self._parts:
+            part.add_rows(missing, out)
+        self._keep(missing, out)
 
     def _keep(self, index: Indices, rows: Stored) -> None:
         self._place[index, 0] = len(self._blocks)
@@ -104,8 +107,13 @@ class CombinedKernel:
 
     def through_rows(self, V: Floats) -> Floats:
         """Multiply by vectors with few non-zero rows, fetching just those rows of the kernel."""
-        used = support(V)
-        return np.asarray(self.rows(used).T.astype(np.float64, copy=False) @ V[used])
+        self.fetch(support(V))
+        out = np.zeros(V.shape)
+        for b, (index, rows) in enumerate(self._blocks):
+            part = np.where(self._place[index, :1] == b, V[index], 0.0)
+            if part.any():
+                out += rows.T.astype(np.float64, copy=False) @ part
+        return out
 
     def __matmul__(self, V: Floats) -> Floats:
         """Multiply, in float64 whatever the storage, without forming the Gram matrix."""

@@ -28,8 +28,8 @@ class Weighted(ABC):
     """A weighted sum of the kernels of a part, ready to be added to what others hold."""
 
     @abstractmethod
-    def add_square(self, out: Stored) -> None:
-        """Add the whole matrix to the symmetric ``out``."""
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        """Add to the upper triangle of ``out``; write it instead where ``out`` is ``fresh``."""
 
     @abstractmethod
     def add_rows(self, index: Indices, out: Stored) -> None:
@@ -260,19 +260,18 @@ class WeightedFactors(Weighted):
 
     Z: Floats
 
-    def add_square(self, out: Stored) -> None:
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
         Z = self.Z.astype(out.dtype, copy=False)
 
         def panel(rows: slice) -> None:
-            # The lower triangle by panels, then mirrored: half the work of the full product.
-            out[rows, : rows.stop] += Z[:, rows].T @ Z[:, : rows.stop]
+            here = out[rows, rows.start :]
+            if fresh:
+                np.matmul(Z[:, rows].T, Z[:, rows.start :], out=here)
+            else:
+                here += Z[:, rows].T @ Z[:, rows.start :]
 
-        def mirror(rows: slice) -> None:
-            out[: rows.start, rows] = out[rows, : rows.start].T
-
-        if len(Z):
+        if len(Z) or fresh:
             run_blocks(panel, len(out), _PANEL)
-            run_blocks(mirror, len(out), _PANEL)
 
     def add_rows(self, index: Indices, out: Stored) -> None:
         picked = np.ascontiguousarray(self.Z[:, index].T)
@@ -295,9 +294,11 @@ class WeightedLadder(Weighted):
     rates: Floats
     weights: Floats
 
-    def add_square(self, out: Stored) -> None:
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        if fresh:
+            out[:] = 0.0
         if len(self.rates):
-            _core.ladder_combine_square(self.distances, self.rates, self.weights, out)
+            _core.ladder_combine_upper(self.distances, self.rates, self.weights, out)
 
     def add_rows(self, index: Indices, out: Stored) -> None:
         if len(self.rates):
@@ -314,10 +315,13 @@ class WeightedGrams(Weighted):
     grams: tuple[Stored, ...]
     weights: Floats
 
-    def add_square(self, out: Stored) -> None:
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
         def panel(rows: slice) -> None:
+            here = out[rows, rows.start :]
+            if fresh:
+                here[:] = 0.0
             for weight, gram in zip(self.weights, self.grams, strict=True):
-                out[rows] += weight * gram[rows]
+                here += weight * gram[rows, rows.start :]
 
         run_blocks(panel, len(out), _PANEL)
 

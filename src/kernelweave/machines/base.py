@@ -21,6 +21,8 @@ from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
 
+MAX_FREE = 3000  # free coefficients above which systems in them cost more than they save
+
 
 @dataclass(frozen=True)
 class DualShape:
@@ -176,12 +178,12 @@ class Machine(ABC):
             Targets and costs.
         """
         shape = self.shape(Y, cost)
-        free_rows = [_free(coef[:, o], shape, o) for o in range(coef.shape[1])]
-        some = np.unique(np.concatenate(free_rows))
+        free_sets = [free_rows(coef[:, o], shape, o) for o in range(coef.shape[1])]
+        some = np.unique(np.concatenate(free_sets))
         values = products(some)
         hessian = np.zeros((len(values), len(values)))
         responses = []
-        for o, free in enumerate(free_rows):
+        for o, free in enumerate(free_sets):
             V = values[:, np.searchsorted(some, free), o].T
             if len(free) < (2 if self.fit_intercept else 1):
                 responses.append(np.zeros_like(V))
@@ -189,14 +191,14 @@ class Machine(ABC):
             M = K.block(free, free)
             M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-9 * np.trace(M) / len(free)
             sides = np.column_stack([V, np.ones(len(free))])
-            solved = _solve_positive(M, sides)
+            solved = solve_positive(M, sides)
             response = solved[:, :-1]
             if self.fit_intercept:
                 ones = solved[:, -1]
                 response = response - np.outer(ones, (ones @ V) / ones.sum())
             hessian += V.T @ response
             responses.append(response)
-        return Curvature(0.5 * (hessian + hessian.T), free_rows, responses)
+        return Curvature(0.5 * (hessian + hessian.T), free_sets, responses)
 
 
 def column(array: Floats, o: int) -> Floats:
@@ -231,7 +233,8 @@ def _balance(beta: Floats, lower: Floats, upper: Floats) -> None:
         np.clip(beta, lower, upper, out=beta)
 
 
-def _free(beta: Floats, shape: DualShape, o: int) -> Indices:
+def free_rows(beta: Floats, shape: DualShape, o: int) -> Indices:
+    """Return the rows of one output that lie strictly inside their box and off the kink at zero."""
     lower, upper = shape.lower[:, o], shape.upper[:, o]
     with np.errstate(invalid="ignore"):
         margin = np.where(np.isfinite(upper - lower), 1e-9 * (upper - lower), 0.0)
@@ -241,7 +244,8 @@ def _free(beta: Floats, shape: DualShape, o: int) -> Indices:
     return np.flatnonzero(inside)
 
 
-def _solve_positive(M: Floats, sides: Floats) -> Floats:
+def solve_positive(M: Floats, sides: Floats) -> Floats:
+    """Solve with a positive definite matrix, or one that is so but for rounding."""
     try:
         factor = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
     except np.linalg.LinAlgError:

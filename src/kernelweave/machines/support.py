@@ -10,12 +10,12 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
-from .base import DualShape, Machine, Solution, column
+from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
 
-_PAUSED, _NEEDS_ROWS = 1, 2  # what run_smo answers
+_CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
+_MAX_JUMPS = 200  # rounds of pair updates and exact solves
 _BATCH = 64  # rows fetched together, so that they are a matrix product
-_MOST_ROWS = 0.4  # share of rows above which computing all is the cheaper way
 
 
 class SupportMachine(Machine):
@@ -37,9 +37,8 @@ class SupportMachine(Machine):
         else:
             K.fetch(self._moving(start.coef, Y, cost))
         solvers = self._solvers(K, Y, cost, start)
-        lent = 0
-        at_a_time = int(max(1000, _ENTRIES_AT_A_TIME / n))
-        limit = 100 * n + 1_000_000  # a problem that needs more is at the limit of the arithmetic
+        lent, jumps = 0, 0
+        at_a_time = int(min(20 * n + 1000, max(1000, _ENTRIES_AT_A_TIME / n)))
         while True:
             for index, block in K.blocks[lent:]:
                 for solver in solvers:
@@ -47,12 +46,16 @@ class SupportMachine(Machine):
             lent = len(K.blocks)
             states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time)
             if _NEEDS_ROWS in states:
-                if K.share_ready > _MOST_ROWS:
-                    K.dense()
-                    continue
-                wanted = [s.wanted(_BATCH) for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS]
-                K.fetch(np.unique(np.concatenate(wanted)))
-            elif _PAUSED not in states or max(s.updates for s in solvers) > limit:
+                waiting = [s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS]
+                K.fetch(np.unique(np.concatenate([s.wanted(_BATCH) for s in waiting])))
+                continue
+            slow = [o for o, state in enumerate(states) if state != _CONVERGED]
+            if not slow or jumps >= _MAX_JUMPS:
+                break
+            # Pair updates crawl on badly conditioned kernels; the free rows have a linear system.
+            improved = [self._jump(K, solvers[o], Y, cost, o) for o in slow]
+            jumps += 1
+            if not any(improved) and _PAUSED not in states:
                 break
         return Solution(
             coef=np.column_stack([s.beta for s in solvers]),
@@ -62,6 +65,45 @@ class SupportMachine(Machine):
             dual=sum(s.dual for s in solvers),
             work=sum(s.updates for s in solvers),
         )
+
+    def _jump(self, K: CombinedKernel, solver: Any, Y: Floats, cost: Floats, o: int) -> bool:
+        """Solve for the free coefficients exactly; keep the answer if it is the better dual point."""
+        shape = self.shape(Y, cost)
+        beta, fitted = solver.beta, solver.fitted
+        free = free_rows(beta, shape, o)
+        if not 2 <= len(free) <= MAX_FREE:
+            return False
+        M = K.block(free, free)
+        M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-13 * np.trace(M) / len(free)
+        residual = Y[free, o] - fitted[free] - shape.ridge[free, o] * beta[free]
+        residual -= shape.dead_zone * np.sign(beta[free])
+        solved = solve_positive(M, np.column_stack([residual, np.ones(len(free))]))
+        step = solved[:, 0]
+        if self.fit_intercept:
+            step = step - solved[:, 1] * (step.sum() / solved[:, 1].sum())
+        target = np.zeros((len(beta), Y.shape[1]))
+        target[:, o] = beta
+        target[free, o] += step
+        target = self.repair(target, Y, cost)
+        change = np.zeros((len(beta), 1))
+        change[:, 0] = target[:, o] - beta
+        moved = fitted + K.through_rows(change)[:, 0]
+        if not self._gain(beta, fitted, target[:, o], moved, Y, shape, o) > 0:
+            return False
+        solver.start(column(target, o), np.ascontiguousarray(moved))
+        return True
+
+    @staticmethod
+    def _gain(
+        beta: Floats, fitted: Floats, target: Floats, moved: Floats, Y: Floats, shape: DualShape, o: int
+    ) -> float:
+        """Return by how much the dual value grows from ``beta`` to ``target``."""
+
+        def value(b: Floats, f: Floats) -> float:
+            curved = 0.5 * (b @ f + (shape.ridge[:, o] * b) @ b)
+            return float(Y[:, o] @ b - shape.dead_zone * np.abs(b).sum() - curved)
+
+        return value(target, moved) - value(beta, fitted)
 
     def _moving(self, coef: Floats, Y: Floats, cost: Floats) -> Indices:
         """Return the rows that are sure to be visited: those inside their box."""

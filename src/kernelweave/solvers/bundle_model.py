@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from kernelweave._types import Floats
+from kernelweave._types import Bools, Floats
 
 
 def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> Floats:
@@ -32,20 +32,25 @@ def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> F
     """
     size = max(float(np.abs(slopes).max(initial=0.0)), 1e-300)
     cuts, slopes, M = (cuts - cuts.max()) / size, slopes / size, M / size
-    x, multipliers = _interior_point(cuts, slopes, M, centre)
-    for threshold in (1e-6, 1e-8, 1e-4):
-        polished = _polish(cuts, slopes, M, centre, x, multipliers, threshold)
+    x, reduced, slack, multipliers = _interior_point(cuts, slopes, M, centre)
+    # Near the solution one of each complementary pair is far larger than the other.
+    guesses = [(x > reduced, multipliers > slack)]
+    guesses += [(x > small, multipliers > small) for small in (1e-6, 1e-8, 1e-4)]
+    for support, active in guesses:
+        polished = _polish(cuts, slopes, M, centre, support, active)
         if polished is not None:
             x = polished
             break
-    x = np.where(x < 1e-8, 0.0, x)
+    # What a weight does is its product with a slope: a tiny weight of a huge kernel is not small.
+    effect = x * np.abs(slopes).max(axis=0)
+    x = np.where((x < 1e-8) & (effect < 1e-10 * effect.sum()), 0.0, x)
     return np.asarray(x / x.sum())
 
 
 def _interior_point(
     cuts: Floats, slopes: Floats, M: Floats, centre: Floats
-) -> tuple[Floats, Floats]:
-    """Return weights and multipliers of the cuts near the solution (Mehrotra's method)."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return x, its reduced costs, slacks and multipliers of the cuts (Mehrotra's method)."""
     k, c = len(centre), len(cuts)
     A = np.column_stack([-slopes, np.ones(c)])  # slack of each cut = A [x, t] - cuts
     ones = np.append(np.ones(k), 0.0)
@@ -53,13 +58,13 @@ def _interior_point(
     t = float((cuts + slopes @ x).max()) + 1.0
     slack = t - cuts - slopes @ x
     z, multipliers, nu = np.ones(k), np.full(c, 1.0 / c), 0.0
-    best = x, multipliers
+    best = x, z, slack, multipliers
     for _ in range(50):
         off = t - cuts - slopes @ x - slack
         gradient = np.append(M @ (x - centre) - z + nu, 1.0) - A.T @ multipliers
         balance = x.sum() - 1.0
         mu = (x @ z + slack @ multipliers) / (k + c)
-        best = x, multipliers
+        best = x, z, slack, multipliers
         if mu < 1e-14 and np.abs(gradient).max() < 1e-11 and abs(balance) < 1e-13:
             break
         ratio = multipliers / slack
@@ -101,8 +106,7 @@ def _interior_point(
         back = 0.995 * min(_room(z, step_z), _room(multipliers, step_m))
         x, t, slack = x + ahead * step[:k], t + ahead * float(step[k]), slack + ahead * step_s
         z, multipliers, nu = z + back * step_z, multipliers + back * step_m, nu + back * step_nu
-    x, multipliers = best
-    return np.asarray(x / x.sum()), multipliers
+    return best
 
 
 def _room(values: Floats, step: Floats) -> float:
@@ -116,13 +120,13 @@ def _polish(
     slopes: Floats,
     M: Floats,
     centre: Floats,
-    x: Floats,
-    multipliers: Floats,
-    threshold: float,
+    in_support: Bools,
+    is_active: Bools,
 ) -> Floats | None:
     """Solve the optimality conditions on the support exactly; None if the guess was wrong."""
-    support = np.flatnonzero(x > threshold)
-    active = np.flatnonzero(multipliers > threshold)
+    support, active = np.flatnonzero(in_support), np.flatnonzero(is_active)
+    if not len(support) or not len(active):
+        return None
     s, a = len(support), len(active)
     # Unknown: x on the support, multipliers of the active cuts, t, nu.
     system = np.zeros((s + a + 2, s + a + 2))
@@ -140,7 +144,7 @@ def _polish(
     system[-1, :s] = 1.0
     side[-1] = 1.0
     solved = np.linalg.lstsq(system, side, rcond=1e-14)[0]
-    out = np.zeros(len(x))
+    out = np.zeros(len(centre))
     out[support] = solved[:s]
     lam = np.zeros(len(cuts))
     lam[active] = solved[s : s + a]

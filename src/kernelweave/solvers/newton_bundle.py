@@ -16,14 +16,17 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
+from kernelweave.machines.base import MAX_FREE
 from kernelweave.weights import Simplex
 from .bundle_model import minimise_model
 from .point import Learner, Point, moved
 from .result import Account, Report, Result, Warm
 
-_WORKING = 40  # kernels taken up at a time
+_WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
+_FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
-_MAX_FREE = 3000  # free coefficients above which second derivatives cost more than they save
+_MEASURABLE = 1e-10  # relative gain below which rounding hides it
+_FAILURES = 8  # such steps without progress before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
 
 
@@ -69,7 +72,7 @@ def newton_bundle(
 class _Damping:
     """How much of the majoriser's curvature is mixed in."""
 
-    mu: float = 0.05
+    mu: float = 0.2
 
     def after(self, ratio: float) -> None:
         if ratio > 0.7:
@@ -113,10 +116,14 @@ class _Bundle:
         self.account = Account(tol, report)
         self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
         self.listed = Listed(bank, centred=machine.fit_intercept)
+        # A large working set saves solves and costs readings, so it is for banks that read cheaply.
+        cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
+        self.working = _WORKING_CHEAP if cheap else _WORKING_DEAR
         self.cuts = _Cuts()
         self.damping = _Damping()
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
+        self.failures = 0
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
 
     def run(self, start: Warm | None) -> Result:
@@ -145,12 +152,8 @@ class _Bundle:
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             closer = 0
-            if predicted <= 1e-15 * self.account.upper:
-                wider = self._widen(point)
-                if wider is None:  # solved as far as numbers go
-                    break
-                point = wider
-                continue
+            if self.failures >= _FAILURES:  # solved as far as numbers go
+                break
             point = self._try(point, trial, predicted)
         self.account.note()
         self.learner.verify()
@@ -174,18 +177,19 @@ class _Bundle:
             self.account.work += solution.work
             coef = solution.coef
             forms = self.listed.read(coef)
-            which = np.argsort(-forms, kind="stable")[:_WORKING]
+            which = np.argsort(-forms, kind="stable")[:self.working]
             which = np.sort(which[forms[which] > 0])
             if not len(which):  # nothing depends on any kernel: the bias is the whole model
-                which = np.arange(min(m, _WORKING))
+                which = np.arange(min(m, self.working))
                 forms = np.ones(m)
             weights = np.zeros(m)
-            weights[which] = forms[which] / forms[which].sum()
+            heavy = np.argsort(-forms, kind="stable")[: min(len(which), _FIRST)]
+            weights[heavy] = forms[heavy] / forms[heavy].sum()
         else:
             weights = start.weights / start.weights.sum()
             coef = self.machine.repair(start.coef, self.learner.Y, self.learner.cost)
             forms = self.listed.read(coef)
-            extra = np.argsort(-forms, kind="stable")[:_WORKING]
+            extra = np.argsort(-forms, kind="stable")[:self.working]
             which = np.union1d(np.flatnonzero(weights), extra)
         self.account.readings = self.listed.readings
         self.which = which
@@ -199,10 +203,10 @@ class _Bundle:
         return (upper - self.working_lower) / max(abs(upper), 1e-300)
 
     def _price(self, point: Point) -> Point:
-        """Update the bound on the working set, and read the other kernels once that one is good."""
+        """Update the bound on the working set; read the other kernels once that is the tighter one."""
         self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
-        if self._working_gap() > max(0.3 * self.account.gap, 0.7 * self.tol):
+        if self._working_gap() > max(self.account.gap, 0.7 * self.tol):
             return point
         level = float(point.forms.max(initial=0.0))
         before = self.listed.readings
@@ -213,21 +217,12 @@ class _Bundle:
         if self.account.converged:
             return point
         margin = self.account.gap * abs(self.account.upper)
-        fresh = priced.ids[priced.forms > level + 0.05 * margin][:_WORKING]
+        fresh = priced.ids[priced.forms > level + 0.05 * margin][:self.working]
         fresh = np.setdiff1d(fresh, self.which)
-        idle = (point.inner == 0) & (point.forms < level - 2.0 * margin)
+        idle = (point.inner == 0) & (point.forms < 0.8 * level)
         if not len(fresh):
             return point
         return self._change_working_set(point, np.union1d(self.which[~idle], fresh))
-
-    def _widen(self, point: Point) -> Point | None:
-        """Take up the best kernels outside the working set, however little they promise."""
-        priced = self.listed.price(point.coef, float(point.forms.max(initial=0.0)))
-        self.learner.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
-        fresh = np.setdiff1d(priced.ids[:_WORKING], self.which)
-        if not len(fresh):
-            return None
-        return self._change_working_set(point, np.union1d(self.which, fresh))
 
     def _change_working_set(self, point: Point, which: Indices) -> Point:
         self.which = which
@@ -247,7 +242,7 @@ class _Bundle:
         theta, k = point.inner, len(self.which)
         size = abs(self.account.upper)
         majoriser = point.forms / (theta + 0.02)
-        if self._most_free(point) <= _MAX_FREE:
+        if self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
                 lambda rows: self.bank.products(point.coef, self.which, rows),
@@ -279,13 +274,22 @@ class _Bundle:
         start = self._predicted_start(point, trial, kernel)
         floor = max(0.2 * predicted, 1e-14 * self.account.upper)
         new = self.learner.solve(kernel, tol=0.0, floor=floor, start=start, which=self.which)
-        ratio = (point.solution.primal - new.solution.primal) / predicted
+        if predicted > _MEASURABLE * self.account.upper:
+            ratio = (point.solution.primal - new.solution.primal) / predicted
+        else:
+            # Gains too small to see in the objective still show in the slopes, and so in the bound.
+            ratio = 1.0 - self._local_gap(new) / max(self._local_gap(point), 1e-300)
+            self.failures = 0 if ratio > 0.05 else self.failures + 1
         self.damping.after(ratio)
         if ratio > 0.05:
             self.cuts.push(point)
             return new
         self.cuts.push(new)
         return point
+
+    def _local_gap(self, point: Point) -> float:
+        """What a point's own bounds leave open on the working set."""
+        return point.solution.primal - self.learner.lower_bound(point, point.forms)
 
     def _spread(self, inner: Floats) -> Floats:
         weights = np.zeros(self.bank.n_kernels)

@@ -1,0 +1,190 @@
+"""Save fitted models to files that hold data only, and load them again.
+
+A model file is a zip without compression that holds ``model.json`` and arrays ``0.npy``,
+``1.npy``, ... (never pickled). The document is one JSON object:
+
+``format``, ``version``
+    ``"kernelweave model"`` and a number that grows when older readers would misunderstand.
+``made_by``
+    Versions of kernelweave, numpy and scikit-learn that wrote the file.
+``estimator``, ``parameters``, ``kernels``, ``fitted``
+    Name of the class, constructor parameters, ``kernels_``, and the other fitted attributes.
+``support_rows``
+    The columns that prediction compares with, once for each choice of columns in use.
+``preprocess``, ``steps``
+    Only for a pipeline of a `TablePreparer` and an estimator: names, types, means and scales of
+    the columns of the table, and the names of the two steps.
+
+Values that JSON lacks are objects with one key, such as ``{"tuple": [1, 2]}``,
+``{"array": "0.npy"}`` or ``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}``.
+The Gram matrix of `Precomputed` is stored whole, because prediction may ask for any row of it.
+Kernels whose columns a function or selector picks are stored with the columns it picked: after
+loading, ``model.kernels`` is then the list ``model.kernels_``. Equal models give equal files.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from kernelweave.errors import InputTypeError, ModelFileError
+
+from .archive import DOCUMENT, Reader, Writer, replacing
+from .codec import Decoder
+from .models import decode_model, encode_model
+from .preparer import TablePreparer
+
+__all__ = ["TablePreparer", "describe", "load", "save"]
+
+_FORMAT = "kernelweave model"
+_VERSION = 1
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to a file.
+
+    The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved.
+
+    Parameters
+    ----------
+    model : MKLClassifier, MKLRegressor, or Pipeline of a TablePreparer and one of these
+        A fitted model.
+    path : str or path
+        Where to; an existing file is replaced.
+
+    Returns
+    -------
+    path : Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import load, save
+    >>> model = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.kw"))
+    >>> again.predict([[2.5]])
+    array(['high'], dtype='<U4')
+    """
+    where = _path(path)
+    try:
+        with replacing(where) as stream, zipfile.ZipFile(stream, "w") as archive:
+            writer = Writer(archive)
+            node = encode_model(model, writer)
+            writer.finish({"format": _FORMAT, "version": _VERSION, "made_by": _versions()} | node)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelFileError(f"The file {where} cannot be written: {reason}.") from error
+    return where
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    A file can hold data only: nothing in it is run, whoever wrote it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model : MKLClassifier, MKLRegressor, or Pipeline of a TablePreparer and one of these
+        Equal to the saved one in every fitted attribute and prediction.
+    """
+    with _opened(_path(path)) as (reader, document):
+        return decode_model(document, Decoder(reader))
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a file says of itself, without loading the model.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    about : dict
+        ``version`` of the format, ``made_by`` (versions of packages), ``estimator``, ``bytes``.
+    """
+    where = _path(path)
+    with _opened(where) as (_, document):
+        about = {key: document[key] for key in ("version", "made_by", "estimator")}
+        return about | {"bytes": where.stat().st_size}
+
+
+def _path(path: Any) -> Path:
+    try:
+        return Path(path).expanduser()
+    except TypeError:
+        raise InputTypeError(f"path must be a string or a path, got {path!r}.") from None
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "kernelweave": version("kernelweave"),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Reader, dict[str, Any]]]:
+    """Open a model file; whatever a damaged one provokes is a ModelFileError."""
+    try:
+        with open(path, "rb") as stream:
+            _check_is_zip(stream, path)
+            with zipfile.ZipFile(stream) as archive:
+                reader = Reader(archive, path.stat().st_size)
+                if DOCUMENT not in reader:
+                    raise ModelFileError(f"The file {path} is a zip, but not a kernelweave model.")
+                document = reader.document()
+                _check_header(document, path)
+                yield reader, document
+    except ModelFileError:
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelFileError(f"The file {path} cannot be read: {reason}.") from error
+    except MemoryError as error:
+        raise ModelFileError(f"The model in {path} does not fit in memory.") from error
+    except Exception as error:
+        what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        if not isinstance(error, ValueError | zipfile.BadZipFile):
+            what = f"{type(error).__name__} {what}"
+        raise ModelFileError(f"The model file {path} is damaged: {what}.") from error
+
+
+def _check_is_zip(stream: Any, path: Path) -> None:
+    if zipfile.is_zipfile(stream):
+        return
+    stream.seek(0)
+    if stream.read(2) == b"PK":
+        raise ModelFileError(f"The model file {path} is damaged: its end is missing.")
+    raise ModelFileError(f"The file {path} is not a kernelweave model.")
+
+
+def _check_header(document: Any, path: Path) -> None:
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise ModelFileError(f"The file {path} is a zip, but not a kernelweave model.")
+    found = document["version"]
+    if type(found) is not int or found < 1:
+        raise ValueError(f"its version is {found!r}")
+    if found > _VERSION:
+        raise ModelFileError(
+            f"The model file {path} has format {found}, but this kernelweave reads up to format "
+            f"{_VERSION}; update kernelweave to load it."
+        )

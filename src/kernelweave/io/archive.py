@@ -1,0 +1,121 @@
+"""A zip of one JSON document and .npy arrays: nothing compressed, nothing that could run."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DOCUMENT = "model.json"
+KINDS = "biufU"  # of arrays that need no pickle and mean the same everywhere
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of ``path`` at the end, and only if all went well."""
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.is_dir():
+        raise IsADirectoryError(21, "it is a folder")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+class Writer:
+    """Adds arrays to a zip, each memory once."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names: dict[Any, str] = {}
+
+    def add(self, array: NDArray[Any]) -> str:
+        """Store an array and return the name of its member."""
+        key = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
+        if key not in self._names:
+            self._names[key] = f"{len(self._names)}.npy"
+            with self._open(self._names[key]) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        return self._names[key]
+
+    def finish(self, document: Any) -> None:
+        """Store the JSON document."""
+        with self._open(DOCUMENT) as member:
+            member.write(json.dumps(document, allow_nan=False).encode("ascii"))
+
+    def _open(self, name: str) -> IO[bytes]:
+        # The date is fixed so that equal models are equal files.
+        info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+        return self._archive.open(info, "w", force_zip64=True)
+
+
+class Reader:
+    """Reads what `Writer` wrote; ValueError says what is wrong with anything else."""
+
+    def __init__(self, archive: zipfile.ZipFile, n_bytes: int) -> None:
+        self._archive = archive
+        self._members = {info.filename: info for info in archive.infolist()}
+        self._arrays: dict[str, NDArray[Any]] = {}
+        if len(self._members) != len(archive.infolist()):
+            raise ValueError("two members have the same name")
+        for info in self._members.values():
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+                raise ValueError(f"the member {info.filename!r} is compressed")
+        # Without compression no member can be larger than the file.
+        if sum(info.file_size for info in self._members.values()) > n_bytes:
+            raise ValueError("its members are declared larger than the file is")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
+
+    def document(self) -> Any:
+        """Read the JSON document."""
+
+        def refuse(constant: str) -> None:
+            raise ValueError(f"{constant} is not JSON")
+
+        text = self._archive.read(DOCUMENT).decode("ascii")
+        return json.loads(text, parse_constant=refuse)
+
+    def array(self, name: Any) -> NDArray[Any]:
+        """Read an array; the same name gives the same object."""
+        if not isinstance(name, str) or name not in self._members:
+            raise ValueError(f"the member {name!r} is missing")
+        if name not in self._arrays:
+            self._check_size(name)
+            with self._archive.open(name) as member:
+                array = np.lib.format.read_array(member, allow_pickle=False)
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"the member {name!r} holds values that are not finite")
+            self._arrays[name] = array
+        return self._arrays[name]
+
+    def _check_size(self, name: str) -> None:
+        """Refuse a header that announces other than what follows, before memory is taken."""
+        with self._archive.open(name) as member, warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy warns of headers it has to mend
+            if np.lib.format.read_magic(member) != (1, 0):
+                raise ValueError(f"the member {name!r} is not an array of format 1.0")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+            start = member.tell()
+        if dtype.kind not in KINDS:
+            raise ValueError(f"the member {name!r} holds values of type {dtype}")
+        if start + math.prod(shape) * dtype.itemsize != self._members[name].file_size:
+            raise ValueError(f"the member {name!r} does not have the size its header says")

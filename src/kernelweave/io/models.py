@@ -1,0 +1,241 @@
+"""Estimators as JSON, and back, with a check that what was read belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from kernelweave.banks import Views
+from kernelweave.errors import ModelFileError
+from kernelweave.estimators import MKLClassifier, MKLRegressor
+from kernelweave.estimators.base import BaseMKL
+from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Rows, Scaled
+from kernelweave.kernels.base import Table
+from kernelweave.kernels.expression import Composite
+from kernelweave.kernels.vector import VectorKernel
+from kernelweave.solvers import Step
+
+from .archive import Writer
+from .codec import Decoder, DependsOnDataError, encode
+from .preparer import TablePreparer
+
+_COMMON = """weights_ scales_ contributions_ objective_ duality_gap_ converged_ n_iter_ history_
+support_ dual_coef_ intercept_ n_features_in_""".split()
+
+# An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
+ESTIMATORS: dict[type[BaseMKL], list[str]] = {
+    MKLClassifier: ["classes_"],
+    MKLRegressor: ["_one_output"],
+}
+_OPTIONAL = ["feature_names_in_", "_last"]
+_PREPARED = "feature_names_in_ numeric_ means_ scales_ n_samples_seen_ target_".split()
+
+
+def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
+    """Return a fitted estimator, or a pipeline of a `TablePreparer` and one, as JSON."""
+    if isinstance(model, Pipeline):
+        if len(model.steps) != 2 or type(model.steps[0][1]) is not TablePreparer:
+            raise ModelFileError(
+                "Of pipelines only those of a kernelweave.io.TablePreparer and an estimator can be "
+                "saved; save the last step alone with save(pipeline[-1], path)."
+            )
+        (name, preparer), (last, estimator) = model.steps
+        node = encode_model(estimator, writer)
+        fitted = {k: encode(getattr(preparer, k), writer) for k in _PREPARED}
+        parameters = encode(preparer.get_params(), writer)
+        return node | {
+            "preprocess": {"parameters": parameters, "fitted": fitted},
+            "steps": [name, last],
+        }
+    if type(model) not in ESTIMATORS:
+        known = ", ".join(kind.__name__ for kind in ESTIMATORS)
+        raise ModelFileError(
+            f"A model of type {type(model).__name__} cannot be saved, only {known} can."
+        )
+    if not model.__sklearn_is_fitted__():
+        raise ModelFileError(
+            f"This {type(model).__name__} is not fitted yet; call fit before save."
+        )
+    kernels = encode(model.kernels_, writer)
+    names = [*_COMMON, *ESTIMATORS[type(model)], *(k for k in _OPTIONAL if hasattr(model, k))]
+    return {
+        "estimator": type(model).__name__,
+        "parameters": _encode_parameters(model, kernels, writer),
+        "kernels": kernels,
+        "fitted": {name: encode(getattr(model, name), writer) for name in names},
+        "support_rows": encode(list(model._support_views.rows.values()), writer),
+    }
+
+
+def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
+    parameters = model.get_params(deep=False)
+    given = parameters.pop("kernels")
+    coded = {name: encode(value, writer) for name, value in parameters.items()}
+    try:
+        return coded | {"kernels": encode(given, writer)}
+    except DependsOnDataError:
+        return coded | {"kernels": kernels}
+
+
+def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
+    """Return what `encode_model` was given; ValueError and TypeError say what is wrong."""
+    kinds = {kind.__name__: kind for kind in ESTIMATORS}
+    if node["estimator"] not in kinds:
+        raise ValueError(f"there is no estimator {node['estimator']!r}")
+    kind = kinds[node["estimator"]]
+    model = kind(**{name: decode(value) for name, value in node["parameters"].items()})
+    model._validate_params()
+    model.kernels_ = decode(node["kernels"])
+    fitted = {name: decode(value) for name, value in node["fitted"].items()}
+    needed = {*_COMMON, *ESTIMATORS[kind]}
+    if not needed <= set(fitted) <= needed | set(_OPTIONAL):
+        raise ValueError(f"the fitted attributes are {sorted(fitted)}")
+    for name, value in fitted.items():
+        setattr(model, name, value)
+    _check_fitted(model)
+    model._support_views = _views(model, decode(node["support_rows"]))
+    if "preprocess" not in node:
+        return model
+    preparer = _decode_preparer(node["preprocess"], decode)
+    if list(preparer.feature_names_in_) != list(getattr(model, "feature_names_in_", ())):
+        raise ValueError("the columns of the table are not those of the model")
+    first, last = node["steps"]
+    if not isinstance(first, str) or not isinstance(last, str):
+        raise ValueError("the steps must have names")
+    return Pipeline([(first, preparer), (last, model)])
+
+
+def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
+    preparer = TablePreparer(**decode(node["parameters"]))
+    for name in _PREPARED:
+        setattr(preparer, name, decode(node["fitted"][name]))
+    _check_type("standardize", preparer.standardize, bool)
+    names = preparer.feature_names_in_
+    _check_names("columns", names)
+    _check_array("numeric_", preparer.numeric_, "b", (len(names),))
+    _check_array("means_", preparer.means_, "f", (len(names),))
+    _check_array("scales_", preparer.scales_, "f", (len(names),))
+    if not (preparer.scales_ > 0).all():
+        raise ValueError("the scales of the columns must be positive")
+    _check_type("n_samples_seen_", preparer.n_samples_seen_, Integral)
+    _check_type("target_", preparer.target_, str | None)
+    preparer.n_features_in_ = len(names)
+    return preparer
+
+
+def _check_type(name: str, value: Any, kinds: Any) -> None:
+    if not isinstance(value, kinds):
+        raise ValueError(f"{name} is a {type(value).__name__}")
+
+
+def _check_array(name: str, value: Any, kind: str, shape: tuple[int, ...]) -> None:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kind or value.shape != shape:
+        found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value)
+        raise ValueError(f"{name} must be an array of shape {shape}, got {found}")
+    if kind == "f" and value.dtype != np.float64:
+        raise ValueError(f"{name} must hold float64, got {value.dtype}")
+
+
+def _check_names(name: str, value: Any) -> None:
+    _check_type(name, value, np.ndarray)
+    _check_array(name, value, "O", (value.size,))
+    if not value.size or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{name} must hold strings")
+
+
+def _check_fitted(model: Any) -> None:
+    """Refuse attributes of other types or shapes than `fit` gives them."""
+    _check_type("kernels_", model.kernels_, list)
+    for kernel in model.kernels_:
+        _check_type("an item of kernels_", kernel, Kernel)
+    n_kernels = len(model.kernels_)
+    for name in ("weights_", "scales_", "contributions_"):
+        _check_array(name, getattr(model, name), "f", (n_kernels,))
+    if not (model.weights_ >= 0).all() or not model.weights_.any():
+        raise ValueError("weights_ must not be negative, nor all zero")
+    _check_type("intercept_", model.intercept_, np.ndarray)
+    _check_type("support_", model.support_, np.ndarray)
+    n_outputs, n_support = model.intercept_.size, model.support_.size
+    _check_array("intercept_", model.intercept_, "f", (n_outputs,))
+    _check_array("support_", model.support_, "i", (n_support,))
+    _check_array("dual_coef_", model.dual_coef_, "f", (n_outputs, n_support))
+    for name in ("objective_", "duality_gap_"):
+        _check_type(name, getattr(model, name), Real)
+    _check_type("converged_", model.converged_, bool | np.bool_)
+    _check_type("n_iter_", model.n_iter_, Integral)
+    _check_type("history_", model.history_, list)
+    for step in model.history_:
+        _check_type("an item of history_", step, Step)
+        for value in vars(step).values():
+            _check_type("a number in history_", value, Real)
+    _check_inputs_and_outputs(model, n_outputs)
+    if (last := getattr(model, "_last", None)) is not None:
+        weights, coef, C = last
+        _check_array("the weights to start from", weights, "f", (n_kernels,))
+        _check_type("the coefficients to start from", coef, np.ndarray)
+        _check_array("the coefficients to start from", coef, "f", (len(coef), n_outputs))
+        _check_type("the C to start from", C, Real)
+
+
+def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
+    _check_type("n_features_in_", model.n_features_in_, Integral)
+    if hasattr(model, "feature_names_in_"):
+        _check_names("feature_names_in_", model.feature_names_in_)
+        if model.feature_names_in_.size != model.n_features_in_:
+            raise ValueError("feature_names_in_ does not have n_features_in_ items")
+    if isinstance(model, MKLRegressor):
+        _check_type("_one_output", model._one_output, bool)
+        fits = n_outputs == 1 if model._one_output else n_outputs >= 1
+    else:
+        _check_type("classes_", model.classes_, np.ndarray)
+        _check_array("classes_", model.classes_, "biufUO", (model.classes_.size,))
+        fits = n_outputs == (1 if model.classes_.size == 2 else model.classes_.size)
+    if not fits:
+        raise ValueError(f"the number of outputs cannot be {n_outputs}")
+
+
+def _views(model: Any, rows: Any) -> Views:
+    """Give the rows that prediction needs to the kernels in use."""
+    kernels = [model.kernels_[j] for j in np.flatnonzero(model.weights_)]
+    keys: list[Hashable] = [kernel.view for kernel in kernels]
+    distinct = dict.fromkeys(keys)
+    if not isinstance(rows, list) or len(rows) != len(distinct):
+        raise ValueError("the support rows do not belong to the kernels in use")
+    by_key = dict(zip(distinct, rows, strict=True))
+    names = getattr(model, "feature_names_in_", None)
+    body = np.empty((0, int(model.n_features_in_)))
+    table = Table(None, body, None if names is None else list(names))
+    for kernel, key in zip(kernels, keys, strict=True):
+        _check_rows(kernel, by_key[key], table, len(model.support_))
+    return Views(keys, by_key)
+
+
+def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
+    """Refuse rows that this kernel cannot have prepared."""
+    if isinstance(kernel, Scaled | Cosine):
+        return _check_rows(kernel.kernel, rows, table, n)
+    if isinstance(kernel, Composite):
+        if not isinstance(rows, tuple) or len(rows) != len(kernel.parts):
+            raise ValueError(f"{kernel}: its support rows have other parts")
+        for part, own in zip(kernel.parts, rows, strict=True):
+            _check_rows(part, own, table, n)
+        return None
+    n_columns = len(table.positions(kernel.columns, str(kernel)))
+    if isinstance(kernel, Precomputed):
+        _check_array(f"{kernel}: support rows", rows, "i", (n,))
+        if n_columns != 1 or (n and not 0 <= rows.min() <= rows.max() < len(kernel.gram)):
+            raise ValueError(f"{kernel}: its support rows are not in the matrix")
+    elif isinstance(kernel, VectorKernel) and isinstance(rows, sp.csr_array):
+        if rows.shape != (n, n_columns) or rows.dtype != np.float64:
+            raise ValueError(f"{kernel}: its support rows have shape {rows.shape}")
+    elif isinstance(kernel, VectorKernel | Overlap):
+        kinds = "f" if isinstance(kernel, VectorKernel) else "biufUO"
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "f":
+            kinds = "f"
+        _check_array(f"{kernel}: support rows", rows, kinds, (n, n_columns))
+    return None
