@@ -47,7 +47,9 @@ class Progress:
         done = min(1.0, math.log(gap) / math.log(min(self.tol, 0.1)))
         bar = "#" * round(20 * done)
         seconds = time.monotonic() - self.began
-        text = f"gap {step.relative_gap:.1e} of {self.tol:.0e}, {step.solves} solves, {seconds:.1f} s"
+        text = (
+            f"gap {step.relative_gap:.1e} of {self.tol:.0e}, {step.solves} solves, {seconds:.1f} s"
+        )
         sys.stderr.write(f"\rkernelweave [{bar:<20}] {text}")
         sys.stderr.flush()
         self.shown = True

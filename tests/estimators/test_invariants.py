@@ -706,9 +706,7 @@ def test_unit_trace_with_c_is_unit_diagonal_with_c_over_n(norm):
     paper = make_model("binary", unit, norm=norm, normalize=None, C=100.0).fit(rows, y)
     ours = make_model("binary", norm=norm, normalize="diagonal", C=100.0 / 40).fit(X, y)
     assert_same_optimum(paper, ours, factor=1 / 40)
-    np.testing.assert_allclose(
-        ours.decision_function(X), paper.decision_function(rows), atol=5e-3
-    )
+    np.testing.assert_allclose(ours.decision_function(X), paper.decision_function(rows), atol=5e-3)
     np.testing.assert_allclose(ours.weights_, paper.weights_, atol=2e-3)
 
 

@@ -12,6 +12,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
+
 from .combined import CombinedKernel
 from .parts import Part, Weighted, support
 from .views import Views

@@ -16,6 +16,7 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, take
+
 from .base import KernelBank
 from .parts import Factors, Grams, Ladder, Part
 from .views import Views
@@ -315,7 +316,9 @@ def _check_budget(
     if factors:
         pieces.append(f"{len(factors)} factors: {_size(2 * held)}")
     if ladders:
-        pieces.append(f"{len(ladders)} distance matrices of {n} rows: {_size(square * len(ladders))}")
+        pieces.append(
+            f"{len(ladders)} distance matrices of {n} rows: {_size(square * len(ladders))}"
+        )
     if stored:
         pieces.append(f"{len(stored)} Gram matrices of {n} rows: {_size(square * len(stored))}")
     pieces.append(f"the combined kernel: {_size(square)}")

@@ -121,7 +121,7 @@ class CombinedKernel:
         return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 
     def features(self) -> Floats | None:
-        """Return ``Z`` with ``Z' Z`` equal to the kernel, one row per feature; None if not low rank."""
+        """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
         if not all(isinstance(part, WeightedFactors) for part in self._parts):
             return None
         blocks = [part.Z for part in self._parts if isinstance(part, WeightedFactors)]

@@ -12,6 +12,7 @@ from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Kernel
+
 from .views import Views
 
 
@@ -36,9 +37,9 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
     """
     out = np.zeros((A.n_samples, B.n_samples))
     ladders: dict[Any, list[int]] = {}
-    for j in np.flatnonzero(weights):
+    for j in np.flatnonzero(weights).tolist():
         if isinstance(kernels[j], RBF) and not sp.issparse(A[j]) and not sp.issparse(B[j]):
-            ladders.setdefault(A.keys[j], []).append(int(j))
+            ladders.setdefault(A.keys[j], []).append(j)
         else:
             out += weights[j] * kernels[j].block(A[j], B[j])
     everything = np.arange(A.n_samples)
@@ -62,4 +63,4 @@ def squared_distances(A: Floats, B: Floats) -> Floats:
     centre = B.mean(axis=0)
     A, B = A - centre, B - centre
     out = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2.0 * (A @ B.T)
-    return np.maximum(out, 0.0, out=out)
+    return np.asarray(np.maximum(out, 0.0, out=out))

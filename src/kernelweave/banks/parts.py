@@ -119,8 +119,8 @@ class Factors(Part):
             everything = np.concatenate(
                 run_blocks(lambda block: self.columns[block] @ V, len(self.columns), _PANEL)
             )
-            return [everything[self.offsets[j] : self.offsets[j + 1]] for j in which]
-        return [self._of(j) @ V for j in which]
+            return [np.asarray(everything[self.offsets[j] : self.offsets[j + 1]]) for j in which]
+        return [self._of(int(j)) @ V for j in which]
 
     def forms(self, V: Floats, which: Indices) -> Floats:
         return np.array([np.vdot(score, score) for score in self._scores(V, which)])
@@ -146,14 +146,15 @@ class Factors(Part):
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         blocks = [
             np.sqrt(weights[j]) * self._of(j)[: self._coarse_ranks[j] if coarse else None]
-            for j in np.flatnonzero(weights)
+            for j in np.flatnonzero(weights).tolist()
         ]
         empty = np.empty((0, self.columns.shape[1]))
         return WeightedFactors(np.concatenate(blocks) if blocks else empty)
 
     def traces(self) -> Floats:
         kept = [np.vdot(self._of(j), self._of(j)) for j in range(self.n_kernels)]
-        return np.array(kept) + np.einsum("kn,kn->k", self.roots, self.roots)
+        dropped = np.einsum("kn,kn->k", self.roots, self.roots)
+        return np.asarray(np.array(kept) + dropped)
 
     def ranks(self) -> list[int | None]:
         return [int(rank) for rank in np.diff(self.offsets)]
@@ -235,9 +236,7 @@ class Grams(Part):
         if gram.dtype == np.float64:
             return np.asarray(gram @ V)
         # float32 is only storage: sums are taken in float64, a panel at a time.
-        panels = [
-            gram[i : i + _PANEL].astype(np.float64) @ V for i in range(0, len(gram), _PANEL)
-        ]
+        panels = [gram[i : i + _PANEL].astype(np.float64) @ V for i in range(0, len(gram), _PANEL)]
         return np.concatenate(panels)
 
     def forms(self, V: Floats, which: Indices) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelBank
+
 from .base import Candidates, Priced
 
 

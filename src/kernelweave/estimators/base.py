@@ -93,7 +93,12 @@ class BaseMKL(BaseEstimator):
             return one_shot(
                 bank, Y, cost, machine, Uniform(), tol=self.tol, start=start, report=report
             )
-        limits = {"tol": self.tol, "max_iter": self.max_iter, "start": start, "report": report}
+        limits: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "start": start,
+            "report": report,
+        }
         if self.norm == 1:
             return newton_bundle(bank, Y, cost, machine, **limits)
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
@@ -153,7 +158,11 @@ class BaseMKL(BaseEstimator):
             for C in sorted(set(values)):
                 model = clone(self).set_params(C=C)
                 model.__dict__.update(
-                    {k: v for k, v in vars(self).items() if k.endswith("_in_") or k in ("classes_", "_one_output")}
+                    {
+                        k: v
+                        for k, v in vars(self).items()
+                        if k.endswith("_in_") or k in ("classes_", "_one_output")
+                    }
                 )
                 if warm is not None:
                     warm = Warm(warm.weights, warm.coef * (C / before))
@@ -212,8 +221,8 @@ class BaseMKL(BaseEstimator):
         Returns
         -------
         frame : pandas.DataFrame
-            ``kernel`` (name), ``weight``, and ``contribution``, the share of the squared norm of the
-            decision function, which unlike the weight does not depend on the kernel's scale.
+            ``kernel`` (name), ``weight``, and ``contribution``, the share of the squared norm of
+            the decision function, which unlike the weight does not depend on the kernel's scale.
         """
         check_is_fitted(self)
         import pandas as pd

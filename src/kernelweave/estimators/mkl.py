@@ -25,8 +25,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     """Support vector classifier on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i max(0, 1 - y_i f(x_i))`` over the functions
-    ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``. Several
-    classes are learned one against the rest with one shared set of weights.
+    ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``.
+    Several classes are learned one against the rest with one shared set of weights.
 
     Parameters
     ----------
@@ -165,7 +165,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None) -> list[Self]:
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
+    ) -> list[Self]:
         """Fit for several values of C, sharing kernels and starting each fit from the last.
 
         Parameters
@@ -210,7 +212,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
                 f"{type(self).__name__} needs two classes or more in y, but got one class only: "
                 f"{label!r}{'' if weight is None else ' among the rows of positive weight'}."
             )
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weight)
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
+        )
         row_cost = factors[codes] * (1.0 if weight is None else weight)
         n_classes = len(self.classes_)
         columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
@@ -397,7 +401,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None) -> list[Self]:
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
+    ) -> list[Self]:
         """Fit for several values of C, sharing kernels and starting each fit from the last.
 
         Parameters

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame
+from kernelweave.kernels.base import is_sparse
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
 
 
 def _keys(X: Any, Y: Floats) -> list[bytes]:
-    if not sp.issparse(X):
+    if not is_sparse(X):
         table = np.column_stack([X, Y]) + 0.0  # minus zero is zero
         return [row.tobytes() for row in table]
-    X = sp.csr_array(X).copy()
+    X = X.tocsr().copy()
     X.sum_duplicates()
     X.eliminate_zeros()
     cuts = X.indptr

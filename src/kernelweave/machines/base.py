@@ -33,6 +33,10 @@ class DualShape:
     ridge: Floats  # d: a quadratic term on each coefficient
     dead_zone: float = 0.0  # e: an absolute-value term on each coefficient
 
+    def columns(self, Y: Floats, o: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return target, bounds and ridge of one output, contiguous as the core wants them."""
+        return column(Y, o), column(self.lower, o), column(self.upper, o), column(self.ridge, o)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -131,11 +135,14 @@ class Machine(ABC):
         n_outputs = Y.shape[1]
         total, bias = 0.0, np.zeros(n_outputs)
         for o in range(n_outputs):
-            columns = (column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
+            y, lower, upper, ridge = shape.columns(Y, o)
             if self.fit_intercept:
-                bias[o], loss = _core.best_bias(column(fitted, o), *columns, shape.dead_zone)
+                bias[o], loss = _core.best_bias(
+                    column(fitted, o), y, lower, upper, ridge, shape.dead_zone
+                )
             else:
-                loss = float(_conjugate(fitted[:, o], *columns, shape.dead_zone).sum())
+                rows = _conjugate(fitted[:, o], y, lower, upper, ridge, shape.dead_zone)
+                loss = float(rows.sum())
             total += loss
         return total, bias
 

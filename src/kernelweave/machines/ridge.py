@@ -9,6 +9,7 @@ import scipy.linalg
 
 from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
+
 from .base import DualShape, Machine, Solution
 
 

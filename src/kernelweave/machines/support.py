@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
+
 from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
@@ -46,7 +47,9 @@ class SupportMachine(Machine):
             lent = len(K.blocks)
             states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time)
             if _NEEDS_ROWS in states:
-                waiting = [s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS]
+                waiting = [
+                    s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS
+                ]
                 K.fetch(np.unique(np.concatenate([s.wanted(_BATCH) for s in waiting])))
                 continue
             slow = [o for o, state in enumerate(states) if state != _CONVERGED]
@@ -67,7 +70,7 @@ class SupportMachine(Machine):
         )
 
     def _jump(self, K: CombinedKernel, solver: Any, Y: Floats, cost: Floats, o: int) -> bool:
-        """Solve for the free coefficients exactly; keep the answer if it is the better dual point."""
+        """Solve for the free coefficients exactly; keep the answer if its dual value is better."""
         shape = self.shape(Y, cost)
         beta, fitted = solver.beta, solver.fitted
         free = free_rows(beta, shape, o)
@@ -95,7 +98,13 @@ class SupportMachine(Machine):
 
     @staticmethod
     def _gain(
-        beta: Floats, fitted: Floats, target: Floats, moved: Floats, Y: Floats, shape: DualShape, o: int
+        beta: Floats,
+        fitted: Floats,
+        target: Floats,
+        moved: Floats,
+        Y: Floats,
+        shape: DualShape,
+        o: int,
     ) -> float:
         """Return by how much the dual value grows from ``beta`` to ``target``."""
 
@@ -111,14 +120,16 @@ class SupportMachine(Machine):
         inside = (coef > shape.lower) & (coef < shape.upper) & (coef != 0)
         return np.flatnonzero(inside.any(axis=1))
 
-    def _solvers(self, K: CombinedKernel, Y: Floats, cost: Floats, start: Solution | None) -> list[Any]:
+    def _solvers(
+        self, K: CombinedKernel, Y: Floats, cost: Floats, start: Solution | None
+    ) -> list[Any]:
         shape = self.shape(Y, cost)
         kind = _core.SmoDouble if K.bank.dtype == np.float64 else _core.SmoFloat
         diagonal = K.diag()
         solvers = []
         for o in range(Y.shape[1]):
-            columns = (column(part, o) for part in (Y, shape.lower, shape.upper, shape.ridge))
-            solver = kind(*columns, diagonal, shape.dead_zone, self.fit_intercept)
+            y, lower, upper, ridge = shape.columns(Y, o)
+            solver = kind(y, lower, upper, ridge, diagonal, shape.dead_zone, self.fit_intercept)
             if start is not None:
                 solver.start(column(start.coef, o), column(start.fitted, o))
             solvers.append(solver)

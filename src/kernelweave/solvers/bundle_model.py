@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 
@@ -53,53 +55,29 @@ def _interior_point(
     """Return x, its reduced costs, slacks and multipliers of the cuts (Mehrotra's method)."""
     k, c = len(centre), len(cuts)
     A = np.column_stack([-slopes, np.ones(c)])  # slack of each cut = A [x, t] - cuts
-    ones = np.append(np.ones(k), 0.0)
     x = 0.9 * centre + 0.1 / k
     t = float((cuts + slopes @ x).max()) + 1.0
     slack = t - cuts - slopes @ x
     z, multipliers, nu = np.ones(k), np.full(c, 1.0 / c), 0.0
     best = x, z, slack, multipliers
     for _ in range(50):
+        best = x, z, slack, multipliers
         off = t - cuts - slopes @ x - slack
         gradient = np.append(M @ (x - centre) - z + nu, 1.0) - A.T @ multipliers
         balance = x.sum() - 1.0
         mu = (x @ z + slack @ multipliers) / (k + c)
-        best = x, z, slack, multipliers
         if mu < 1e-14 and np.abs(gradient).max() < 1e-11 and abs(balance) < 1e-13:
             break
-        ratio = multipliers / slack
-        barrier = A.T @ (ratio[:, None] * A)
-        barrier[:k, :k] += M
-        barrier[np.arange(k), np.arange(k)] += z / x
-        if not np.isfinite(barrier).all():
+        system = _NewtonSystem.build(A, M, x, z, slack, multipliers, gradient, off, balance)
+        if system is None:
             break  # as far as the arithmetic goes; the polish does the rest
-        try:
-            factor = scipy.linalg.cho_factor(barrier, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            break
-        border = scipy.linalg.cho_solve(factor, ones, check_finite=False)
-
-        def direction(
-            target_x: Floats, target_s: Floats
-        ) -> tuple[Floats, float, Floats, Floats, Floats]:
-            side = -gradient
-            side[:k] += target_x / x - z
-            side += A.T @ (target_s / slack - multipliers - ratio * off)
-            base = scipy.linalg.cho_solve(factor, side, check_finite=False)
-            step_nu = (ones @ base + balance) / (ones @ border)
-            step = base - step_nu * border
-            step_s = A @ step + off
-            step_z = target_x / x - z - z / x * step[:k]
-            step_m = target_s / slack - multipliers - ratio * step_s
-            return step, float(step_nu), step_s, step_z, step_m
-
-        step, _, step_s, step_z, step_m = direction(np.zeros(k), np.zeros(c))
+        step, _, step_s, step_z, step_m = system.direction(np.zeros(k), np.zeros(c))
         ahead = min(_room(x, step[:k]), _room(slack, step_s))
         back = min(_room(z, step_z), _room(multipliers, step_m))
         mu_after = (x + ahead * step[:k]) @ (z + back * step_z)
         mu_after += (slack + ahead * step_s) @ (multipliers + back * step_m)
         target = mu * (mu_after / ((k + c) * mu)) ** 3
-        step, step_nu, step_s, step_z, step_m = direction(
+        step, step_nu, step_s, step_z, step_m = system.direction(
             target - step[:k] * step_z, target - step_s * step_m
         )
         ahead = 0.995 * min(_room(x, step[:k]), _room(slack, step_s))
@@ -107,6 +85,65 @@ def _interior_point(
         x, t, slack = x + ahead * step[:k], t + ahead * float(step[k]), slack + ahead * step_s
         z, multipliers, nu = z + back * step_z, multipliers + back * step_m, nu + back * step_nu
     return best
+
+
+@dataclass(frozen=True)
+class _NewtonSystem:
+    """The linearised optimality conditions at one iterate, factored once for two right sides."""
+
+    A: Floats
+    x: Floats
+    z: Floats
+    slack: Floats
+    multipliers: Floats
+    gradient: Floats
+    off: Floats
+    balance: float
+    factor: tuple[Floats, bool]
+    border: Floats
+
+    @classmethod
+    def build(
+        cls,
+        A: Floats,
+        M: Floats,
+        x: Floats,
+        z: Floats,
+        slack: Floats,
+        multipliers: Floats,
+        gradient: Floats,
+        off: Floats,
+        balance: float,
+    ) -> _NewtonSystem | None:
+        k = len(x)
+        barrier = A.T @ ((multipliers / slack)[:, None] * A)
+        barrier[:k, :k] += M
+        barrier[np.arange(k), np.arange(k)] += z / x
+        if not np.isfinite(barrier).all():
+            return None
+        try:
+            factor = scipy.linalg.cho_factor(barrier, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+        ones = np.append(np.ones(k), 0.0)
+        border = scipy.linalg.cho_solve(factor, ones, check_finite=False)
+        return cls(A, x, z, slack, multipliers, gradient, off, balance, factor, border)
+
+    def direction(
+        self, target_x: Floats, target_s: Floats
+    ) -> tuple[Floats, float, Floats, Floats, Floats]:
+        """Return steps of [x, t], nu, slack, z and multipliers towards given products."""
+        k, ratio = len(self.x), self.multipliers / self.slack
+        side = -self.gradient
+        side[:k] += target_x / self.x - self.z
+        side += self.A.T @ (target_s / self.slack - self.multipliers - ratio * self.off)
+        base = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
+        step_nu = float((base[:k].sum() + self.balance) / self.border[:k].sum())
+        step = base - step_nu * self.border
+        step_s = self.A @ step + self.off
+        step_z = target_x / self.x - self.z - self.z / self.x * step[:k]
+        step_m = target_s / self.slack - self.multipliers - ratio * step_s
+        return step, step_nu, step_s, step_z, step_m
 
 
 def _room(values: Floats, step: Floats) -> float:

@@ -1,8 +1,8 @@
 """Many kernels with smooth weights: closed-form updates, accelerated (norm > 1).
 
-The update of the weights minimises a majoriser, so a plain step never raises the objective; Anderson
-mixing of the last steps, in the logarithms of the weights, halves their number. A mixed step that
-does raise the objective is replaced by the plain one.
+The update of the weights minimises a majoriser, so a plain step never raises the objective;
+Anderson mixing of the last steps, in the logarithms of the weights, halves their number. A mixed
+step that does raise the objective is replaced by the plain one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
+
 from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 

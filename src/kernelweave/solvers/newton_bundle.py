@@ -1,9 +1,9 @@
 """Few kernels out of many: Newton steps inside a bundle of cuts, on a working set of kernels.
 
-Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the weights,
-valid however roughly it was solved. A step minimises the largest cut plus the curvature of J, damped
-by the curvature of the majorising update; a failed step still leaves its cut behind, which makes the
-method a proximal bundle method far from the solution and Newton's method near it.
+Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the
+weights, valid however roughly it was solved. A step minimises the largest cut plus the curvature of
+J, damped by the curvature of the majorising update; a failed step still leaves its cut behind,
+which makes the method a proximal bundle method far from the solution and Newton's method near it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
 from kernelweave.machines.base import MAX_FREE
 from kernelweave.weights import Simplex
+
 from .bundle_model import minimise_model
 from .point import Learner, Point, moved
 from .result import Account, Report, Result, Warm
@@ -160,11 +161,11 @@ class _Bundle:
         return self.account.result()
 
     def _slack(self) -> float:
-        """The smaller of the certified gap and that of the working set, absolute."""
+        """Return the smaller of the certified gap and that of the working set, absolute."""
         return min(self.account.gap, self._working_gap()) * abs(self.account.upper)
 
     def _inner_aim(self) -> float:
-        """The inner gap at which a step is worth computing."""
+        """Return the inner gap at which a step is worth computing."""
         size = abs(self.account.upper)
         return max(min(1e-3 * size, 0.1 * self._slack()), 1e-3 * self.tol * size)
 
@@ -177,7 +178,7 @@ class _Bundle:
             self.account.work += solution.work
             coef = solution.coef
             forms = self.listed.read(coef)
-            which = np.argsort(-forms, kind="stable")[:self.working]
+            which = np.argsort(-forms, kind="stable")[: self.working]
             which = np.sort(which[forms[which] > 0])
             if not len(which):  # nothing depends on any kernel: the bias is the whole model
                 which = np.arange(min(m, self.working))
@@ -189,7 +190,7 @@ class _Bundle:
             weights = start.weights / start.weights.sum()
             coef = self.machine.repair(start.coef, self.learner.Y, self.learner.cost)
             forms = self.listed.read(coef)
-            extra = np.argsort(-forms, kind="stable")[:self.working]
+            extra = np.argsort(-forms, kind="stable")[: self.working]
             which = np.union1d(np.flatnonzero(weights), extra)
         self.account.readings = self.listed.readings
         self.which = which
@@ -203,7 +204,7 @@ class _Bundle:
         return (upper - self.working_lower) / max(abs(upper), 1e-300)
 
     def _price(self, point: Point) -> Point:
-        """Update the bound on the working set; read the other kernels once that is the tighter one."""
+        """Update the bound on the working set; read the other kernels once it is the tighter one."""
         self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
         if self._working_gap() > max(self.account.gap, 0.7 * self.tol):
@@ -217,7 +218,7 @@ class _Bundle:
         if self.account.converged:
             return point
         margin = self.account.gap * abs(self.account.upper)
-        fresh = priced.ids[priced.forms > level + 0.05 * margin][:self.working]
+        fresh = priced.ids[priced.forms > level + 0.05 * margin][: self.working]
         fresh = np.setdiff1d(fresh, self.which)
         idle = (point.inner == 0) & (point.forms < 0.8 * level)
         if not len(fresh):
@@ -288,7 +289,7 @@ class _Bundle:
         return point
 
     def _local_gap(self, point: Point) -> float:
-        """What a point's own bounds leave open on the working set."""
+        """Return what a point's own bounds leave open on the working set."""
         return point.solution.primal - self.learner.lower_bound(point, point.forms)
 
     def _spread(self, inner: Floats) -> Floats:

@@ -6,6 +6,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import WeightSet
+
 from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 

@@ -1,4 +1,4 @@
-"""One choice of weights with its solved machine, and the bounds that follow for the exact kernels."""
+"""One choice of weights with its solved machine, and the bounds it proves."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Learner:
     def _upper(
         self, weights: Floats, solution: Solution, which: Indices, forms: Floats, loss: float
     ) -> float:
-        """Return the objective of the predictor that uses the exact kernels at these coefficients."""
+        """Return the objective of the exact kernels' predictor at these coefficients."""
         theta, roots = weights[which], self.roots[which]
         if roots.any():
             dropped = self.bank.residual_forms(solution.coef)[which]

@@ -22,7 +22,7 @@ class WeightSet(ABC):
 
     @abstractmethod
     def update(self, theta: Floats, norms: Floats) -> Floats:
-        """Return the minimiser of ``sum(norms**2 / weights)``; ``theta`` when all norms are zero."""
+        """Return the minimiser of ``sum(norms**2 / weights)``; ``theta`` if all norms are zero."""
 
     @abstractmethod
     def penalty(self, norms: Floats) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._types import Floats
+
 from .base import WeightSet
 
 

@@ -1,0 +1,69 @@
+"""``kernelweave info``: what a model file holds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from kernelweave.io import describe, load
+
+from .report import certificate, open_console, print_facts, print_kernels, summarize
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load and report."""
+    model, about = load(args.model), describe(args.model)
+    table = model[0] if isinstance(model, Pipeline) else None
+    estimator = model if table is None else model[-1]
+    names = getattr(estimator, "feature_names_in_", None)
+    report = {
+        "model": args.model,
+        "made_by": about["made_by"],
+        "bytes": about["bytes"],
+        "target": None if table is None else table.target_,
+        "rows": None if table is None else table.n_samples_seen_,
+        "standardized": table is not None and table.standardize,
+        "columns": None if names is None else list(names),
+        "n_columns": int(estimator.n_features_in_),
+        **summarize(estimator),
+    }
+    if args.json:
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    else:
+        _print(open_console(), report)
+    return 0
+
+
+def _print(console: Any, report: dict[str, Any]) -> None:
+    versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
+    learned = [f"{report['estimator']} (norm {report['norm']:g}"]
+    if isinstance(report["norm"], str):
+        learned = [f"{report['estimator']} (norm {report['norm']}"]
+    facts = [("model", f"{learned[0]}, C {report['C']:g})")]
+    if report["target"] is not None:
+        facts.append(("target", report["target"]))
+    if report["classes"] is not None:
+        facts.append(("classes", _listed(report["classes"])))
+    columns = report["columns"] or [f"{report['n_columns']} columns without names"]
+    facts.append(("columns", _listed(columns)))
+    if report["rows"] is not None:
+        scale = ", numbers standardised" if report["standardized"] else ""
+        facts.append(("fitted to", f"{report['rows']} rows{scale}"))
+    facts += [
+        ("prediction needs", f"{report['support_rows']} of the rows"),
+        certificate(report),
+        ("machines solved", str(report["machines_solved"])),
+        ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"),
+    ]
+    console.print(f"{report['model']}", soft_wrap=True)
+    print_facts(console, facts)
+    print_kernels(console, report)
+
+
+def _listed(items: list[Any], limit: int = 12) -> str:
+    more = f", ... ({len(items)} in all)" if len(items) > limit else ""
+    return ", ".join(map(str, items[:limit])) + more

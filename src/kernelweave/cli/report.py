@@ -1,0 +1,108 @@
+"""What a fitted model amounts to, as a dictionary and as text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kernelweave.errors import KernelweaveError
+
+_SHOWN = 12
+
+
+def summarize(model: Any) -> dict[str, Any]:
+    """Return what an estimator has learned, ready for JSON."""
+    order = np.argsort(-model.weights_, kind="stable")
+    used = [int(j) for j in order if model.weights_[j] > 0]
+    classes = getattr(model, "classes_", None)
+    return {
+        "estimator": type(model).__name__,
+        "norm": model.norm,
+        "C": float(model.C),
+        "classes": None if classes is None else [_plain(label) for label in classes],
+        "kernels_offered": len(order),
+        "kernels_used": len(used),
+        "kernels": [
+            {
+                "kernel": str(model.kernels_[j]),
+                "weight": float(model.weights_[j]),
+                "contribution": float(model.contributions_[j]),
+            }
+            for j in used
+        ],
+        "support_rows": len(model.support_),
+        "objective": float(model.objective_),
+        "relative_gap": float(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
+        "tol": float(model.tol),
+        "converged": bool(model.converged_),
+        "machines_solved": int(model.n_iter_),
+    }
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def open_console() -> Any:
+    """Return where text is printed: plain when piped, coloured on a terminal."""
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise KernelweaveError(
+            'This command needs rich; install it with pip install "kernelweave[cli]", or use '
+            "--json where it is offered."
+        ) from error
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+
+
+def print_kernels(console: Any, summary: dict[str, Any]) -> None:
+    """Print a table of the heaviest kernels."""
+    from rich import box
+    from rich.table import Table
+
+    kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("kernel", overflow="fold", style="cyan")
+    for name in ("weight", "contribution"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for kernel in kernels[:_SHOWN]:
+        table.add_row(kernel["kernel"], f"{kernel['weight']:.4f}", f"{kernel['contribution']:.1%}")
+    console.print()
+    console.print(table)
+    console.print()
+    kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
+    if len(kernels) > _SHOWN:
+        share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
+        kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"
+    console.print(f"{kept}.", soft_wrap=True)
+
+
+def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    facts = list(facts)
+    width = max(len(name) for name, _ in facts)
+    console.print()
+    for name, value in facts:
+        console.print(f"{name:<{width}}  {value}", soft_wrap=True)
+
+
+def certificate(summary: dict[str, Any]) -> tuple[str, str]:
+    """Return the objective and how far from the optimum it can be at most."""
+    gap, reached = summary["relative_gap"], "" if summary["converged"] else ", not reached"
+    return (
+        "objective",
+        f"{summary['objective']:.6g}, certified within {gap:.1e} of the optimum "
+        f"(tol {summary['tol']:g}{reached})",
+    )
+
+
+def warn_unless_converged(summary: dict[str, Any]) -> None:
+    """Say on standard error that the tolerance was not met."""
+    if not summary["converged"]:
+        sys.stderr.write(
+            f"kernelweave: warning: stopped after {summary['machines_solved']} machines at a "
+            f"relative gap of {summary['relative_gap']:.1e}; raise --max-iter or --tol.\n"
+        )
