@@ -114,6 +114,20 @@ void combine_upper_of_ladder(Table<const T> distances, Vector<const double> rate
 }
 
 template <class T>
+void combine_block_of_ladder(Table<const T> distances, Vector<const double> rates, Vector<const double> weights,
+                             Vector<const std::int64_t> index, Table<double> out) {
+    check_rates(rates);
+    require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
+    require(out.shape(0) == index.shape(0) && out.shape(1) == index.shape(0), "out has the wrong shape");
+    check_index(index, distances.shape(0));
+    check_index(index, distances.shape(1));
+    nb::gil_scoped_release release;
+    kw::ladder_combine_block<T>({distances.data(), distances.shape(0), distances.shape(1)},
+                                kw::plan_ladder(rates.data(), rates.shape(0)), weights.data(), index.data(),
+                                index.shape(0), out.data());
+}
+
+template <class T>
 void mirror_square(Table<T> matrix) {
     require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
     nb::gil_scoped_release release;
@@ -268,7 +282,7 @@ void bind_smo(nb::module_& m, const char* name) {
         .def_prop_ro("updates", [](const Solver& self) { return self.core.updates(); });
     m.def(
         "run_smo",
-        [](std::vector<Solver*> solvers, double tol, double floor, std::int64_t max_updates) {
+        [](std::vector<Solver*> solvers, double tol, double floor, std::int64_t max_updates, double enough) {
             std::vector<int> status(solvers.size());
             for (std::size_t o = 0; o < solvers.size(); ++o) {
                 require(solvers[o] != nullptr, "solvers must not contain None");
@@ -278,12 +292,12 @@ void bind_smo(nb::module_& m, const char* name) {
             require(!std::isnan(tol) && !std::isnan(floor), "tol and floor must be numbers");
             nb::gil_scoped_release release;
             kw::parallel_for(solvers.size(), [&](std::size_t o) {
-                status[o] = static_cast<int>(solvers[o]->core.run(tol, floor, max_updates));
+                status[o] = static_cast<int>(solvers[o]->core.run(tol, floor, max_updates, enough));
             });
             return status;
         },
-        "solvers"_a, "tol"_a, "floor"_a, "max_updates"_a,
-        "Run each solver to its gap; 0 converged, 1 paused, 2 needs rows, 3 at the limit of the arithmetic.");
+        "solvers"_a, "tol"_a, "floor"_a, "max_updates"_a, "enough"_a = kw::smo_loops::kInfinity,
+        "Run each solver to its gap, or until its dual value is enough; 0 converged, 1 paused, 2 needs rows, 3 at the limit of the arithmetic.");
 }
 
 // --- projections ---
@@ -319,6 +333,9 @@ NB_MODULE(_core, m) {
     m.def("ladder_combine_upper", &combine_upper_of_ladder<float, double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
     m.def("ladder_combine_upper", &combine_upper_of_ladder<float, float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(),
           "Add sum_j weights_j K_j to the upper triangle of the square out.");
+    m.def("ladder_combine_block", &combine_block_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
+    m.def("ladder_combine_block", &combine_block_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j[index][:, index] to the upper triangle of out.");
     m.def("mirror_upper", &mirror_square<double>, "matrix"_a.noconvert());
     m.def("mirror_upper", &mirror_square<float>, "matrix"_a.noconvert(), "Copy the upper triangle to the lower one, in place.");
     m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());

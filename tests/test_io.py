@@ -652,10 +652,18 @@ def test_preparer_takes_columns_by_name(library):
     assert TablePreparer(standardize=False).fit_transform(train)["age"].to_list() == [1, 2, 3]
 
 
+def test_preparer_keeps_the_order_of_rows():
+    """The index of a pandas frame is no order."""
+    frame = pd.DataFrame({"a": [3.0, 1.0, 2.0], "b": list("zxy")}, index=[2, 0, 1])
+    out = TablePreparer(standardize=False).fit_transform(frame)
+    assert out["a"].to_list() == [3.0, 1.0, 2.0]
+    assert out["b"].to_list() == ["z", "x", "y"]
+
+
 @pytest.mark.parametrize(
     ("new", "message"),
     [
-        ({"a": [1.0]}, r"lacks the columns 'b', 'c' that the model needs; it has 'a'\."),
+        ({"a": [1.0]}, r"lacks the columns 'b', 'c' that the model needs; its columns are: 'a'"),
         ({"a": ["7", "x"], "b": [1, 2], "c": ["u", "v"]}, "'a' must hold numbers, but has 'x'"),
         ({"a": [1.0, None], "b": [1, 2], "c": ["u", None]}, r"in 'a' \(1 rows\), 'c' \(1 rows\)"),
         ({"a": [np.inf], "b": [1], "c": ["u"]}, r"infinite\) in 'a' \(1 rows\)"),

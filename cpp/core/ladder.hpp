@@ -147,6 +147,27 @@ void ladder_products(Matrix<const T> distances, const std::vector<LadderStep>& s
     });
 }
 
+// Adds sum_j weights_j K_j(index_a, index_b) to the upper triangle of out(a, b).
+template <class T>
+void ladder_combine_block(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
+                          const std::int64_t* index, std::size_t n_index, double* out) {
+    const std::size_t n_kernels = steps.size();
+    parallel_for((n_index + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
+        std::vector<double> values(n_kernels * kSegment), gathered(kSegment);
+        const std::size_t last = std::min(n_index, (block + 1) * kRowBlock);
+        for (std::size_t a = block * kRowBlock; a < last; ++a) {
+            const T* row = distances.row(static_cast<std::size_t>(index[a]));
+            for (std::size_t start = a; start < n_index; start += kSegment) {
+                const std::size_t length = std::min(kSegment, n_index - start);
+                for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[index[start + k]]);
+                ladder_segment(gathered.data(), length, steps.data(), n_kernels, values.data());
+                for (std::size_t j = 0; j < n_kernels; ++j)
+                    add_scaled(out + a * n_index + start, values.data() + j * kSegment, weights[j], length);
+            }
+        }
+    });
+}
+
 // out(a, k) += sum_j weights_j K_j(index_a, k) for the listed rows.
 template <class T, class Out>
 void ladder_combine_rows(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,

@@ -180,9 +180,11 @@ class Smo {
     void lend(std::size_t i, const T* row) { rows_[i] = row; }
     bool has(std::size_t i) const { return rows_[i] != nullptr; }
 
-    // Runs until the duality gap is at most max(tol * primal, floor), at most max_updates pair updates.
-    SmoStatus run(double tol, double floor, std::int64_t max_updates) {
+    // Runs until the duality gap is at most max(tol * primal, floor), at most max_updates pair updates. A dual
+    // value of `enough` ends it too: the caller then knows what it wanted to know.
+    SmoStatus run(double tol, double floor, std::int64_t max_updates, double enough) {
         std::int64_t left = max_updates;
+        enough_ = enough;
         if (target_violation_ <= 0.0) {
             evaluate();
             if (gap() <= allowed(tol, floor)) return SmoStatus::converged;
@@ -193,6 +195,11 @@ class Smo {
         while (true) {
             const SmoStatus status = problem_.intercept ? pair_steps(left) : single_steps(left);
             if (status == SmoStatus::needs_rows) return status;
+            if (dual_ >= enough_) {
+                unshrink();
+                evaluate();
+                return SmoStatus::converged;
+            }
             if (status == SmoStatus::paused) {
                 unshrink();
                 evaluate();
@@ -322,7 +329,7 @@ class Smo {
             violation_ = std::max(0.0, best - lowest);
             if (j == n_ || violation_ <= target_violation_) return SmoStatus::converged;
             if (!rows_[j]) return lack(j);
-            if (left-- <= 0) return SmoStatus::paused;
+            if (left-- <= 0 || dual_ >= enough_) return SmoStatus::paused;
             if (--until_shrink <= 0) {
                 shrink(best, lowest);
                 until_shrink = shrink_period();
@@ -342,6 +349,7 @@ class Smo {
                 return SmoStatus::converged;
             }
             ++updates_;
+            dual_ += di * (difference - 0.5 * di * (sum - 2.0 * kij));
             v_[i] -= problem_.ridge[i] * di;
             v_[j] -= problem_.ridge[j] * dj;
             refresh(i);
@@ -525,7 +533,7 @@ class Smo {
     std::vector<bool> changed_;
     std::size_t missing_ = 0;
     double bias_ = 0.0, primal_ = 0.0, dual_ = 0.0;
-    double violation_ = 0.0, target_violation_ = 0.0;
+    double violation_ = 0.0, target_violation_ = 0.0, enough_ = kInfinity;
     std::int64_t updates_ = 0;
 };
 

@@ -136,6 +136,8 @@ def _bars(model: Any, weights: Any) -> dict[str, tuple[Any, str, float, float]]:
 
 def _verdict(model: Any) -> str:
     gap = model.duality_gap_ / max(abs(model.objective_), 1e-300)
+    if not np.isfinite(gap):
+        return "no lower bound is known"
     return f"certified within {gap:.1e} of the optimum"
 
 

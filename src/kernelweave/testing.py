@@ -280,7 +280,12 @@ def _check_combined(
         product = dense.astype(np.float64) @ V
         allowed = n * rounding * np.abs(V).max()
         _close(kernel @ V, product, allowed, f"{what} @ V")
-        _close(kernel.through_rows(V), product, allowed, f"{what}.through_rows(V)")
+        _close(
+            kernel.block(index, index),
+            dense[np.ix_(index, index)],
+            rounding,
+            f"{what}.block (square)",
+        )
         features = kernel.features()
         if features is not None:
             _close(features.T @ features, dense, rounding, f"{what}.features")

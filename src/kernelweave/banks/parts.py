@@ -36,6 +36,10 @@ class Weighted(ABC):
         """Add some rows to ``out``."""
 
     @abstractmethod
+    def add_block(self, index: Indices, out: Floats) -> None:
+        """Add the block of some rows and the same columns to the upper triangle of ``out``."""
+
+    @abstractmethod
     def add_diagonal(self, out: Floats) -> None:
         """Add the diagonal to ``out``."""
 
@@ -281,6 +285,14 @@ class WeightedFactors(Weighted):
         if len(self.Z):
             run_blocks(panel, out.shape[1], 4 * _PANEL)
 
+    def add_block(self, index: Indices, out: Floats) -> None:
+        Z = self.Z[:, index]
+
+        def panel(rows: slice) -> None:
+            out[rows, rows.start :] += Z[:, rows].T @ Z[:, rows.start :]
+
+        run_blocks(panel, len(out), _PANEL)
+
     def add_diagonal(self, out: Floats) -> None:
         out += np.einsum("rn,rn->n", self.Z, self.Z)
 
@@ -302,6 +314,10 @@ class WeightedLadder(Weighted):
     def add_rows(self, index: Indices, out: Stored) -> None:
         if len(self.rates):
             _core.ladder_combine_rows(self.distances, self.rates, self.weights, index, out)
+
+    def add_block(self, index: Indices, out: Floats) -> None:
+        if len(self.rates):
+            _core.ladder_combine_block(self.distances, self.rates, self.weights, index, out)
 
     def add_diagonal(self, out: Floats) -> None:
         out += self.weights.sum()
@@ -327,6 +343,10 @@ class WeightedGrams(Weighted):
     def add_rows(self, index: Indices, out: Stored) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):
             out += weight * gram[index]
+
+    def add_block(self, index: Indices, out: Floats) -> None:
+        for weight, gram in zip(self.weights, self.grams, strict=True):
+            out += weight * gram[np.ix_(index, index)]
 
     def add_diagonal(self, out: Floats) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):

@@ -164,17 +164,24 @@ def _add_method(parser: Any) -> None:
     group.add_argument(
         "--norm",
         type=_norm,
+        metavar="P",
         default=1.0,
         help="1 keeps few kernels (default), above 1 all of them, 'uniform' averages them",
     )
     group.add_argument(
         "--C",
         type=_positive,
+        metavar="NUMBER",
         default=1.0,
         help="cost of errors (1.0); regression: in units of the target's standard deviation",
     )
-    group.add_argument("--tol", type=_positive, default=1e-3, help="relative gap (0.001)")
-    group.add_argument("--max-iter", type=int, default=200, help="machines solved at most (200)")
+    number: dict[str, Any] = {"metavar": "NUMBER"}
+    group.add_argument(
+        "--tol", type=_positive, default=1e-3, help="relative gap to stop at (0.001)", **number
+    )
+    group.add_argument(
+        "--max-iter", type=int, default=200, help="machines solved at most (200)", **number
+    )
     yes_or_no = argparse.BooleanOptionalAction
     group.add_argument(
         "--per-feature", action=yes_or_no, default=True, help="offer kernels on single columns"
@@ -189,10 +196,11 @@ def _add_evaluation(parser: Any) -> None:
     group.add_argument(
         "--test-share",
         type=_share,
+        metavar="SHARE",
         default=0.25,
         help="share of rows held out for the score (0.25); 0 skips it",
     )
-    group.add_argument("--seed", type=int, default=0, help="of the split (0)")
+    group.add_argument("--seed", type=int, metavar="NUMBER", default=0, help="of the split (0)")
     group.add_argument("--strict", action="store_true", help="exit with 1 if tol is not reached")
     group.add_argument("--quiet", action="store_true", help="print nothing but warnings")
     group.add_argument("--json", action="store_true", help="print the report as JSON")

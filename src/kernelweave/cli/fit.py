@@ -37,8 +37,9 @@ _EPSILON = 0.1  # free zone of regression, in standard deviations of the target
 def run(args: argparse.Namespace) -> int:
     """Fit, evaluate, write and report."""
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
-    if not out.parent.is_dir():  # better said before a long fit than after
-        raise DataError(f"The folder {out.parent} of the model file does not exist.")
+    if not out.parent.is_dir() or out.is_dir():  # better said before a long fit than after
+        what = "is a folder" if out.is_dir() else "is in a folder that does not exist"
+        raise DataError(f"--out: {out} {what}.")
     console = None if args.quiet or args.json else open_console()
     problem = read_problem(args.file, args.target, args.ignore, args.method)
     held_out = evaluate(problem, args) if args.test_share else None

@@ -40,10 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(console: Any, report: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
-    learned = [f"{report['estimator']} (norm {report['norm']:g}"]
-    if isinstance(report["norm"], str):
-        learned = [f"{report['estimator']} (norm {report['norm']}"]
-    facts = [("model", f"{learned[0]}, C {report['C']:g})")]
+    norm = report["norm"] if isinstance(report["norm"], str) else f"{report['norm']:g}"
+    facts = [("model", f"{report['estimator']} (norm {norm}, C {report['C']:g})")]
     if report["target"] is not None:
         facts.append(("target", report["target"]))
     if report["classes"] is not None:
@@ -59,7 +57,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         ("machines solved", str(report["machines_solved"])),
         ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"),
     ]
-    console.print(f"{report['model']}", soft_wrap=True)
+    console.print(report["model"], soft_wrap=True)
     print_facts(console, facts)
     print_kernels(console, report)
 

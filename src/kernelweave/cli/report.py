@@ -55,7 +55,14 @@ def open_console() -> Any:
             'This command needs rich; install it with pip install "kernelweave[cli]", or use '
             "--json where it is offered."
         ) from error
-    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # for `main` to deal with; rich would exit
+
+    if hasattr(sys.stdout, "reconfigure"):  # a name that the terminal cannot show is no failure
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return Output(file=sys.stdout, markup=False, highlight=False, emoji=False)
 
 
 def print_kernels(console: Any, summary: dict[str, Any]) -> None:
@@ -91,11 +98,11 @@ def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
 
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     """Return the objective and how far from the optimum it can be at most."""
-    gap, reached = summary["relative_gap"], "" if summary["converged"] else ", not reached"
+    reached = "" if summary["converged"] else ", not reached"
     return (
         "objective",
-        f"{summary['objective']:.6g}, certified within {gap:.1e} of the optimum "
-        f"(tol {summary['tol']:g}{reached})",
+        f"{summary['objective']:.6g}, certified within {summary['relative_gap']:.1e} of the "
+        f"optimum (tol {summary['tol']:g}{reached})",
     )
 
 

@@ -59,10 +59,11 @@ def read_table(path: str | Path, text: Iterable[str] = ()) -> pd.DataFrame:
             'Parquet files need pyarrow; install it with pip install "kernelweave[io]".'
         ) from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DataError(f"The file {path} cannot be read as a table: {error}.") from error
+        why = str(error).strip().rstrip(".")
+        raise DataError(f"The file {path} cannot be read as a table: {why}.") from error
     if frame.empty:
         raise DataError(f"The table in {path} has no rows.")
-    return frame.rename(columns=str)
+    return frame.rename(columns=str).reset_index(drop=True)
 
 
 def read_problem(file: str, target: str, ignore: list[str], method: str) -> Problem:
@@ -83,16 +84,17 @@ def read_problem(file: str, target: str, ignore: list[str], method: str) -> Prob
     notes += [f"the column {column!r} is left out: {why}" for column, why in useless.items()]
     X = X.drop(columns=list(useless))
     if not len(X.columns):
-        raise DataError(f"No column of {file} is left to learn from.")
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise DataError(f"No column of {file} is left to learn from{why}.")
     y, regression = _typed_target(y, method)
     return Problem(X.reset_index(drop=True), y.reset_index(drop=True), regression, tuple(notes))
 
 
 def _no_column(file: str, column: str, names: list[str]) -> str:
-    near = get_close_matches(column, names, n=3)
-    hint = f"did you mean {' or '.join(map(repr, near))}" if near else "its columns are "
-    listed = "" if near else ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    return f"There is no column {column!r} in {file}; {hint}{listed}."
+    if near := get_close_matches(column, names, n=3):
+        return f"{file} has no column {column!r}; did you mean {' or '.join(map(repr, near))}?"
+    listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    return f"{file} has no column {column!r}; its columns are: {listed}"
 
 
 def _useless(column: pd.Series[Any]) -> str | None:
@@ -101,9 +103,8 @@ def _useless(column: pd.Series[Any]) -> str | None:
     if n_values + column.hasnans < 2:
         return "it has one value only" if n_values else "it is empty"
     if is_number(column):
-        values = column.to_numpy()
-        counted = any(np.array_equal(values, np.arange(len(values)) + start) for start in (0, 1))
-        return "it counts the rows" if counted and len(values) > 2 else None
+        counted = any((column == column.index + start).all() for start in (0, 1))
+        return "it counts the rows" if counted and len(column) > 2 else None
     if n_values > 0.5 * len(column):
         return "most of its values are different, as of names"
     return None

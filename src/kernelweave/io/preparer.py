@@ -109,7 +109,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             several = len(lost) > 1
             raise InputError(
                 f"The table lacks the column{'s' if several else ''} {_listed(lost)} "
-                f"that the model needs; it has {_listed(frame.columns)}."
+                f"that the model needs; its columns are: {_listed(frame.columns)}"
             )
         frame = frame.select(list(self.feature_names_in_))
         _refuse_missing(frame)
@@ -117,13 +117,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, numeric, mean, scale in zip(
             self.feature_names_in_, self.numeric_, self.means_, self.scales_, strict=True
         ):
-            column, dtype = frame[name], nw.Float64() if numeric else nw.String()
-            values: list[Any] = (
-                ((_numbers(column) - mean) / scale).tolist()
-                if numeric
-                else [str(value) for value in column.to_list()]
-            )
-            columns.append(nw.new_series(name, values, dtype, backend=frame.implementation))
+            column, backend = frame[name], frame.implementation
+            if numeric:
+                values = (_numbers(column) - mean) / scale
+                column = nw.Series.from_numpy(name, values, backend=backend)
+            else:
+                words = [str(value) for value in column.to_list()]
+                column = nw.new_series(name, words, nw.String, backend=backend)
+            columns.append(column)
         return nw.to_native(frame.with_columns(*columns))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -118,8 +118,12 @@ class Machine(ABC):
         tol: float,
         floor: float = 0.0,
         start: Solution | None = None,
+        enough: float = np.inf,
     ) -> Solution:
-        """Solve for one kernel until the gap is at most ``max(tol * primal, floor)``."""
+        """Solve for one kernel until the gap is at most ``max(tol * primal, floor)``.
+
+        A machine with one output may stop early once its dual value has reached ``enough``.
+        """
 
     def linear(self, coef: Floats, Y: Floats) -> float:
         """Return the part of the dual value that grows linearly with the coefficients."""

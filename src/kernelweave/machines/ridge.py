@@ -57,6 +57,7 @@ class Square(Machine):
         tol: float,
         floor: float = 0.0,
         start: Solution | None = None,
+        enough: float = np.inf,
     ) -> Solution:
         """Solve exactly; tolerances and the start are not needed."""
         gram = np.asarray(K.dense(), dtype=np.float64)

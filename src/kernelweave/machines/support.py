@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 
 from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
@@ -31,12 +31,12 @@ class SupportMachine(Machine):
         tol: float,
         floor: float = 0.0,
         start: Solution | None = None,
+        enough: float = np.inf,
     ) -> Solution:
         n, n_outputs = Y.shape
+        enough = enough if n_outputs == 1 else np.inf
         if start is None:
             K.dense()  # a cold start visits most rows, and all together they are cheaper
-        else:
-            K.fetch(self._moving(start.coef, Y, cost))
         solvers = self._solvers(K, Y, cost, start)
         lent, jumps = 0, 0
         at_a_time = int(min(20 * n + 1000, max(1000, _ENTRIES_AT_A_TIME / n)))
@@ -45,12 +45,16 @@ class SupportMachine(Machine):
                 for solver in solvers:
                     solver.lend(index, block)
             lent = len(K.blocks)
-            states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time)
+            states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time, enough)
             if _NEEDS_ROWS in states:
                 waiting = [
                     s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS
                 ]
-                K.fetch(np.unique(np.concatenate([s.wanted(_BATCH) for s in waiting])))
+                wanted = [s.wanted(_BATCH) for s in waiting]
+                if not K.blocks:  # the rows inside their box are sure to be visited too
+                    shape = self.shape(Y, cost)
+                    wanted += [free_rows(s.beta, shape, o) for o, s in enumerate(solvers)]
+                K.fetch(np.unique(np.concatenate(wanted)))
                 continue
             slow = [o for o, state in enumerate(states) if state != _CONVERGED]
             if not slow or jumps >= _MAX_JUMPS:
@@ -90,7 +94,7 @@ class SupportMachine(Machine):
         target = self.repair(target, Y, cost)
         change = np.zeros((len(beta), 1))
         change[:, 0] = target[:, o] - beta
-        moved = fitted + K.through_rows(change)[:, 0]
+        moved = fitted + (K @ change)[:, 0]
         if not self._gain(beta, fitted, target[:, o], moved, Y, shape, o) > 0:
             return False
         solver.start(column(target, o), np.ascontiguousarray(moved))
@@ -113,12 +117,6 @@ class SupportMachine(Machine):
             return float(Y[:, o] @ b - shape.dead_zone * np.abs(b).sum() - curved)
 
         return value(target, moved) - value(beta, fitted)
-
-    def _moving(self, coef: Floats, Y: Floats, cost: Floats) -> Indices:
-        """Return the rows that are sure to be visited: those inside their box."""
-        shape = self.shape(Y, cost)
-        inside = (coef > shape.lower) & (coef < shape.upper) & (coef != 0)
-        return np.flatnonzero(inside.any(axis=1))
 
     def _solvers(
         self, K: CombinedKernel, Y: Floats, cost: Floats, start: Solution | None

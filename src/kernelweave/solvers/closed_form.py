@@ -77,7 +77,7 @@ def closed_form(
     while account.solves < max_iter:
         before = account.gap
         inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
-        point = learner.solve(kernel, tol=inner, start=begin, which=everything)
+        point = learner.evaluate(kernel, learner.solve(kernel, tol=inner, start=begin), everything)
         learner.offer_lower(point, point.forms)
         account.note()
         if learner.verify():

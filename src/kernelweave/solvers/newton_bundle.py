@@ -26,6 +26,8 @@ from .result import Account, Report, Result, Warm
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
 _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
+_NEAR = 0.7  # slope, relative to the average one, from which a kernel is in the model
+_FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _FAILURES = 8  # such steps without progress before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
@@ -125,6 +127,7 @@ class _Bundle:
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
         self.failures = 0
+        self.step: Floats = np.empty(0)  # of the weights the model looked at
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
 
     def run(self, start: Warm | None) -> Result:
@@ -197,14 +200,14 @@ class _Bundle:
         first = self.learner.at(weights, coef, which)
         self.learner.offer_lower(first, self.listed.forms)
         self.account.note()
-        return self.learner.solve(first.kernel, tol=0.05, start=first.solution, which=which)
+        return self._solve(first.kernel, 0.05 * abs(self.account.upper), first.solution)
 
     def _working_gap(self) -> float:
         upper = self.account.upper
         return (upper - self.working_lower) / max(abs(upper), 1e-300)
 
     def _price(self, point: Point) -> Point:
-        """Update the bound on the working set; read the other kernels once it is the tighter one."""
+        """Update the bound on the working set; read other kernels once it is the tighter one."""
         self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
         if self._working_gap() > max(self.account.gap, 0.7 * self.tol):
@@ -233,20 +236,24 @@ class _Bundle:
         self.working_lower = self.learner.lower_bound(point, point.forms)
         return point
 
+    def _solve(self, kernel: CombinedKernel, gap: float, start: Solution) -> Point:
+        solution = self.learner.solve(kernel, floor=gap, start=start)
+        return self.learner.evaluate(kernel, solution, self.which)
+
     def _tighten(self, point: Point, gap: float) -> Point:
-        return self.learner.solve(
-            point.kernel, tol=0.0, floor=gap, start=point.solution, which=self.which
-        )
+        return self._solve(point.kernel, gap, point.solution)
 
     def _model_step(self, point: Point) -> tuple[Floats, float]:
         """Return the weights that minimise the model, and the decrease they promise."""
-        theta, k = point.inner, len(self.which)
-        size = abs(self.account.upper)
-        majoriser = point.forms / (theta + 0.02)
+        theta, size = point.inner, abs(self.account.upper)
+        # A kernel far below the average slope would not get a weight now; leave it out.
+        near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
+        inside = np.flatnonzero(near)
+        forms, theta = point.forms[inside], theta[inside]
         if self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
-                lambda rows: self.bank.products(point.coef, self.which, rows),
+                lambda rows: self.bank.products(point.coef, self.which[inside], rows),
                 point.coef,
                 self.learner.Y,
                 self.learner.cost,
@@ -255,14 +262,17 @@ class _Bundle:
             damping = self.damping.mu
         else:
             self.curvature = None
-            hessian = np.zeros((k, k))
+            hessian = np.zeros((len(inside), len(inside)))
             damping = max(1.0, self.damping.mu)
-        M = hessian + np.diag(damping * majoriser + 1e-9 * size)
+        M = hessian + np.diag(damping * forms / (theta + 0.02) + 1e-9 * size)
         constants, slopes = self.cuts.with_point(point)
-        trial = minimise_model(constants, slopes, M, theta)
-        step = trial - theta
-        model = float((constants + slopes @ trial).max())
-        predicted = point.solution.dual - model - 0.5 * float(step @ hessian @ step)
+        slopes = slopes[:, inside]
+        best = minimise_model(constants, slopes, M, theta)
+        self.step = best - theta
+        model = float((constants + slopes @ best).max())
+        predicted = point.solution.dual - model - 0.5 * float(self.step @ hessian @ self.step)
+        trial = np.zeros(len(self.which))
+        trial[inside] = best
         return trial, predicted
 
     def _most_free(self, point: Point) -> int:
@@ -271,12 +281,22 @@ class _Bundle:
         return int(inside.sum(axis=0).max())
 
     def _try(self, point: Point, trial: Floats, predicted: float) -> Point:
+        """Solve at the trial weights; return the new point if it is the better one."""
         kernel = self.bank.combine(self._spread(trial))
-        start = self._predicted_start(point, trial, kernel)
-        floor = max(0.2 * predicted, 1e-14 * self.account.upper)
-        new = self.learner.solve(kernel, tol=0.0, floor=floor, start=start, which=self.which)
-        if predicted > _MEASURABLE * self.account.upper:
-            ratio = (point.solution.primal - new.solution.primal) / predicted
+        start = self._predicted_start(point, kernel)
+        size = self.account.upper
+        measurable = predicted > _MEASURABLE * size
+        # A dual value above the present objective settles that the step was too long.
+        enough = point.solution.primal if measurable else np.inf
+        floor = max(0.2 * predicted, 1e-14 * size)
+        solution = self.learner.solve(kernel, floor=floor, start=start, enough=enough)
+        gain = point.solution.primal - solution.primal
+        if measurable and gain > 0.05 * predicted:
+            # The next step wants it closer, so go on before anything is read.
+            solution = self.learner.solve(kernel, floor=self._inner_aim(), start=solution)
+        new = self.learner.evaluate(kernel, solution, self.which)
+        if measurable:
+            ratio = gain / predicted
         else:
             # Gains too small to see in the objective still show in the slopes, and so in the bound.
             ratio = 1.0 - self._local_gap(new) / max(self._local_gap(point), 1e-300)
@@ -297,15 +317,16 @@ class _Bundle:
         weights[self.which] = inner
         return weights
 
-    def _predicted_start(self, point: Point, trial: Floats, kernel: CombinedKernel) -> Solution:
+    def _predicted_start(self, point: Point, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         coef = point.coef
         stay = moved(coef, point.fitted_at(kernel.weights))
-        if self.curvature is None:
+        far = float(np.abs(self.step).sum()) > _FAR
+        if self.curvature is None or far:
             return stay
-        followed = self.curvature.predict(coef, trial - point.inner)
+        followed = self.curvature.predict(coef, self.step)
         followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-        ahead = moved(followed, stay.fitted + kernel.through_rows(followed - coef))
+        ahead = moved(followed, kernel @ followed)
         return ahead if self._dual(ahead) > self._dual(stay) else stay
 
     def _dual(self, solution: Solution) -> float:
@@ -323,7 +344,7 @@ class _Bundle:
             norms = self._spread(point.inner * np.sqrt(point.forms))
             kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
             start = moved(point.coef, point.fitted_at(kernel.weights))
-            point = self.learner.solve(kernel, tol=1e-4, start=start, which=self.which)
+            point = self._solve(kernel, 1e-4 * abs(self.account.upper), start)
         self.cuts = _Cuts()
         self.damping = _Damping(1.0)
         return point

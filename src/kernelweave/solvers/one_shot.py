@@ -54,14 +54,15 @@ def one_shot(
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
         begin = moved(coef, kernel @ coef)
-    point = learner.solve(kernel, tol=0.5 * tol, start=begin)
+    point = learner.evaluate(kernel, learner.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
         learner.offer_lower(point, point.forms)
         account.note()
         if learner.verify():
             break
         # Drift, or what factored kernels leave out, took the rest of the tolerance.
-        point = learner.solve(kernel, tol=share * tol, start=point.solution)
+        closer = learner.solve(kernel, tol=share * tol, start=point.solution)
+        point = learner.evaluate(kernel, closer)
     learner.offer_lower(point, point.forms)
     account.note()
     learner.verify()

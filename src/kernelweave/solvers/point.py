@@ -125,16 +125,18 @@ class Learner:
         self,
         kernel: CombinedKernel,
         *,
-        tol: float,
+        tol: float = 0.0,
         floor: float = 0.0,
         start: Solution | None = None,
-        which: Indices | None = None,
-    ) -> Point:
-        """Solve the machine for a kernel and look at the kernels of interest."""
-        solution = self.machine.solve(kernel, self.Y, self.cost, tol=tol, floor=floor, start=start)
+        enough: float = np.inf,
+    ) -> Solution:
+        """Solve the machine for a kernel."""
+        solution = self.machine.solve(
+            kernel, self.Y, self.cost, tol=tol, floor=floor, start=start, enough=enough
+        )
         self.account.solves += 1
         self.account.work += solution.work
-        return self.evaluate(kernel, solution, which)
+        return solution
 
     def evaluate(
         self, kernel: CombinedKernel, solution: Solution, which: Indices | None = None

@@ -1,0 +1,1 @@
+"""kernelweave beside scikit-learn and other packages: `python -m benchmarks --help`."""

@@ -1,0 +1,529 @@
+"""The command line, as a user meets it."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave import RBF, MKLClassifier, MKLRegressor, Precomputed, __version__
+from kernelweave.cli import main
+from kernelweave.io import load, save
+
+N = 120
+RANDOM = np.random.default_rng(0)
+NUMBERS = RANDOM.normal(size=(N, 2)) * [1.0, 100.0] + [5.0, -300.0]
+TOWN = RANDOM.choice(["Ulm", "Köln", "Bonn"], N)
+SCORE = NUMBERS[:, 0] - 5 + np.sin(NUMBERS[:, 1] / 50) + (TOWN == "Ulm")
+TABLE = pd.DataFrame(
+    {
+        "age": NUMBERS[:, 0],
+        "income": NUMBERS[:, 1],
+        "town": TOWN,
+        "code": np.where(SCORE > 0.5, "7", "x"),
+        "smoker": SCORE + NUMBERS[:, 0] > 5,
+        "two": np.where(SCORE > 0, "yes", "no"),
+        "three": np.array(["low", "middle", "high"])[np.digitize(SCORE, [-0.5, 1.0])],
+        "grade": np.digitize(SCORE, [-0.5, 1.0]),
+        "amount": 1e4 * SCORE,
+    }
+)
+TARGETS = ["two", "three", "grade", "amount"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder with the table in three forms."""
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("table.csv", index=False)
+    TABLE.to_csv("table.csv.gz", index=False)
+    TABLE.to_parquet("table.parquet")
+    return tmp_path
+
+
+def run(capsys, *argv):
+    """Return exit code, standard output and standard error."""
+    capsys.readouterr()
+    code = main([str(arg) for arg in argv])
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "Traceback" not in err
+    return code, out, err
+
+
+def fails(capsys, message, *argv, code=2):
+    """Check for one line on standard error."""
+    found, out, err = run(capsys, *argv)
+    assert err.startswith("kernelweave: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert found == code
+    assert out == ""
+
+
+def ignoring(target):
+    return [arg for name in TARGETS if name != target for arg in ("--ignore", name)]
+
+
+def columns(text):
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.mark.parametrize("file", ["table.csv", "table.csv.gz", "table.parquet"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_fit_then_predict(folder, capsys, file, target):
+    code, out, err = run(capsys, "fit", file, "--target", target, *ignoring(target))
+    assert (code, err) == (0, "")
+    assert "held-out rows" in out
+    assert "plain SVM" in out
+    assert "certified within" in out
+    model = load("table.kw")
+    assert type(model[-1]) is (MKLRegressor if target == "amount" else MKLClassifier)
+    assert model[0].numeric_.tolist() == [True, True, False, False, True]
+    assert model[0].n_samples_seen_ == N
+    assert model[-1].verbose == 0
+
+    code, out, err = run(capsys, "predict", "table.kw", file)
+    assert (code, err) == (0, "")
+    expected = model.predict(TABLE)
+    assert columns(out) == {target: [str(value) for value in expected.tolist()]}
+    assert model.score(TABLE, TABLE[target]) > 0.8
+
+
+def test_forms_of_a_table_give_one_model(folder, capsys):
+    for file in ("table.csv", "table.parquet"):
+        arguments = ("--target", "two", *ignoring("two"), "--test-share", 0, "--quiet")
+        assert run(capsys, "fit", file, *arguments, "--out", f"{file}.kw") == (0, "", "")
+    assert (folder / "table.csv.kw").read_bytes() == (folder / "table.parquet.kw").read_bytes()
+
+
+def test_standardising_is_part_of_the_model(folder, capsys):
+    """Units do not matter, and raw files are predicted right."""
+    other = TABLE.assign(income=TABLE["income"] * 1000 + 7)
+    other.to_csv("other.csv", index=False)
+    for name in ("table", "other"):
+        run(
+            capsys,
+            "fit",
+            f"{name}.csv",
+            "--target",
+            "two",
+            *ignoring("two"),
+            "--quiet",
+            "--tol",
+            1e-7,
+        )
+    decisions = [
+        np.array(
+            columns(run(capsys, "predict", f"{n}.kw", f"{n}.csv", "--decision")[1])["decision yes"],
+            dtype=float,
+        )
+        for n in ("table", "other")
+    ]
+    np.testing.assert_allclose(*decisions, atol=1e-8)
+    run(capsys, "fit", "table.csv", "--target", "two", "--no-standardize", "--quiet")
+    assert (load("table.kw")[0].scales_ == 1).all()
+
+
+def test_decisions(folder, capsys):
+    run(capsys, "fit", "table.csv", "--target", "three", *ignoring("three"), "--quiet")
+    model = load("table.kw")
+    code, out, _ = run(
+        capsys, "predict", "table.kw", "table.csv", "--decision", "--out", "predicted.csv"
+    )
+    assert (code, out) == (0, "")
+    table = columns((folder / "predicted.csv").read_text(encoding="utf-8"))
+    assert list(table) == ["three", "decision high", "decision low", "decision middle"]
+    decision = np.array([table[f"decision {label}"] for label in model.classes_], dtype=float).T
+    np.testing.assert_array_equal(decision, model.decision_function(TABLE))
+
+
+def test_options_reach_the_estimator(folder, capsys):
+    arguments = "--norm 2 --C 3 --tol 0.01 --max-iter 50 --no-per-feature --seed 3".split()
+    run(capsys, "fit", "table.csv", "--target", "two", *arguments, *ignoring("two"))
+    model = load("table.kw")[-1]
+    assert (model.norm, model.C, model.tol, model.max_iter) == (2.0, 3.0, 0.01, 50)
+    assert len(model.kernels_) == 5 + 1 + 1
+    arguments = ["--target", "amount", "--norm", "uniform", *ignoring("amount")]
+    run(capsys, "fit", "table.csv", *arguments)
+    model = load("table.kw")[-1]
+    assert model.norm == "uniform"
+    assert model.C == pytest.approx(TABLE["amount"].std())
+    assert model.epsilon == pytest.approx(0.1 * TABLE["amount"].std())
+
+
+def test_kernels_offered(folder, capsys):
+    run(capsys, "fit", "table.csv", "--target", "two", *ignoring("two"), "--quiet")
+    names = {str(kernel).split("(")[0].split(" on ")[0] for kernel in load("table.kw")[-1].kernels_}
+    assert names == {"rbf", "linear", "overlap"}
+    assert len(load("table.kw")[-1].kernels_) == 5 + 1 + 1 + 3 * 5 + 2
+
+
+def test_report_as_json(folder, capsys):
+    arguments = ["--target", "three", *ignoring("three")]
+    code, out, err = run(capsys, "fit", "table.csv", *arguments, "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report["rows"] == N
+    assert report["classes"] == ["high", "low", "middle"]
+    assert report["columns"] == ["age", "income", "town", "code", "smoker"]
+    assert report["held_out"]["rows"] == N // 4
+    assert report["converged"]
+    assert report["kernels_used"] == len(report["kernels"]) <= report["kernels_offered"]
+    weights = [kernel["weight"] for kernel in report["kernels"]]
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) == pytest.approx(1)
+
+    code, out, err = run(capsys, "info", "table.kw", "--json")
+    assert (code, err) == (0, "")
+    about = json.loads(out)
+    assert about["target"] == "three"
+    shared = set(about) & set(report) - {"model"}
+    assert {key: about[key] for key in shared} == {key: report[key] for key in shared}
+
+
+def test_info_as_text(folder, capsys):
+    run(capsys, "fit", "table.csv", "--target", "two", *ignoring("two"), "--quiet")
+    code, out, err = run(capsys, "info", "table.kw")
+    assert (code, err) == (0, "")
+    for text in ("MKLClassifier (norm 1, C 1)", "no, yes", "120 rows, numbers standardised", "rbf"):
+        assert text in out
+    assert __version__ in out
+    assert max(map(len, out.splitlines())) < 110
+
+
+def test_quiet_and_without_evaluation(folder, capsys):
+    arguments = ["fit", "table.csv", "--target", "two"]
+    assert run(capsys, *arguments, "--quiet") == (0, "", "")
+    _, out, _ = run(capsys, *arguments, "--test-share", "0")
+    assert "held-out" not in out
+
+
+def test_what_is_left_out_is_said(folder, capsys):
+    table = TABLE[["age", "town", "two"]].assign(
+        name=[f"person {i}" for i in range(N)], always=1, nothing=np.nan
+    )
+    table.loc[[3, 5], "two"] = None
+    table.to_csv("odd.csv")  # with a column that counts the rows
+    code, out, _ = run(capsys, "fit", "odd.csv", "--target", "two")
+    assert code == 0
+    assert "2 rows without a value of 'two' are left out" in out
+    assert "'Unnamed: 0' is left out: it counts the rows" in out
+    assert "'name' is left out: most of its values are different" in out
+    assert "'always' is left out: it has one value only" in out
+    assert "'nothing' is left out: it is empty" in out
+    assert load("odd.kw")[0].feature_names_in_.tolist() == ["age", "town"]
+    assert load("odd.kw")[0].n_samples_seen_ == N - 2
+
+
+def test_whole_numbers_with_gaps_stay_whole(folder, capsys):
+    table = TABLE[["age", "town", "grade"]].astype({"grade": float})
+    table.loc[0, "grade"] = np.nan
+    table.to_csv("gaps.csv", index=False)
+    run(capsys, "fit", "gaps.csv", "--target", "grade", "--quiet")
+    assert load("gaps.kw")[-1].classes_.tolist() == [0, 1, 2]
+    assert set(columns(run(capsys, "predict", "gaps.kw", "gaps.csv")[1])["grade"]) <= set("012")
+
+
+def test_many_whole_numbers_are_a_quantity(folder, capsys):
+    table = TABLE[["age", "town"]].assign(count=np.arange(N) % 30)
+    table.to_csv("count.csv", index=False)
+    run(capsys, "fit", "count.csv", "--target", "count", "--quiet")
+    assert type(load("count.kw")[-1]) is MKLRegressor
+    run(capsys, "fit", "count.csv", "--target", "count", "--quiet", "--method", "classifier")
+    assert type(load("count.kw")[-1]) is MKLClassifier
+
+
+def test_booleans_and_nullable_types(folder, capsys):
+    table = TABLE[["age", "town"]].assign(
+        ill=pd.array(SCORE > 0, dtype="boolean"), visits=pd.array(np.arange(N) % 5, dtype="Int64")
+    )
+    table.to_parquet("types.parquet")
+    assert run(capsys, "fit", "types.parquet", "--target", "ill", "--quiet") == (0, "", "")
+    assert load("types.kw")[-1].classes_.tolist() == [False, True]
+    assert set(columns(run(capsys, "predict", "types.kw", "types.parquet")[1])["ill"]) == {
+        "False",
+        "True",
+    }
+    assert run(capsys, "fit", "types.parquet", "--target", "visits", "--quiet") == (0, "", "")
+
+
+def test_categories_that_look_like_numbers(folder, capsys):
+    """A new file may hold only the sevens of a column that had an x as well."""
+    run(capsys, "fit", "table.csv", "--target", "two", *ignoring("two"), "--quiet")
+    part = TABLE[TABLE["code"] == "7"]
+    part.to_csv("part.csv", index=False)
+    _, out, _ = run(capsys, "predict", "table.kw", "part.csv")
+    assert columns(out)["two"] == load("table.kw").predict(part).tolist()
+
+
+def test_columns_in_any_order_and_more_of_them(folder, capsys):
+    run(capsys, "fit", "table.csv", "--target", "two", *ignoring("two"), "--quiet")
+    _, expected, _ = run(capsys, "predict", "table.kw", "table.csv")
+    TABLE[TABLE.columns[::-1]].assign(extra=np.nan).to_csv("other.csv", index=False)
+    assert run(capsys, "predict", "table.kw", "other.csv") == (0, expected, "")
+
+
+def test_a_class_with_one_row(folder, capsys):
+    TABLE.assign(two=["maybe", *TABLE["two"][1:]]).to_csv("rare.csv", index=False)
+    code, out, err = run(capsys, "fit", "rare.csv", "--target", "two")
+    assert (code, err) == (0, "")
+    assert "3 classes" in out
+
+
+def test_no_convergence(folder, capsys):
+    arguments = ["fit", "table.csv", "--target", "two", "--quiet", "--max-iter", 1, "--tol", 1e-6]
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (0, "")
+    assert err.startswith("kernelweave: warning: stopped after ")
+    assert err.endswith("raise --max-iter or --tol.\n")
+    assert run(capsys, *arguments, "--strict")[0] == 1
+    assert not load("table.kw")[-1].converged_
+    assert "not reached" in run(capsys, "info", "table.kw")[1]
+
+
+FIT = ("fit", "table.csv", "--target")
+
+
+@pytest.mark.parametrize(
+    ("message", "argv"),
+    [
+        ("absent.csv: No such file or directory", ("fit", "absent.csv", "--target", "two")),
+        ("must end in .csv, .csv.gz or .parquet", ("fit", "table.xls", "--target", "two")),
+        ("has no column 'tow'; did you mean 'town' or 'two'?", (*FIT, "tow")),
+        ("has no column 'zzzz'; its columns are: age, ", (*FIT, "zzzz")),
+        ("has no column 'zzzz'", (*FIT, "two", "--ignore", "zzzz")),
+        ("the target 'town' must hold numbers", (*FIT, "town", "--method", "regressor")),
+        ("numbers with decimals, which are no classes", (*FIT, "age", "--method", "classifier")),
+        (
+            "--out: absent/m.kw is in a folder that does not exist",
+            (*FIT, "two", "--out", "absent/m.kw"),
+        ),
+        ("--out: . is a folder", (*FIT, "two", "--out", ".")),
+        ("required: --target (see kernelweave fit --help)", ("fit", "table.csv")),
+        ("must be a number >= 1 or 'uniform', got '0.5'", (*FIT, "two", "--norm", "0.5")),
+        ("must be a number >= 1 or 'uniform', got 'x'", (*FIT, "two", "--norm", "x")),
+        ("must be a number > 0, got '-1'", (*FIT, "two", "--C=-1")),
+        ("must be a number from 0 to below 1", (*FIT, "two", "--test-share", "1")),
+        ("invalid int value: 'x'", (*FIT, "two", "--seed", "x")),
+        ("The 'max_iter' parameter", (*FIT, "two", "--max-iter", "0")),
+        ("The 'tol' parameter", (*FIT, "two", "--tol", "1e-20")),
+        ("invalid choice: 'svm'", (*FIT, "two", "--method", "svm")),
+        ("invalid choice: 'learn'", ("learn",)),
+        ("required: COMMAND (see kernelweave --help)", ()),
+        ("absent.kw cannot be read: No such file", ("info", "absent.kw")),
+        ("table.csv is not a kernelweave model", ("info", "table.csv")),
+        ("table.csv is not a kernelweave model", ("predict", "table.csv", "table.csv")),
+    ],
+)
+def test_mistakes(folder, capsys, message, argv):
+    fails(capsys, message, *argv)
+    assert not list(folder.glob("*.kw"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be read as a table: No columns"),
+        (b"a,y\n", "has no rows"),
+        (b"a,y\n1,2\n1,2,3\n", "cannot be read as a table: Error tokenizing"),
+        (b"a,y\n\xff\xfe,2\n", "cannot be read as a table"),
+        (b"a,y\n1,\n2,\n", "The column 'y' of bad.csv has no values"),
+        (b"a,y\n1,p\n2,p\n", "The target 'y' has one class only: 'p'"),
+        (b"y\np\nq\n", "No column of bad.csv is left to learn from."),
+        (b"a,y\n1,p\n1,q\n", "left to learn from (the column 'a' is left out: it has one value"),
+        (b"a,y\n1,0.5\n3,0.5\n", "'y' must have finite and different values"),
+        (b"a,y\n1,0.5\n3,inf\n", "'y' must have finite and different values"),
+        (b"a,b,y\n1,u,p\n,u,q\n2,v,p\n4,,q\n4,v,q\n3,v,p\n", "in 'a' (1 rows), 'b' (1 rows); fill"),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(folder, capsys, content, message):
+    (folder / "bad.csv").write_bytes(content)
+    fails(capsys, message, "fit", "bad.csv", "--target", "y", "--test-share", "0")
+
+
+def test_damaged_files(folder, capsys):
+    for name in ("table.csv.gz", "table.parquet"):
+        (folder / name).write_bytes((folder / name).read_bytes()[:300])
+        fails(capsys, f"{name} cannot be read as a table", "fit", name, "--target", "two")
+    run(capsys, *FIT, "two", "--quiet")
+    (folder / "table.kw").write_bytes((folder / "table.kw").read_bytes()[:-30])
+    fails(capsys, "table.kw is damaged", "info", "table.kw")
+
+
+def test_tables_that_cannot_be_predicted(folder, capsys):
+    run(capsys, *FIT, "amount", *ignoring("amount"), "--quiet")
+    predict = ("predict", "table.kw", "new.csv")
+    TABLE[["age", "town", "code"]].to_csv("new.csv", index=False)
+    fails(capsys, "lacks the columns 'income', 'smoker' that the model needs", *predict)
+    TABLE.assign(age="old").to_csv("new.csv", index=False)
+    fails(capsys, "The column 'age' must hold numbers, but has 'old'", *predict)
+    TABLE.assign(town=None).to_csv("new.csv", index=False)
+    fails(capsys, "in 'town' (120 rows); fill them", *predict)
+    fails(capsys, "this model is a regressor", *predict, "--decision")
+    TABLE.to_csv("new.csv", index=False)
+    fails(capsys, "absent/out.csv: No such file", *predict, "--out", "absent/out.csv")
+
+
+def test_models_saved_from_python(folder, capsys):
+    numbers = TABLE[["age", "income"]]
+    model = MKLClassifier().fit(numbers, TABLE["two"])
+    save(model, "named.kw")
+    _, out, _ = run(capsys, "predict", "named.kw", "table.csv")
+    assert columns(out) == {"prediction": model.predict(numbers).tolist()}
+    numbers[["age"]].to_csv("age.csv", index=False)
+    fails(capsys, "The table in age.csv lacks 'income'", "predict", "named.kw", "age.csv")
+
+    targets = TABLE[["amount", "age"]].to_numpy() / 1e4
+    model = MKLRegressor().fit(numbers.to_numpy(), targets)
+    save(model, "plain.kw")
+    numbers.to_csv("numbers.csv", index=False)
+    _, out, _ = run(capsys, "predict", "plain.kw", "numbers.csv")
+    expected = model.predict(numbers.to_numpy())
+    found = np.array(list(columns(out).values()), dtype=float).T
+    np.testing.assert_array_equal(found, expected)
+    fails(capsys, "2 columns of numbers without names", "predict", "plain.kw", "table.csv")
+    assert "2 columns without names" in run(capsys, "info", "plain.kw")[1]
+
+    gram = Precomputed(RBF(1.0)(NUMBERS[:, :1]))
+    save(MKLClassifier([gram], norm="uniform").fit(np.arange(N)[:, None], TABLE["two"]), "gram.kw")
+    assert "norm uniform" in run(capsys, "info", "gram.kw")[1]
+
+
+def test_demo(folder, capsys):
+    code, out, err = run(capsys, "demo", "--out", "new/demo")
+    assert (code, err) == (0, "")
+    for text in ("rbf(width=", "of 156 kernels are in use", "plain SVM", "certified within"):
+        assert text in out
+    assert (folder / "new/demo/kernels.png").read_bytes().startswith(b"\x89PNG")
+    argv = out.splitlines()[-1].split()[1:]  # the command it suggests
+    code, out, err = run(capsys, *argv)
+    assert (code, err) == (0, "")
+    assert set(columns(out)["diagnosis"]) == {"malignant", "benign"}
+
+
+def test_demo_in_a_place_that_cannot_be(folder, capsys):
+    code, _, err = run(capsys, "demo", "--out", "table.csv/demo")
+    assert code == 2
+    assert err == "kernelweave: error: table.csv/demo: Not a directory\n"
+
+
+@pytest.mark.parametrize("command", ["", "demo", "fit", "predict", "info"])
+def test_help_has_an_example(capsys, command):
+    code, out, err = run(capsys, *command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert f"  kernelweave {command or 'demo'}" in out
+
+
+def test_version(capsys):
+    assert run(capsys, "--version") == (0, f"kernelweave {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("package", "argv", "message"),
+    [
+        ("pandas", ("fit", "table.csv", "--target", "two", "--json"), "need pandas"),
+        ("rich", ("fit", "table.csv", "--target", "two"), "needs rich"),
+        ("rich", ("demo",), "needs rich"),
+        ("matplotlib", ("demo",), "needs matplotlib"),
+    ],
+)
+def test_packages_that_are_missing(folder, capsys, monkeypatch, package, argv, message):
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    fails(capsys, message, *argv)
+    fails(capsys, 'pip install "kernelweave[cli]"', *argv)
+
+
+def test_pyarrow_is_missing(folder, capsys, monkeypatch):
+    def read(path):
+        raise ImportError("Unable to find a usable engine")
+
+    monkeypatch.setattr(pd, "read_parquet", read)
+    fails(capsys, '"kernelweave[io]"', "fit", "table.parquet", "--target", "two")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, "kernelweave: stopped\n"),
+        (BrokenPipeError(), 141, ""),
+        (ZeroDivisionError("x\ny"), 3, "a fault of kernelweave (ZeroDivisionError: x y)\n"),
+    ],
+)
+def test_what_goes_wrong_on_the_way(folder, capsys, monkeypatch, error, code, text):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr("kernelweave.cli.fit.read_problem", fail)
+    found, out, err = run(capsys, *FIT, "two")
+    assert (found, out) == (code, "")
+    assert err.endswith(text)
+
+
+def test_warnings_are_one_line(folder, capsys, monkeypatch):
+    def warn(*args):
+        warnings.warn("beware\nof this", UserWarning, stacklevel=1)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("kernelweave.cli.fit.read_problem", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        _, _, err = run(capsys, *FIT, "two")
+    assert err == "kernelweave: warning: beware of this\nkernelweave: error: enough\n"
+
+
+def test_letters_the_terminal_does_not_have(folder, monkeypatch):
+    main([*FIT, "town", "--quiet"])
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main(["info", "table.kw"]) == 0
+    assert b"Bonn, K\\xf6ln, Ulm" in screen.buffer.getvalue()
+
+
+def kernelweave(*argv, **options):
+    environment = os.environ | {"PYTHONWARNINGS": "", "COLUMNS": "80"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "kernelweave.cli", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        **options,
+    )
+
+
+def test_as_a_process(folder, capsys):
+    """Output is plain in a pipe, and a reader that leaves early is no fault."""
+    with kernelweave("fit", "table.csv", "--target", "two") as process:
+        out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, b"")
+    assert b"\x1b" not in out
+    assert "kernel" in out.decode()
+
+    large = pd.concat([TABLE] * 200)
+    large.to_csv("large.csv", index=False)
+    with kernelweave("predict", "table.kw", "large.csv", "--decision") as process:
+        assert process.stdout.readline().startswith(b"two,decision")
+        process.stdout.close()
+        err = process.stderr.read()
+        process.wait(timeout=100)
+    assert (process.returncode, err) == (141, b"")
+
+
+def test_a_report_into_a_closed_pipe(folder):
+    read, write = os.pipe()
+    os.close(read)
+    environment = os.environ | {"PYTHONWARNINGS": ""}
+    command = [sys.executable, "-m", "kernelweave.cli", "fit", "table.csv", "--target", "two"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert (folder / "table.kw").exists()

@@ -1,0 +1,63 @@
+"""Every public estimator keeps scikit-learn's contract."""
+
+import inspect
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelweave
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, rbf_ladder
+
+# Each public estimator with default parameters, then in other configurations.
+CONFIGURATIONS = {
+    MKLClassifier: [
+        MKLClassifier(),
+        MKLClassifier(norm=2.0, normalize="cosine", class_weight="balanced"),
+        MKLClassifier([rbf_ladder([1.0, 3.0]), Linear()], norm="uniform", normalize=None, n_jobs=1),
+    ],
+    MKLRegressor: [
+        MKLRegressor(),
+        MKLRegressor([Linear(), RBF(2.0)], loss="square", norm="uniform", fit_intercept=False),
+        MKLRegressor([Polynomial(2), RBF(2.0)], loss="huber", norm=1.5, normalize="diagonal"),
+    ],
+}
+
+
+def public_estimators():
+    members = (getattr(kernelweave, name) for name in kernelweave.__all__)
+    return {m for m in members if inspect.isclass(m) and issubclass(m, BaseEstimator)}
+
+
+def test_every_public_estimator_is_checked():
+    assert public_estimators() == set(CONFIGURATIONS)
+    for kind, configurations in CONFIGURATIONS.items():
+        assert configurations[0].get_params() == kind().get_params(), "defaults come first"
+        assert all(type(model) is kind for model in configurations)
+
+
+# scikit-learn's own test of the type of y casts an infinite label to a whole number.
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
+def test_everything_public_is_documented(kind):
+    documented = inspect.getdoc(kind)
+    for name in kind().get_params():
+        assert f"\n{name} : " in documented, f"{kind.__name__} does not document {name}"
+    for name, member in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_"):
+            assert inspect.getdoc(member), f"{kind.__name__}.{name} has no docstring"
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
+def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
+    X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]
+    model = kind().fit(X, [0, 1, 0, 1])
+    fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    section = inspect.getdoc(kind).partition("Attributes\n")[2]
+    documented = {line.split(" : ")[0] for line in section.splitlines() if "_ : " in line}
+    assert fitted == documented - {"feature_names_in_"}
