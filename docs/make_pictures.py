@@ -16,7 +16,7 @@ from kernelweave import MKLClassifier, Polynomial, rbf_ladder
 from kernelweave.datasets import make_additive
 
 matplotlib.use("agg")
-from matplotlib import pyplot as plt  # noqa: E402  (after the choice of backend)
+from matplotlib import pyplot as plt
 
 HERE = Path(__file__).parent
 STATIC = HERE / "_static"
@@ -63,7 +63,9 @@ def draw_demo(path):
     right.step(solves, upper, where="post", color=DARK, label="this model")
     right.step(solves, lower, where="post", color=DARK, linestyle="--", label="no model is below")
     gap = model.duality_gap_ / model.objective_
-    right.set(title=f"certified: relative gap {gap:.0e}", xlabel="machines solved", ylabel="objective")
+    right.set(
+        title=f"certified: relative gap {gap:.0e}", xlabel="machines solved", ylabel="objective"
+    )
     right.xaxis.get_major_locator().set_params(integer=True)
     right.legend(frameon=False, loc="upper right")
     for ax in (left, middle, right):

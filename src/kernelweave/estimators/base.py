@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -69,7 +70,7 @@ class BaseMKL(BaseEstimator):
         with threads(self.n_jobs):
             bank = self._bank(rows)
             with Progress(self.verbose, self.tol) as report:
-                result = self._solve(bank, rows.Y, rows.cost, self._warm(rows.Y), report)
+                result = self._solve(bank, rows.Y, rows.cost, self._warm(bank, rows.Y), report)
         self._store(bank, result, rows)
         return self
 
@@ -103,13 +104,26 @@ class BaseMKL(BaseEstimator):
             return newton_bundle(bank, Y, cost, machine, **limits)
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
 
-    def _warm(self, Y: Floats) -> Warm | None:
+    def _warm(self, bank: KernelBank, Y: Floats) -> Warm | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""
         last = getattr(self, "_last", None)
-        if not self.warm_start or last is None or last[1].shape != Y.shape:
+        if not self.warm_start or last is None:
             return None
         weights, coef, C = last
+        if len(weights) != bank.n_kernels or coef.shape != Y.shape:
+            return None
         return Warm(weights, coef * (self.C / C))
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back as it was when a fit is refused or interrupted."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _store(self, bank: KernelBank, result: Result, rows: Merged) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
@@ -139,7 +153,7 @@ class BaseMKL(BaseEstimator):
                 f"gap of {result.gap / max(abs(result.objective), 1e-300):.1e} (tol={self.tol:g}). "
                 "Hint: raise max_iter, or accept the gap by raising tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,  # where the user called fit
             )
 
     def _path(

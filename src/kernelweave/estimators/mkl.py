@@ -161,8 +161,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self : MKLClassifier
             The fitted estimator.
         """
-        X, Y, cost, weight = self._targets(X, y, sample_weight)
-        return self._fit(X, Y, self.C * cost, weight)
+        with self._all_or_nothing():
+            X, Y, cost, weight = self._targets(X, y, sample_weight)
+            return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -186,8 +187,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         models : list of MKLClassifier
             A fitted estimator for each C, in the order given.
         """
-        X, Y, cost, weight = self._targets(X, y, sample_weight)
-        return self._path(X, Y, cost, Cs, weight)
+        with self._all_or_nothing():
+            X, Y, cost, weight = self._targets(X, y, sample_weight)
+            return self._path(X, Y, cost, Cs, weight)
 
     def _targets(
         self, X: Any, y: Any, sample_weight: Any
@@ -397,8 +399,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self : MKLRegressor
             The fitted estimator.
         """
-        X, Y, cost, weight = self._targets(X, y, sample_weight)
-        return self._fit(X, Y, self.C * cost, weight)
+        with self._all_or_nothing():
+            X, Y, cost, weight = self._targets(X, y, sample_weight)
+            return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -422,8 +425,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         models : list of MKLRegressor
             A fitted estimator for each C, in the order given.
         """
-        X, Y, cost, weight = self._targets(X, y, sample_weight)
-        return self._path(X, Y, cost, Cs, weight)
+        with self._all_or_nothing():
+            X, Y, cost, weight = self._targets(X, y, sample_weight)
+            return self._path(X, Y, cost, Cs, weight)
 
     def _targets(
         self, X: Any, y: Any, sample_weight: Any

@@ -1,0 +1,334 @@
+"""Every bank answers as the Gram matrices of its kernels would."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from kernelweave.banks import make_bank
+from kernelweave.errors import InputError
+from kernelweave.kernels import (
+    RBF,
+    FromCallable,
+    Laplacian,
+    Linear,
+    Overlap,
+    Polynomial,
+    Precomputed,
+    rbf_ladder,
+)
+from kernelweave.testing import check_bank
+
+N = 70
+
+
+def table(n=N, d=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def shifted_product(A, B):
+    return (A @ B.T + 1.0) ** 2
+
+
+# One entry per form and mixture of forms that `make_bank` chooses between.
+BANKS = {
+    "factors of one column": [RBF(width=w, columns=[c]) for w in (1.0, 3.0) for c in range(4)],
+    "one factor": [RBF(width=2.0, columns=[0])],
+    "linear": [Linear(), Linear(columns=[0])],
+    "distances": [RBF(width=w) for w in (0.1, 0.2, 0.4, 0.5)],
+    "absolute distances": [Laplacian(width=w) for w in (0.5, 1.0, 3.0)],
+    "two distance matrices": [
+        RBF(width=0.3, columns=[0, 1, 2]),
+        RBF(width=0.3),
+        RBF(width=0.2, columns=[0, 1, 2]),
+    ],
+    "dense": [Polynomial(degree=3), FromCallable(shifted_product), RBF(width=0.2) * Linear()],
+    "sums": [RBF(width=0.2) + Linear(), 3.0 * RBF(width=0.1)],
+    "everything": [
+        Linear(),
+        RBF(width=0.2),
+        RBF(width=1.0, columns=[1]),
+        Polynomial(degree=2),
+        Laplacian(width=1.0),
+        RBF(width=0.4),
+        RBF(width=50.0),
+        FromCallable(shifted_product, columns=[0, 1]),
+    ],
+    "duplicates": [RBF(width=0.3), Linear(), RBF(width=0.3), Linear()],
+    "wide and narrow": [RBF(width=w) for w in (1e-3, 1e3)],
+}
+
+
+@pytest.mark.parametrize("normalize", [None, "trace", "diagonal", "cosine"])
+@pytest.mark.parametrize("kernels", BANKS.values(), ids=BANKS)
+def test_contract(kernels, normalize):
+    X = table()
+    check_bank(make_bank(kernels, X, normalize=normalize), X)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6, 1e-9])
+def test_contract_at_other_tolerances(tol):
+    X = table()
+    check_bank(make_bank(BANKS["everything"], X, tol=tol), X)
+    check_bank(make_bank(BANKS["factors of one column"], X, tol=tol), X)
+
+
+def test_precomputed():
+    A = table()
+    grams = [A[:, :2] @ A[:, :2].T, np.exp(-np.abs(A[:, :1] - A[:, 0]))]
+    index = np.arange(N)[:, None]
+    kernels = [Precomputed(gram) for gram in grams]
+    bank = make_bank(kernels, index)
+    check_bank(bank, index)
+    assert [row["form"] for row in bank.summary()] == ["dense", "dense"]
+    some = index[::3]
+    check_bank(make_bank(kernels, some), some)
+
+
+def test_precomputed_in_single_precision():
+    A = table()
+    gram = (A @ A.T).astype(np.float32)
+    index = np.arange(N)[:, None]
+    check_bank(make_bank([Precomputed(gram), Precomputed(gram)], index), index, tol=1e-6)
+
+
+def test_a_ready_gram_is_not_copied():
+    gram = table() @ table().T
+    gram = gram + gram.T
+    bank = make_bank([Precomputed(gram, check=False)], np.arange(N)[:, None])
+    part, _ = bank.parts[0]
+    assert np.shares_memory(part.grams[0], gram)
+
+
+def test_categories_in_a_frame():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=50),
+            "b": rng.normal(size=50),
+            "c": rng.choice(["x", "y", "z"], 50),
+            "d": rng.choice(["u", "v"], 50),
+        }
+    )
+    kernels = [
+        RBF(width=1.0, columns="a"),
+        RBF(width=0.1, columns=["a", "b"]),
+        Overlap(columns=["c", "d"]),
+        Overlap(columns="c") * RBF(width=1.0, columns="a"),
+    ]
+    check_bank(make_bank(kernels, frame), frame)
+
+
+def test_sparse_rows():
+    X = sp.random_array((60, 12), density=0.3, rng=np.random.default_rng(0), format="csr")
+    kernels = [Linear(), RBF(width=1.0), Polynomial(degree=2)]
+    check_bank(make_bank(kernels, X), X)
+    dense = make_bank(kernels, X.toarray())
+    V = np.random.default_rng(1).normal(size=(60, 2))
+    assert_allclose(make_bank(kernels, X).forms(V), dense.forms(V), rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n):
+    X = table(n)
+    check_bank(make_bank(BANKS["everything"], X), X)
+
+
+def test_repeated_rows():
+    X = np.repeat(table(12), 5, axis=0)
+    bank = make_bank(BANKS["everything"], X)
+    check_bank(bank, X)
+    assert bank.summary()[1]["form"] == "factor"  # twelve different rows: rank twelve
+
+
+def test_more_rows_than_a_panel():
+    X = table(300)
+    check_bank(make_bank([RBF(width=0.3), Linear(), RBF(width=1.0, columns=[0])], X), X)
+
+
+def test_offsets_cost_no_digits():
+    X = table() + 1e6
+    bank = make_bank([RBF(width=0.5), RBF(width=1.0, columns=[0]), Laplacian(width=1.0)], X)
+    centred = make_bank(bank.kernels, X - 1e6)
+    V = np.random.default_rng(0).normal(size=(N, 1))
+    assert_allclose(bank.forms(V), centred.forms(V), rtol=1e-8)
+
+
+@given(
+    st.integers(2, 25),
+    st.lists(
+        st.sampled_from(
+            [
+                Linear(),
+                RBF(width=0.3),
+                RBF(width=0.6),
+                RBF(width=2.0, columns=[0]),
+                Laplacian(width=1.0),
+                Polynomial(degree=2),
+            ]
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([None, "trace", "diagonal", "cosine"]),
+    st.integers(0, 1000),
+)
+@settings(max_examples=40, deadline=None)
+def test_contract_of_random_banks(n, kernels, normalize, seed):
+    X = table(n, 3, seed).round(1)  # rounding makes ties and repeated rows
+    check_bank(make_bank(kernels, X, normalize=normalize), X, random_state=seed)
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    return table(3001, 3)
+
+
+@pytest.fixture(scope="module")
+def single(many_rows):
+    kernels = [RBF(width=0.2), RBF(width=1.0, columns=[0]), Laplacian(width=0.5)]
+    return make_bank(kernels, many_rows, memory_limit="2GB")
+
+
+class TestSinglePrecision:
+    """Above 3000 rows and at ordinary tolerances, Gram matrices are held in single precision."""
+
+    def test_storage(self, single):
+        assert single.dtype == np.float32
+        assert [row["form"] for row in single.summary()] == ["distances", "factor", "distances"]
+        assert single.nbytes < 2.2 * 4 * 3001**2
+
+    def test_sums_are_taken_in_double_precision(self, single):
+        V = np.random.default_rng(0).normal(size=(3001, 1))
+        V[::2] = 0
+        everything = np.arange(3)
+        exact = single.exact_products(V, everything)
+        forms = np.einsum("jno,no->j", exact, V)
+        # Distances are rounded to single precision, which errs at random; sums are exact.
+        assert_allclose(single.forms(V), forms, rtol=1e-6)
+        assert np.abs(single.products(V, everything) - exact).max() < 1e-4
+
+    def test_rows_and_blocks(self, single, many_rows):
+        weights = np.array([0.5, 1.0, 2.0])
+        kernel = single.combine(weights)
+        index = np.array([0, 17, 2999])
+        exact = sum(
+            w * s * k(many_rows[index], many_rows)
+            for w, s, k in zip(weights, single.scales, single.kernels, strict=True)
+        )
+        rows = kernel.rows(index)
+        assert rows.dtype == np.float32
+        assert_allclose(rows, exact, atol=1e-5)
+        block = kernel.block(index, index)
+        assert block.dtype == np.float64
+        assert_allclose(block, exact[:, index], atol=1e-5)
+        assert_allclose(kernel.diag()[index], exact[range(3), index], rtol=1e-6)
+
+    def test_a_tight_tolerance_keeps_double_precision(self, many_rows):
+        kernels = [RBF(width=1.0, columns=[0])]
+        assert make_bank(kernels, many_rows, tol=1e-6).dtype == np.float64
+
+
+def test_forms_never_see_rows_of_zeros():
+    X = table()
+    bank = make_bank(BANKS["everything"], X)
+    keep = np.arange(N) % 3 == 0
+    V = np.zeros((N, 2))
+    V[keep] = np.random.default_rng(0).normal(size=(keep.sum(), 2))
+    alone = make_bank(BANKS["everything"], X[keep], normalize=None)
+    plain = make_bank(BANKS["everything"], X, normalize=None)
+    assert_allclose(plain.forms(V), alone.forms(V[keep]), rtol=1e-7)
+    assert bank.forms(np.zeros((N, 1))).tolist() == [0] * bank.n_kernels
+
+
+def test_forms_of_several_columns_add_up():
+    bank = make_bank(BANKS["everything"], table())
+    V = np.random.default_rng(0).normal(size=(N, 3))
+    apart = sum(bank.forms(V[:, [o]]) for o in range(3))
+    assert_allclose(bank.forms(V), apart, rtol=1e-10)
+
+
+def test_a_constant_shift_of_the_gram_is_invisible_to_balanced_vectors():
+    X = table()
+    bank = make_bank([Linear(), Polynomial(degree=1, coef0=5.0)], X)
+    V = np.random.default_rng(0).normal(size=(N, 1))
+    V -= V.mean()
+    first, second = bank.forms(V)
+    assert first == pytest.approx(second, rel=1e-9)
+    assert bank.scales[0] == pytest.approx(bank.scales[1], rel=1e-9)
+
+
+def test_an_indefinite_gram_is_an_error_that_names_the_kernel():
+    gram = np.array([[1.0, 2.0], [2.0, 1.0]])
+    kernel = Precomputed(gram, check=False, name="crooked")
+    bank = make_bank([Precomputed(np.eye(2)), kernel], np.arange(2)[:, None], normalize=None)
+    with pytest.raises(InputError, match=r"kernels\[1\] = crooked.*not positive semi-definite"):
+        bank.forms(np.array([[1.0], [-1.0]]))
+    assert bank.forms(np.array([[1.0], [1.0]])) == pytest.approx([2, 6])
+
+
+def test_negative_rounding_is_clipped():
+    v = np.array([1.0, -1.0, 0.0])
+    gram = np.ones((3, 3)) - 1e-12 * np.outer(v, v)
+    bank = make_bank([Precomputed(gram, check=False)], np.arange(3)[:, None], normalize=None)
+    assert bank.forms(v[:, None]).tolist() == [0]
+
+
+def test_subset_shares_memory():
+    bank = make_bank(BANKS["everything"], table())
+    part = bank.subset(np.array([5, 1, 0]))
+    assert [str(k) for k in part.kernels] == [str(bank.kernels[j]) for j in (5, 1, 0)]
+    assert part.subset(np.array([1])).kernels == (bank.kernels[1],)
+    check_bank(part, table())
+    check_bank(part.subset(np.array([2, 0])), table())
+
+
+def test_summary():
+    rows = make_bank(BANKS["everything"], table()).summary()
+    kinds = {row["kernel"]: row["form"] for row in rows}
+    assert kinds["linear"] == "factor"
+    assert kinds["rbf(width=1) on column 1"] == "factor"
+    assert kinds["rbf(width=0.2)"] == kinds["rbf(width=0.4)"] == "distances"
+    assert kinds["laplacian(width=1)"] == "distances"
+    assert rows[0]["rank"] == 4
+    assert rows[1]["rank"] is None
+    assert all(0 <= row["left_out"] <= 1e-7 for row in rows)
+
+
+def test_features():
+    X = table()
+    low = make_bank([Linear(), RBF(width=3.0, columns=[0])], X)
+    weights = np.array([0.3, 0.7])
+    Z = low.combine(weights).features()
+    assert Z.shape[0] < N
+    assert_allclose(Z.T @ Z, low.combine(weights).dense(), atol=1e-12)
+    mixed = make_bank([Linear(), RBF(width=0.1)], X)
+    assert mixed.combine(np.array([0.5, 0.5])).features() is None
+    assert low.subset(np.array([1])).combine(np.ones(1)).features() is not None
+
+
+def test_a_coarse_combination_keeps_most_of_the_trace():
+    bank = make_bank(rbf_ladder([2.0, 4.0], per_feature=True).expand(table()), table())
+    weights = np.full(bank.n_kernels, 1.0)
+    whole, coarse = bank.combine(weights), bank.combine(weights, coarse=True)
+    share = coarse.diag().sum() / whole.diag().sum()
+    assert 0.95 <= share <= 1.0
+    assert len(coarse.features()) < len(whole.features())
+
+
+def test_rows_are_computed_once():
+    bank = make_bank([RBF(width=0.2), RBF(width=1.0, columns=[0])], table())
+    kernel = bank.combine(np.array([0.5, 0.5]))
+    kernel.rows(np.array([3, 5]))
+    assert [index.tolist() for index, _ in kernel.blocks] == [[3, 5]]
+    kernel.fetch(np.array([5, 3, 8]))
+    assert [index.tolist() for index, _ in kernel.blocks] == [[3, 5], [8]]
+    kernel.fetch(np.array([3]))
+    assert len(kernel.blocks) == 2
+    kernel.fetch(np.arange(60))  # most of them: all are computed
+    assert kernel.blocks[-1][1].shape == (N, N)
+    before = kernel.dense()
+    assert kernel.dense() is before

@@ -1,0 +1,131 @@
+"""Prepared rows, and blocks between new rows and kept ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from kernelweave.banks import Views, cross_block, make_bank
+from kernelweave.errors import InputError
+from kernelweave.kernels import RBF, Laplacian, Linear, Overlap, Polynomial
+
+KERNELS = [
+    RBF(width=0.5),
+    Linear(),
+    RBF(width=1.0),
+    RBF(width=2.0, columns=[0]),
+    Laplacian(width=1.0),
+    Polynomial(degree=2),
+    RBF(width=1.0, columns=[0]),
+]
+
+
+@pytest.fixture
+def tables():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(30, 3)), rng.normal(size=(17, 3))
+
+
+def test_block_is_the_weighted_sum(tables):
+    X, new = tables
+    weights = np.array([0.5, 1.0, 0.0, 2.0, 0.25, 0.1, 3.0])
+    found = cross_block(KERNELS, weights, Views.of(KERNELS, new), Views.of(KERNELS, X))
+    expected = sum(w * k(new, X) for w, k in zip(weights, KERNELS, strict=True))
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_kernels_of_no_weight_are_not_evaluated(tables):
+    X, new = tables
+
+    class Loud(Linear):
+        def _block(self, A, B):
+            raise AssertionError("was asked")
+
+    kernels = [Linear(), Loud()]
+    found = cross_block(kernels, np.array([2.0, 0.0]), Views.of(kernels, new), Views.of(kernels, X))
+    assert_allclose(found, 2 * new @ X.T, rtol=1e-12)
+    assert not cross_block(kernels, np.zeros(2), Views.of(kernels, new), Views.of(kernels, X)).any()
+
+
+@pytest.mark.parametrize("normalize", [None, "trace", "diagonal", "cosine"])
+def test_training_constants_serve_new_rows(tables, normalize):
+    X, new = tables
+    bank = make_bank(KERNELS, X, normalize=normalize)
+    weights = np.linspace(0.1, 1.0, len(KERNELS))
+    both = np.concatenate([X, new])
+
+    def block(A):
+        return cross_block(
+            bank.kernels, weights * bank.scales, Views.of(bank.kernels, A), bank.views
+        )
+
+    # Training rows give the training Gram, whatever else is asked for together with them.
+    assert_allclose(block(X), bank.combine(weights).dense(), atol=1e-9)
+    assert_allclose(block(both)[:30], block(X), rtol=1e-12, atol=1e-14)
+    assert_allclose(block(both)[30:], block(new), rtol=1e-12, atol=1e-14)
+    for i in (0, 5):
+        assert_allclose(block(new[[i]]), block(new)[[i]], rtol=1e-12, atol=1e-14)
+
+
+def test_sparse_rows(tables):
+    X, new = tables
+    kernels = [RBF(width=1.0), Linear()]
+    weights = np.array([0.3, 0.7])
+    sparse = cross_block(
+        kernels, weights, Views.of(kernels, sp.csr_array(new)), Views.of(kernels, sp.csr_array(X))
+    )
+    mixed = cross_block(
+        kernels, weights, Views.of(kernels, new), Views.of(kernels, sp.csr_array(X))
+    )
+    dense = cross_block(kernels, weights, Views.of(kernels, new), Views.of(kernels, X))
+    assert_allclose(sparse, dense, atol=1e-12)
+    assert_allclose(mixed, dense, atol=1e-12)
+
+
+def test_overflow_on_new_rows_is_one_sentence(tables):
+    X, new = tables
+    kernels = [Polynomial(degree=2), RBF(width=1.0)]
+    with pytest.raises(InputError, match="overflow"):
+        cross_block(kernels, np.ones(2), Views.of(kernels, 1e200 * new), Views.of(kernels, X))
+
+
+def test_far_rows_are_similar_to_nothing(tables):
+    X, _ = tables
+    kernels = [RBF(width=1.0), RBF(width=1.0, columns=[0])]
+    far = np.array([[1e6] * 3, [1e200] * 3])
+    assert not cross_block(kernels, np.ones(2), Views.of(kernels, far), Views.of(kernels, X)).any()
+
+
+def test_no_rows(tables):
+    X, new = tables
+    views = Views.of(KERNELS, X)
+    block = cross_block(KERNELS, np.ones(len(KERNELS)), Views.of(KERNELS, new), views.take([]))
+    assert block.shape == (17, 0)
+
+
+class TestViews:
+    def test_equal_columns_are_prepared_once(self, tables):
+        X, _ = tables
+        views = Views.of(KERNELS, X)
+        assert len(views.rows) == 2
+        assert views[0] is views[2]
+        assert views[3] is views[6]
+        assert views.n_samples == 30
+
+    def test_take_and_subset(self, tables):
+        X, _ = tables
+        views = Views.of(KERNELS, X)
+        some = views.take(np.array([4, 2]))
+        assert some.n_samples == 2
+        assert_allclose(some[1], X[[4, 2]])
+        part = views.subset([3])
+        assert len(part.rows) == 1
+        assert_allclose(part[0], X[:, :1])
+
+    def test_frames(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "c": ["u", "v", "u"]})
+        kernels = [Linear(columns="a"), Overlap(columns="c")]
+        views = Views.of(kernels, frame)
+        block = cross_block(kernels, np.array([1.0, 10.0]), views, views)
+        assert_allclose(block, [[11, 2, 13], [2, 14, 6], [13, 6, 19]])
