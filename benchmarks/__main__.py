@@ -46,7 +46,11 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", choices=SUITES, metavar="NAME", help=f"of {', '.join(SUITES)}"
     )
     parser.add_argument(
-        "--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)"
+        "--threads",
+        type=int,
+        nargs="+",
+        default=sorted({1, min(2, os.cpu_count() or 1)}),
+        help="thread counts to report; peers always run with one (default: 1 and 2)",
     )
     parser.add_argument("--repeats", type=int, help="rounds per comparison (default: 5, quick: 2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: benchmarks/results/")

@@ -127,6 +127,23 @@ void combine_block_of_ladder(Table<const T> distances, Vector<const double> rate
                                 index.shape(0), out.data());
 }
 
+Out<double> products_of_gaussians(Table<const double> features, Table<const double> kept,
+                                  Vector<const double> rates, Vector<const double> weights, Table<const double> V) {
+    check_rates(rates);
+    require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
+    require(features.shape(0) == kept.shape(0), "features and kept must have the same number of features");
+    require(V.shape(0) == kept.shape(1), "V needs one row per kept row");
+    std::vector<double> out(features.shape(1) * V.shape(1));
+    {
+        nb::gil_scoped_release release;
+        kw::gaussian_products({features.data(), features.shape(0), features.shape(1)},
+                              {kept.data(), kept.shape(0), kept.shape(1)},
+                              kw::plan_ladder(rates.data(), rates.shape(0)), weights.data(), V.data(), V.shape(1),
+                              out.data());
+    }
+    return make_array(std::move(out), {features.shape(1), V.shape(1)});
+}
+
 template <class T>
 void mirror_square(Table<T> matrix) {
     require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
@@ -336,6 +353,8 @@ NB_MODULE(_core, m) {
     m.def("ladder_combine_block", &combine_block_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
     m.def("ladder_combine_block", &combine_block_of_ladder<float>, "distances"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
           "Add sum_j weights_j K_j[index][:, index] to the upper triangle of out.");
+    m.def("gaussian_products", &products_of_gaussians, "features"_a.noconvert(), "kept"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "V"_a.noconvert(),
+          "sum_j weights_j exp(-rate_j |x - z|^2) @ V without storing a block; one feature per row.");
     m.def("mirror_upper", &mirror_square<double>, "matrix"_a.noconvert());
     m.def("mirror_upper", &mirror_square<float>, "matrix"_a.noconvert(), "Copy the upper triangle to the lower one, in place.");
     m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());

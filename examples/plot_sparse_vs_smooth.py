@@ -22,7 +22,7 @@ NORMS = [1.0, 1.5, 2.0, "uniform"]
 
 def fit_and_score(n_informative, norm, seed):
     """Return the share of each view in the weights, and the accuracy on new rows."""
-    data = make_views(1200, n_views=N_VIEWS, n_informative=n_informative, random_state=seed)
+    data = make_views(900, n_views=N_VIEWS, n_informative=n_informative, random_state=seed)
     kernels = views(data.views, rbf_ladder([2.0, 4.0]))
     model = MKLClassifier(kernels, norm=norm).fit(data.X[:300], data.y[:300])
     shares = model.weights_.reshape(N_VIEWS, -1).sum(axis=1) / model.weights_.sum()

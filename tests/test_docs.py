@@ -126,6 +126,15 @@ def test_pictures_and_links_of_pages_exist():
             assert (page.parent / target).exists(), f"{page.name}: there is no {target}"
 
 
+def test_tables_have_rows_of_equal_length():
+    for page in PAGES:
+        cells = 0
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            bars = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+            assert not cells or not bars or bars == cells, f"{page.name}, line {number}"
+            cells = bars
+
+
 def test_gallery_shows_every_example_with_its_picture():
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     for script in EXAMPLES:

@@ -73,6 +73,12 @@ KW_CLONES static inline void add_scaled(double* out, const double* values, doubl
     for (std::size_t k = 0; k < n; ++k) out[k] += scale * values[k];
 }
 
+KW_CLONES static inline void add_squared_differences(double* out, const double* values, double centre,
+                                                     std::size_t n) {
+#pragma omp simd
+    for (std::size_t k = 0; k < n; ++k) out[k] += (values[k] - centre) * (values[k] - centre);
+}
+
 template <class T>
 struct Matrix {
     T* data;
@@ -187,6 +193,36 @@ void ladder_combine_rows(Matrix<const T> distances, const std::vector<LadderStep
                 for (std::size_t j = 0; j < n_kernels; ++j)
                     add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
                 for (std::size_t k = 0; k < length; ++k) target[k] = static_cast<Out>(sum[k]);
+            }
+        }
+    });
+}
+
+// out(i, o) = sum over j, k of weights_j exp(-rate_j |x_i - z_k|^2) V(k, o), distances computed on the way.
+// `features` and `kept` hold one feature per row (d x n and d x n_kept).
+inline void gaussian_products(Matrix<const double> features, Matrix<const double> kept,
+                              const std::vector<LadderStep>& steps, const double* weights, const double* V,
+                              std::size_t n_outputs, double* out) {
+    const std::size_t n_kernels = steps.size(), n = features.columns, n_kept = kept.columns;
+    std::vector<double> by_output(n_outputs * n_kept);
+    for (std::size_t k = 0; k < n_kept; ++k)
+        for (std::size_t o = 0; o < n_outputs; ++o) by_output[o * n_kept + k] = V[k * n_outputs + o];
+    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
+        std::vector<double> values(n_kernels * kSegment), distance(kSegment), sum(kSegment);
+        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
+        for (std::size_t i = block * kRowBlock; i < last; ++i) {
+            for (std::size_t o = 0; o < n_outputs; ++o) out[i * n_outputs + o] = 0.0;
+            for (std::size_t start = 0; start < n_kept; start += kSegment) {
+                const std::size_t length = std::min(kSegment, n_kept - start);
+                std::fill(distance.begin(), distance.end(), 0.0);
+                for (std::size_t c = 0; c < features.rows; ++c)
+                    add_squared_differences(distance.data(), kept.row(c) + start, features.row(c)[i], length);
+                ladder_segment(distance.data(), length, steps.data(), n_kernels, values.data());
+                std::fill(sum.begin(), sum.end(), 0.0);
+                for (std::size_t j = 0; j < n_kernels; ++j)
+                    add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
+                for (std::size_t o = 0; o < n_outputs; ++o)
+                    out[i * n_outputs + o] += dot(sum.data(), by_output.data() + o * n_kept + start, length);
             }
         }
     });

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
+from kernelweave.kernels import RBF, Kernel
 from kernelweave.kernels.base import take
 
 from .combined import CombinedKernel
@@ -154,6 +155,36 @@ class KernelBank:
             if roots is not None:
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
+
+    def exact_product(self, weights: Floats, V: Floats) -> Floats:
+        """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms."""
+        raw = weights * self.scales
+        out = np.zeros(V.shape)
+        used = support(V)
+        gaussians: dict[Any, list[int]] = {}
+        for part, ids in self.parts:
+            active = np.flatnonzero(raw[ids])
+            if part.residual_roots() is None:
+                if len(active):
+                    out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
+                continue
+            for j in ids[active].tolist():
+                if isinstance(self.kernels[j], RBF) and isinstance(self.views[j], np.ndarray):
+                    gaussians.setdefault(self.views.keys[j], []).append(j)
+                else:
+                    out += weights[j] * self.exact_products(V, np.array([j]))[0]
+        for members in gaussians.values():
+            rows = self.views[members[0]]
+            features = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
+            rates = np.array([0.5 / self.kernels[j].width ** 2 for j in members])  # type: ignore[attr-defined]
+            out += _core.gaussian_products(
+                features,
+                np.ascontiguousarray(features[:, used]),
+                rates,
+                raw[members],
+                np.ascontiguousarray(V[used]),
+            )
+        return out
 
     def exact_products(self, V: Floats, which: Indices, chunk: int = 512) -> Floats:
         """Return ``K_j V`` from the kernels themselves, whatever their form holds."""

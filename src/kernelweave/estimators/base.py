@@ -80,7 +80,7 @@ class BaseMKL(BaseEstimator):
             rows.X,
             normalize=self.normalize,
             centred=self.fit_intercept,
-            tol=self.tol,
+            tol=self.tol / max(1.0, self.C),  # what a factor leaves out counts with C
             memory_limit=self.memory_limit,
             sample_weight=rows.weight,
         )

@@ -150,12 +150,6 @@ class Machine(ABC):
             total += loss
         return total, bias
 
-    def loss_change(self, fitted: Floats, Y: Floats, cost: Floats, move: Floats) -> float:
-        """Bound by how much the loss may grow when values move by at most ``move`` per row."""
-        shape = self.shape(Y, cost)
-        steepest = np.maximum(shape.upper, -shape.lower)
-        return float((steepest * move[:, None]).sum())
-
     def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
         """Return feasible coefficients near the given ones: inside the boxes, summing to zero."""
         shape = self.shape(Y, cost)

@@ -34,12 +34,6 @@ class Square(Machine):
             np.divide((cost * residual).sum(axis=0), weight, out=bias, where=weight > 0)
         return float(0.5 * (cost * (residual - bias) ** 2).sum()), bias
 
-    def loss_change(self, fitted: Floats, Y: Floats, cost: Floats, move: Floats) -> float:
-        _, bias = self.loss(fitted, Y, cost)
-        residual = np.abs(Y - fitted - bias)
-        step = move[:, None]
-        return float((cost * (residual * step + 0.5 * step**2)).sum())
-
     def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
         present = cost > 0
         coef = np.where(present, coef, 0.0)

@@ -83,7 +83,9 @@ def closed_form(
         if learner.verify():
             break
         if account.gap > 0.8 * before:
-            tighter = max(0.01, 0.5 * tighter)  # a loose inner solve may be all that is in the way
+            # A loose inner solve or a bad mixture is in the way: rule out both.
+            tighter = max(1e-3, 0.5 * tighter)
+            mixer = _Mixer()
         value = weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
         if plain is not None and value > (1.0 + 1e-3 * account.gap) * accepted:
             weights, plain = plain, None
@@ -94,7 +96,7 @@ def closed_form(
             weights = weight_set.normalise(mixer.mix(weights, plain))
         kernel = bank.combine(weights)
         begin = moved(point.coef, kernel @ point.coef)
-    learner.verify()
+    learner.settle()
     return account.result()
 
 
@@ -120,4 +122,5 @@ class _Mixer:
             return step
         share = np.linalg.lstsq(gram, differences @ residual, rcond=None)[0]
         mixed = t - share @ np.array([t - s for s in steps])
-        return np.asarray(np.exp(z + np.clip(mixed - z, -8.0, 8.0)))
+        # The fit says little about small weights, so it may not carry them far from the plain step.
+        return np.asarray(np.exp(t + np.clip(mixed - t, -2.0, 2.0)))

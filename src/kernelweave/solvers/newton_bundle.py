@@ -160,7 +160,7 @@ class _Bundle:
                 break
             point = self._try(point, trial, predicted)
         self.account.note()
-        self.learner.verify()
+        self.learner.settle()
         return self.account.result()
 
     def _slack(self) -> float:

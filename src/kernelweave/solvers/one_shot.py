@@ -65,5 +65,5 @@ def one_shot(
         point = learner.evaluate(kernel, closer)
     learner.offer_lower(point, point.forms)
     account.note()
-    learner.verify()
+    learner.settle()
     return account.result()

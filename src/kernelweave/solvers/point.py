@@ -112,9 +112,10 @@ class Learner:
         self.bank, self.Y, self.cost = bank, Y, cost
         self.machine, self.weight_set, self.account = machine, weight_set, account
         self.roots = bank.residual_roots(np.arange(bank.n_kernels))  # zero where held exactly
-        # Running sums of a machine drift by rounding. Steps may use them; what is returned is
-        # recomputed by `verify`, and if that disagrees everything after it is recomputed too.
-        self.recompute = False
+        # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
+        # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
+        # longer holds, so is everything after it.
+        self.exact = False
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
@@ -146,7 +147,7 @@ class Learner:
         which = np.flatnonzero(weights) if which is None else which
         forms = self.bank.forms(coef, which)
         self.account.readings += len(which) / self.bank.n_kernels
-        fitted = kernel @ coef if self.recompute else solution.fitted
+        fitted = self.bank.exact_product(weights, coef) if self.exact else solution.fitted
         loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
         linear = self.machine.linear(coef, self.Y)
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
@@ -159,23 +160,12 @@ class Learner:
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
             work=solution.work,
         )
-        upper = self._upper(weights, solution, which, forms, loss)
+        dropped = self.bank.residual_forms(coef)[which] if self.roots.any() else 0.0
+        norms = np.zeros(len(weights))
+        norms[which] = weights[which] * np.sqrt(forms + dropped)
+        upper = self.weight_set.penalty(norms) + loss
         self.account.offer_upper(upper, weights, coef, intercept)
         return Point(kernel, solution, which, forms, linear, ridge, loss)
-
-    def _upper(
-        self, weights: Floats, solution: Solution, which: Indices, forms: Floats, loss: float
-    ) -> float:
-        """Return the objective of the exact kernels' predictor at these coefficients."""
-        theta, roots = weights[which], self.roots[which]
-        if roots.any():
-            dropped = self.bank.residual_forms(solution.coef)[which]
-            forms = forms + dropped
-            move = (theta * np.sqrt(dropped)) @ roots
-            loss += self.machine.loss_change(solution.fitted, self.Y, self.cost, move)
-        norms = np.zeros(len(weights))
-        norms[which] = theta * np.sqrt(forms)
-        return self.weight_set.penalty(norms) + loss
 
     def lower_bound(self, point: Point, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
@@ -189,12 +179,15 @@ class Learner:
         self.account.offer_lower(self.lower_bound(point, forms + dropped))
 
     def verify(self) -> bool:
-        """Recompute the best upper bound from the kernels; tell whether the gap still holds."""
+        """Tell whether the gap meets the tolerance for the exact kernels too."""
+        if self.account.converged:
+            self.settle()
+        return self.account.converged
+
+    def settle(self) -> None:
+        """Recompute the best upper bound from the exact kernels, once."""
         account = self.account
-        if not account.converged or self.recompute:
-            return account.converged
-        self.recompute = True
-        weights, coef = account.weights, account.coef
-        account.upper = np.inf
-        self.evaluate(self.bank.combine(weights), moved(coef, coef))
-        return account.converged
+        if not self.exact and np.isfinite(account.upper):
+            self.exact = True
+            account.upper = np.inf
+            self.evaluate(self.bank.combine(account.weights), moved(account.coef, account.coef))
