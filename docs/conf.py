@@ -32,9 +32,13 @@ html_copy_source = False
 
 def add_tables(app, docname, source):
     """Append the measured tables to the page on performance where a run has left them."""
+    if docname != "performance":
+        return
     tables = Path(app.srcdir) / "performance_tables.md"
-    if docname == "performance" and tables.is_file():
-        source[0] += "\n" + tables.read_text(encoding="utf-8")
+    app.env.note_dependency(str(tables), docname=docname)
+    if tables.is_file():
+        # One level down: the page has a title already.
+        source[0] += "\n" + re.sub(r"^#", "##", tables.read_text(encoding="utf-8"), flags=re.M)
 
 
 def escape_shapes(app, what, name, obj, options, lines):

@@ -87,10 +87,10 @@ def one_pass(n: int, threads: int, which: str) -> Task:
     return Task(lambda: A @ v)
 
 
-def smo(n: int, threads: int, warm: bool) -> Task:
+def smo(n: int, threads: int, warm: bool, tol: float = TOL) -> Task:
     """Solve one SVM with our solver on the kernel a fit ends with.
 
-    ``warm``: from the solution of a kernel whose entries differ by a tenth of another kernel.
+    ``warm``: from the solution of that kernel mixed with a tenth of another.
     """
     data = additive(n)
     Y, cost = data.y[:, None], np.ones((n, 1))
@@ -100,12 +100,12 @@ def smo(n: int, threads: int, warm: bool) -> Task:
         start = None
         if warm:
             other = rbf_kernel(data.X, gamma=0.5 / 5.0**2)
-            before = Hinge().solve(_single(0.9 * K + 0.1 * other), Y, cost, tol=TOL)
+            before = Hinge().solve(_single(0.9 * K + 0.1 * other), Y, cost, tol=tol)
             start = replace(before, fitted=kernel.dense() @ before.coef)
 
     def work() -> Solution:
         with using(threads):
-            return Hinge().solve(kernel, Y, cost, tol=TOL, start=start)
+            return Hinge().solve(kernel, Y, cost, tol=tol, start=start)
 
     return Task(work, lambda s: {"objective": s.primal, "gap": s.gap / s.primal, "updates": s.work})
 

@@ -32,10 +32,10 @@ class Problem:
 
 
 def additive(n: int, d: int = 20) -> Problem:
-    """Return ``n`` training rows of `make_additive`, with test rows from the same source."""
-    X, y = make_additive(n + TEST_ROWS, d, random_state=0)
-    y = y.astype(float)
-    return Problem(X[:n], y[:n], X[n:], y[n:])
+    """Return ``make_additive(n, d, random_state=0)``, with test rows from another seed."""
+    X, y = make_additive(n, d, random_state=0)
+    X_test, y_test = make_additive(TEST_ROWS, d, random_state=1)
+    return Problem(X, y.astype(float), X_test, y_test.astype(float))
 
 
 def cancer(n: int = 398) -> Problem:

@@ -176,7 +176,8 @@ def test_history_closes_in_on_the_result(case):
     slack = rounding(model, optimum, case.problem.grams)
     upper = np.array([step.upper for step in model.history_])
     lower = np.array([step.lower for step in model.history_])
-    assert (np.diff(upper) <= 0).all()
+    # The last value is recomputed from the exact kernels, so it may differ by rounding.
+    assert (np.diff(upper) <= slack).all()
     assert (np.diff(lower) >= 0).all()
     assert (upper >= optimum.lower - slack).all()
     assert (lower <= optimum.upper + slack).all()

@@ -93,11 +93,6 @@ class HalfLinear(Square):
         return 0.9 * super().linear(coef, Y)
 
 
-class TooCalm(Hinge):
-    def loss_change(self, fitted, Y, cost, move):
-        return 0.01 * super().loss_change(fitted, Y, cost, move)
-
-
 @pytest.mark.parametrize(
     ("machine", "message"),
     [
@@ -116,7 +111,6 @@ class TooCalm(Hinge):
         (HalfCurvature(), "Hessian"),
         (WrongResponse(), "predict"),
         (HalfLinear(), "gap"),
-        (TooCalm(), "loss_change"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )

@@ -258,6 +258,26 @@ class TestHistory:
         # Two solves are the least: one to look around, one for the first weights.
         assert result.history[-1].solves <= max(max_iter, 2)
 
+    @pytest.mark.parametrize("p", [1, 2.0])
+    @pytest.mark.parametrize("max_iter", [2, 4])
+    def test_stopping_early_on_factors(self, p, max_iter):
+        rng = np.random.default_rng(5)
+        X = rng.normal(size=(80, 3))
+        Y = np.where(np.sin(2 * X[:, :1]) + 0.3 * rng.normal(size=(80, 1)) > 0, 1.0, -1.0)
+        kernels = [RBF(width=w, columns=[c]) for w in (0.7, 1.5, 3.0) for c in range(3)]
+        bank, cost = make_bank(kernels, X, tol=0.5), np.full_like(Y, 1e3)
+        assert max(row["left_out"] for row in bank.summary()) > 1e-9
+        result = solve(bank, Y, cost, Hinge(), p, tol=1e-9, max_iter=max_iter)
+        assert not result.converged
+        # The objective is that of the exact kernels, however roughly these were held meanwhile.
+        products = bank.exact_products(result.coef, np.arange(bank.n_kernels))
+        forms = np.einsum("jno,no->j", products, result.coef)
+        fitted = np.tensordot(result.weights, products, axes=1)
+        value = weight_set_for(p).penalty(result.weights * np.sqrt(forms))
+        value += Hinge().loss(fitted, Y, cost)[0]
+        assert value <= result.objective * (1 + 1e-8)
+        assert value == pytest.approx(result.objective, rel=1e-4)
+
     def test_looser_tolerances_cost_less(self):
         grams, Y, cost = CASES[6].draw()
         for p in (1, 2.0):

@@ -77,9 +77,10 @@ class _Damping:
 
     mu: float = 0.2
 
-    def after(self, ratio: float) -> None:
+    def after(self, ratio: float, length: float) -> None:
+        """Learn from a step: its gain relative to the promise, and its length in the l1 norm."""
         if ratio > 0.7:
-            self.mu *= 0.2
+            self.mu *= 0.2 if length < 0.5 else 0.5
         elif 0.05 < ratio <= 0.25:
             self.mu *= 2.0
         elif ratio <= 0.05:
@@ -301,7 +302,7 @@ class _Bundle:
             # Gains too small to see in the objective still show in the slopes, and so in the bound.
             ratio = 1.0 - self._local_gap(new) / max(self._local_gap(point), 1e-300)
             self.failures = 0 if ratio > 0.05 else self.failures + 1
-        self.damping.after(ratio)
+        self.damping.after(ratio, float(np.abs(self.step).sum()))
         if ratio > 0.05:
             self.cuts.push(point)
             return new

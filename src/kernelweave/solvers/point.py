@@ -191,3 +191,4 @@ class Learner:
             self.exact = True
             account.upper = np.inf
             self.evaluate(self.bank.combine(account.weights), moved(account.coef, account.coef))
+            account.note()
