@@ -25,9 +25,9 @@ def run(session: Session) -> None:
         "Building blocks: one SVM on the final kernel of the headline problem",
         ["solver", "n", "threads", "wall s", "over SVC (spread)", "objective", "updates"],
         notes=[
-            "Ours stops at a relative duality gap of 1e-3, SVC at its default tolerance of 1e-3 on "
-            "the optimality conditions. Warm: from the solution of a kernel mixed with a tenth of "
-            "another."
+            "Ours stops at the relative duality gap in its name, SVC at its default tolerance of "
+            "1e-3 on the optimality conditions; the objectives tell how far each came. Warm: from "
+            "the solution of this kernel mixed with a tenth of another."
         ],
     )
     for threads in session.threads:

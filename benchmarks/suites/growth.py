@@ -20,7 +20,7 @@ def run(session: Session) -> None:
     session.tables.append(
         _grow(
             session,
-            f"Growth with rows: 210 kernels, {threads} threads",
+            f"Growth with rows: 210 kernels, threads = {threads}",
             "n",
             [(n, n, 20) for n in rows],
             threads,
@@ -29,7 +29,7 @@ def run(session: Session) -> None:
     session.tables.append(
         _grow(
             session,
-            f"Growth with kernels: n = {fixed}, {threads} threads",
+            f"Growth with kernels: n = {fixed}, threads = {threads}",
             "kernels",
             [(10 * (d + 1), fixed, d) for d in features],
             threads,
@@ -81,7 +81,7 @@ def _grow(
 def _large(session: Session, threads: int) -> Table:
     n = 2000 if session.quick else 10_000
     table = Table(
-        f"One large fit: n = {n}, 20 features, 200 one-feature kernels, {threads} threads",
+        f"One large fit: n = {n}, 20 features, 200 one-feature kernels, threads = {threads}",
         ["what", "value", "limit"],
         notes=[f"200 dense Gram matrices would take {8e-9 * 200 * n**2:.1f} GB in float64."],
     )

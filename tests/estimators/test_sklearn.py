@@ -580,7 +580,9 @@ def test_history(data):
 def larger():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
-    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700), [-0.4, 0.4])
+    y = np.digitize(
+        np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700), [-0.4, 0.4]
+    )
     return X, y
 
 

@@ -61,25 +61,35 @@ def test_per_feature_leaves_text_out_only_by_default(frame):
         rbf_ladder().expand(frame)
 
 
-def test_default_widths_surround_the_median_distance():
-    median = np.median(pdist(X))
+def typical_distance(rows):
+    """Root mean squared distance between two rows drawn with replacement."""
+    return np.sqrt(2 * (pdist(rows) ** 2).sum()) / len(rows)
+
+
+def test_default_widths_surround_the_typical_distance():
+    middle = typical_distance(X)
     for data in (X, FRAME, sp.csr_array(X), X.tolist()):
         widths = [kernel.width for kernel in rbf_ladder().expand(data)]
-        np.testing.assert_allclose(widths, median * np.array([0.25, 0.5, 1, 2, 4]))
+        np.testing.assert_allclose(widths, middle * np.array([0.25, 0.5, 1, 2, 4]))
         np.testing.assert_array_equal(np.divide(widths[1:], widths[:-1]), 2.0)
     alone = rbf_ladder(per_feature=True).expand(X)
-    medians = [np.median(pdist(X[:, [j]])) for j in range(3)]
-    np.testing.assert_allclose([kernel.width for kernel in alone[2::5]], medians)
+    middles = [typical_distance(X[:, [j]]) for j in range(3)]
+    np.testing.assert_allclose([kernel.width for kernel in alone[2::5]], middles)
     assert len(alone) == 15
 
 
-def test_default_widths_use_evenly_spaced_rows():
-    # Row i is at position i, so the sample shows in the median.
-    n = 5001
-    far = np.arange(float(n))[:, None]
-    widths = [kernel.width for kernel in rbf_ladder().expand(far)]
-    sampled = far[np.linspace(0, n - 1, 500).astype(int)]
-    assert widths[2] == pytest.approx(np.median(pdist(sampled)))
+def test_default_widths_of_many_columns_begin_at_half_the_typical_distance():
+    many = np.hstack([X, X**2])
+    widths = [kernel.width for kernel in rbf_ladder().expand(many)]
+    np.testing.assert_allclose(widths, typical_distance(many) * np.array([0.5, 1, 2, 4, 8]))
+
+
+def test_default_widths_count_a_weight_of_two_as_two_rows():
+    weight = np.arange(len(X)) % 3.0
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    weighted = [kernel.width for kernel in rbf_ladder().expand(X, weight)]
+    given = [kernel.width for kernel in rbf_ladder().expand(repeated)]
+    np.testing.assert_allclose(weighted, given)
 
 
 @pytest.mark.parametrize("data", [np.zeros((5, 2)), np.ones((1, 2)), np.ones((4, 1)) * 7.0])
@@ -185,9 +195,8 @@ def test_views_bind_and_name():
 
 def test_views_default_kernels():
     kernels = views({"left": [0, 1], "right": 2}).expand(X)
-    median = np.median(pdist(X[:, :2]))
     assert [kernel.columns for kernel in kernels] == [(0, 1)] * 6 + [2] * 6
-    assert kernels[2].width == pytest.approx(median)
+    assert kernels[2].width == pytest.approx(typical_distance(X[:, :2]))
     assert str(kernels[2]) == f"left: rbf(width={kernels[2].width:g})"
     assert kernels[5] == Linear(columns=(0, 1), name="left: linear")
 

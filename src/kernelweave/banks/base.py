@@ -11,12 +11,12 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
-from kernelweave.kernels import RBF, Kernel
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
 from .combined import CombinedKernel
 from .parts import Part, Weighted, support
-from .views import Views
+from .views import Views, is_plain_gaussian
 
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
@@ -169,7 +169,7 @@ class KernelBank:
                     out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
                 continue
             for j in ids[active].tolist():
-                if isinstance(self.kernels[j], RBF) and isinstance(self.views[j], np.ndarray):
+                if is_plain_gaussian(self.kernels[j], self.views[j]):
                     gaussians.setdefault(self.views.keys[j], []).append(j)
                 else:
                     out += weights[j] * self.exact_products(V, np.array([j]))[0]

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
-from kernelweave.kernels.base import Rows, take
+from kernelweave.kernels.base import Rows, is_sparse, take
 
 from .base import KernelBank
 from .parts import Factors, Grams, Ladder, Part
-from .views import Views
+from .views import Views, is_plain_gaussian
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine")
 
@@ -176,11 +175,11 @@ def _try_factors(
         kernel, rows, view = kernels[j], views[j], views.keys[j]
         if isinstance(kernel, Precomputed):
             continue  # its Gram exists already
-        if isinstance(kernel, Linear) and not sp.issparse(rows):
+        if isinstance(kernel, Linear) and not is_sparse(rows):
             if rows.shape[1] <= limit:
                 found[j] = _Factor(np.ascontiguousarray(rows.T), np.zeros(n))
                 continue
-        if isinstance(kernel, RBF) and not sp.issparse(rows):
+        if isinstance(kernel, RBF) and is_plain_gaussian(kernel, rows):
             # Within a view, rank only grows as the width falls.
             if hopeless.get(view, 0.0) >= kernel.width:
                 continue
@@ -240,7 +239,8 @@ def _group_rest(
     for j, kernel in enumerate(kernels):
         if j in factors:
             continue
-        if isinstance(kernel, RBF | Laplacian) and not sp.issparse(views[j]):
+        plain = is_plain_gaussian(kernel, views[j])
+        if plain or (isinstance(kernel, Laplacian) and 1e-100 < kernel.width < 1e100):
             ladders.setdefault((type(kernel), views.keys[j]), []).append(j)
         else:
             stored.append(j)
@@ -325,8 +325,13 @@ def _check_budget(
     raise MemoryBudgetError(
         f"These {len(factors) + sum(map(len, ladders)) + len(stored)} kernels need {_size(need)} "
         f"({', '.join(pieces)}), and the limit is {_size(limit)}. Hint: use fewer rows, kernels "
-        f"on one or two columns (their rank is small), or memory_limit='{need / 1e9 + 0.1:.1f}GB'."
+        f"on one or two columns (their rank is small), or memory_limit='{_rounded_up(need)}'."
     )
+
+
+def _rounded_up(n_bytes: float) -> str:
+    unit, size = ("GB", 1e9) if n_bytes >= 1e8 else ("MB", 1e6)
+    return f"{np.ceil(10 * n_bytes / size) / 10:.1f}{unit}"
 
 
 def _size(n_bytes: float) -> str:

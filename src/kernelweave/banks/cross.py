@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
-from kernelweave.kernels import RBF, Kernel
+from kernelweave.kernels import Kernel
 
-from .views import Views
+from .views import Views, is_plain_gaussian
 
 
 def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) -> Floats:
@@ -38,7 +37,7 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
     out = np.zeros((A.n_samples, B.n_samples))
     ladders: dict[Any, list[int]] = {}
     for j in np.flatnonzero(weights).tolist():
-        if isinstance(kernels[j], RBF) and not sp.issparse(A[j]) and not sp.issparse(B[j]):
+        if is_plain_gaussian(kernels[j], A[j], B[j]):
             ladders.setdefault(A.keys[j], []).append(j)
         else:
             out += weights[j] * kernels[j].block(A[j], B[j])

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
-from kernelweave.kernels.base import Rows, n_rows, take
+from kernelweave.kernels import RBF, Kernel
+from kernelweave.kernels.base import Rows, is_sparse, n_rows, take
+
+
+def is_plain_gaussian(kernel: Kernel, *rows: Rows) -> bool:
+    """Tell whether the fused loops serve: a Gaussian on dense rows without overflow."""
+    return (
+        isinstance(kernel, RBF)
+        and 1e-100 < kernel.width < 1e100
+        and not any(is_sparse(part) for part in rows)
+        and all(float(np.abs(part).max(initial=0.0)) < 1e100 for part in rows)
+    )
 
 
 class Views:

@@ -14,8 +14,8 @@ from kernelweave.banks import Views
 from kernelweave.errors import ModelFileError
 from kernelweave.estimators import MKLClassifier, MKLRegressor
 from kernelweave.estimators.base import BaseMKL
-from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Rows, Scaled
-from kernelweave.kernels.base import Table
+from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
+from kernelweave.kernels.base import Rows, Table
 from kernelweave.kernels.expression import Composite
 from kernelweave.kernels.vector import VectorKernel
 from kernelweave.solvers import Step

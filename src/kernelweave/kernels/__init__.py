@@ -1,6 +1,6 @@
 """Kernels, their sums and products, and ready-made families."""
 
-from .base import Columns, Kernel, Rows, n_rows, take
+from .base import Columns, Kernel, n_rows, take
 from .cosine import Cosine
 from .expression import Product, Scaled, Sum
 from .ladders import (
@@ -28,7 +28,6 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Product",
-    "Rows",
     "Scaled",
     "Sum",
     "expand_kernels",

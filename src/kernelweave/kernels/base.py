@@ -35,12 +35,26 @@ def is_sparse(rows: Any) -> bool:
 
 
 def n_rows(rows: Rows) -> int:
-    """Count prepared rows."""
+    """Count prepared rows.
+
+    Parameters
+    ----------
+    rows : prepared rows
+        What `Kernel.prepare` returned.
+    """
     return n_rows(rows[0]) if isinstance(rows, tuple) else int(rows.shape[0])
 
 
 def take(rows: Rows, index: Any) -> Rows:
-    """Pick some prepared rows by positions, mask or slice."""
+    """Pick some prepared rows.
+
+    Parameters
+    ----------
+    rows : prepared rows
+        What `Kernel.prepare` returned.
+    index : positions, mask or slice
+        Which to keep.
+    """
     if not isinstance(rows, tuple):
         return rows[index]
     # Parts with the same view share their rows; keep it so.

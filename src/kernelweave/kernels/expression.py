@@ -96,6 +96,15 @@ class Composite(Kernel):
 class Sum(Composite):
     """Sum of kernels.
 
+    Parameters
+    ----------
+    parts : sequence of Kernel
+        At least one.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+
     Examples
     --------
     >>> from kernelweave.kernels import RBF, Linear
@@ -113,6 +122,15 @@ class Sum(Composite):
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(Composite):
     """Product of kernels, entry by entry.
+
+    Parameters
+    ----------
+    parts : sequence of Kernel
+        At least one.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------
@@ -138,6 +156,10 @@ class Scaled(Kernel):
         A multiple of a multiple is one multiple, unless the inner one is named.
     factor : float
         Finite and positive.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
     """
 
     kernel: Kernel

@@ -94,7 +94,10 @@ class RBFLadder(Ladder):
         if widths is None:
             rows = RBF(columns=columns, name=self.label + describe_columns(columns)).prepare(X)
             middle = _typical_distance(rows, sample_weight)
-            widths = tuple(middle * step for step in (0.25, 0.5, 1.0, 2.0, 4.0))
+            # In many columns all rows are about equally far apart, and a quarter of that distance
+            # is a kernel close to the identity, which only remembers.
+            first = 0.25 if rows.shape[1] <= 3 else 0.5
+            widths = tuple(first * middle * 2.0**step for step in range(5))
         return [RBF(width, columns=columns) for width in widths]
 
 
@@ -146,8 +149,8 @@ def rbf_ladder(
     Parameters
     ----------
     widths : iterable of float, optional
-        By default five, each twice the one before, around the root mean squared distance between
-        two rows (1 if that is 0).
+        By default five, each twice the one before, from a quarter (half of it for more than three
+        columns) of the root mean squared distance between two rows (1 if that is 0).
     columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
         None means all columns.
     per_feature : bool

@@ -33,6 +33,8 @@ class Precomputed(Kernel):
         False skips the tests of finiteness, symmetry and (up to 2000 rows) the spectrum.
     columns : name or position
         The column of row numbers, the first by default.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------

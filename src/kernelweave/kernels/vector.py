@@ -118,6 +118,13 @@ class VectorKernel(Kernel):
 class Linear(VectorKernel):
     """Inner product of rows, ``x.z``.
 
+    Parameters
+    ----------
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+
     Examples
     --------
     >>> Linear()([[1.0, 2.0], [3.0, 0.0]])
@@ -140,6 +147,10 @@ class RBF(VectorKernel):
     ----------
     width : float
         Distance over which rows stay similar; scikit-learn's ``gamma`` is ``1 / (2 width**2)``.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------
@@ -170,6 +181,10 @@ class Laplacian(VectorKernel):
     ----------
     width : float
         Distance over which rows stay similar.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------
@@ -215,6 +230,10 @@ class Polynomial(VectorKernel):
         At least 1.
     coef0 : float
         Not negative; 0 keeps only the products of exactly ``degree`` columns.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------
@@ -252,6 +271,13 @@ class Polynomial(VectorKernel):
 @dataclass(frozen=True, eq=False, repr=False)
 class Overlap(Kernel):
     """Share of columns in which two rows are equal; for categories of any type.
+
+    Parameters
+    ----------
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------
@@ -304,6 +330,10 @@ class FromCallable(VectorKernel):
     function : callable
         ``function(A, B)`` gets float64 rows (read-only; CSR when ``X`` is sparse) and returns an
         array of shape ``(len(A), len(B))``. It must be symmetric and positive semi-definite.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
 
     Examples
     --------

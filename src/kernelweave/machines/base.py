@@ -26,12 +26,22 @@ MAX_FREE = 3000  # free coefficients above which systems in them cost more than 
 
 @dataclass(frozen=True)
 class DualShape:
-    """Boxes of the dual variable, one column per output."""
+    """Boxes of the dual variable, one column per output.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_samples, n_outputs)
+        Bounds of every coefficient, with zero between them.
+    ridge : ndarray of shape (n_samples, n_outputs)
+        The quadratic term d on each coefficient.
+    dead_zone : float
+        The absolute-value term e on each coefficient.
+    """
 
     lower: Floats
     upper: Floats
-    ridge: Floats  # d: a quadratic term on each coefficient
-    dead_zone: float = 0.0  # e: an absolute-value term on each coefficient
+    ridge: Floats
+    dead_zone: float = 0.0
 
     def columns(self, Y: Floats, o: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return target, bounds and ridge of one output, contiguous as the core wants them."""

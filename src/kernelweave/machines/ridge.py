@@ -15,7 +15,13 @@ from .base import DualShape, Machine, Solution
 
 @dataclass(frozen=True)
 class Square(Machine):
-    """The loss ``cost / 2 * (y - f)^2`` of kernel ridge regression."""
+    """The loss ``cost / 2 * (y - f)^2`` of kernel ridge regression.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    """
 
     fit_intercept: bool = True
     bounded = False

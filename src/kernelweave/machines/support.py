@@ -136,7 +136,13 @@ class SupportMachine(Machine):
 
 @dataclass(frozen=True)
 class Hinge(SupportMachine):
-    """The loss ``cost * max(0, 1 - y f)`` of support vector classification; targets are +-1."""
+    """The loss ``cost * max(0, 1 - y f)`` of support vector classification; targets are +-1.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    """
 
     fit_intercept: bool = True
 
@@ -147,7 +153,15 @@ class Hinge(SupportMachine):
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(SupportMachine):
-    """The loss ``cost * max(0, |y - f| - epsilon)`` of support vector regression."""
+    """The loss ``cost * max(0, |y - f| - epsilon)`` of support vector regression.
+
+    Parameters
+    ----------
+    epsilon : float
+        Residuals up to this cost nothing.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    """
 
     epsilon: float = 0.1
     fit_intercept: bool = True
@@ -161,7 +175,15 @@ class EpsilonInsensitive(SupportMachine):
 
 @dataclass(frozen=True)
 class Huber(SupportMachine):
-    """Half the squared residual up to a threshold, straight beyond, times ``cost``."""
+    """Half the squared residual up to a threshold, straight beyond, times ``cost``.
+
+    Parameters
+    ----------
+    threshold : float
+        Residual at which the loss goes straight.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    """
 
     threshold: float = 0.1
     fit_intercept: bool = True

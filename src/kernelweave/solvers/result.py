@@ -12,13 +12,25 @@ from kernelweave._types import Floats
 
 @dataclass(frozen=True)
 class Step:
-    """Bounds and work after one step of a solver."""
+    """Bounds and work after one step of a solver.
+
+    Parameters
+    ----------
+    upper, lower : float
+        Best bounds so far.
+    solves : int
+        One-kernel problems solved so far.
+    work : int
+        Coefficient updates so far.
+    readings : float
+        Passes over all kernels so far.
+    """
 
     upper: float
     lower: float
-    solves: int  # one-kernel problems solved so far
-    work: int  # coefficient updates so far
-    readings: float  # passes over all kernels so far
+    solves: int
+    work: int
+    readings: float
 
     @property
     def relative_gap(self) -> float:
@@ -62,7 +74,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Warm:
-    """Where to begin: weights and feasible coefficients of a neighbouring problem."""
+    """Where to begin: the solution of a neighbouring problem.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        Kernel weights.
+    coef : ndarray of shape (n_samples, n_outputs)
+        Dual coefficients; made feasible where they are not.
+    """
 
     weights: Floats
     coef: Floats

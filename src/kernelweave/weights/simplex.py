@@ -9,7 +9,13 @@ from .lp import LpBall
 
 @dataclass(frozen=True)
 class Simplex(LpBall):
-    """Non-negative weights that sum to one: few kernels are kept (SimpleMKL's problem)."""
+    """Non-negative weights that sum to one: few kernels are kept (SimpleMKL's problem).
+
+    Parameters
+    ----------
+    p : float
+        Always 1.
+    """
 
     p: float = 1.0
 
