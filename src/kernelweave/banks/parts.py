@@ -78,6 +78,10 @@ class Part(ABC):
     def traces(self) -> Floats:
         """Return the exact trace of every kernel."""
 
+    @abstractmethod
+    def take(self, rows: Indices) -> Part:
+        """Return the same kernels over some of the rows."""
+
     def ranks(self) -> list[int | None]:
         """Return the rank of every kernel where the form knows it."""
         return [None] * self.n_kernels
@@ -160,6 +164,10 @@ class Factors(Part):
         dropped = np.einsum("kn,kn->k", self.roots, self.roots)
         return np.asarray(np.array(kept) + dropped)
 
+    def take(self, rows: Indices) -> Part:
+        columns = np.ascontiguousarray(self.columns[:, rows])
+        return Factors(columns, self.offsets, np.ascontiguousarray(self.roots[:, rows]))
+
     def ranks(self) -> list[int | None]:
         return [int(rank) for rank in np.diff(self.offsets)]
 
@@ -213,6 +221,9 @@ class Ladder(Part):
     def traces(self) -> Floats:
         return np.full(self.n_kernels, float(self.distances.shape[0]))
 
+    def take(self, rows: Indices) -> Part:
+        return Ladder(self.distances[np.ix_(rows, rows)], self.rates)
+
 
 @dataclass(frozen=True)
 class Grams(Part):
@@ -255,6 +266,9 @@ class Grams(Part):
 
     def traces(self) -> Floats:
         return np.array([float(np.trace(gram, dtype=np.float64)) for gram in self.grams])
+
+    def take(self, rows: Indices) -> Part:
+        return Grams(tuple(gram[np.ix_(rows, rows)] for gram in self.grams))
 
 
 @dataclass(frozen=True)

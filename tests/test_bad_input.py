@@ -1,0 +1,513 @@
+"""Bad input gets one clear sentence; odd input gets a finite model."""
+
+import faulthandler
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from kernelweave import (
+    RBF,
+    FromCallable,
+    Laplacian,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    Overlap,
+    Polynomial,
+    Precomputed,
+    polynomial_ladder,
+    rbf_ladder,
+    views,
+)
+from kernelweave.errors import InputError, InputTypeError, KernelweaveError, MemoryBudgetError
+
+N = 30
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3))
+LABELS = (X[:, 0] > 0).astype(int)
+TARGET = X[:, 0] + 0.1 * RNG.normal(size=N)
+ROWS = np.arange(N)[:, None]
+FRAME = pd.DataFrame(X, columns=["age", "bmi", "dose"])
+
+
+def spoiled(value, row=3, column=1):
+    table = X.copy()
+    table[row, column] = value
+    return table
+
+
+def gram(i, j, value):
+    matrix = np.eye(N)
+    matrix[i, j] = value
+    return matrix
+
+
+def classify(kernels=None, table=X, y=LABELS, sample_weight=None, **options):
+    return lambda: MKLClassifier(kernels, **options).fit(table, y, sample_weight=sample_weight)
+
+
+def regress(kernels=None, table=X, y=TARGET, sample_weight=None, **options):
+    return lambda: MKLRegressor(kernels, **options).fit(table, y, sample_weight=sample_weight)
+
+
+def predict(new, kernels=None, table=X):
+    return lambda: MKLClassifier(kernels).fit(table, LABELS).predict(new)
+
+
+def assert_sentence(error):
+    text = str(error)
+    assert isinstance(error, ValueError | TypeError)
+    assert "\n" not in text
+    assert 10 < len(text) < 300
+    assert "Traceback" not in text
+
+
+REFUSED = {
+    # tables
+    "nan": (classify(table=spoiled(np.nan)), ValueError, "X.*NaN"),
+    "inf": (classify(table=spoiled(np.inf)), ValueError, "X.*infinit"),
+    "minus inf": (regress(table=spoiled(-np.inf)), ValueError, "X.*infinit"),
+    "nan in regression": (regress(table=spoiled(np.nan)), ValueError, "X.*NaN"),
+    "nan in a frame": (
+        classify(table=FRAME.assign(bmi=np.nan)),
+        InputError,
+        "'bmi' has a missing or infinite value in row 0",
+    ),
+    "nan in sparse rows": (
+        classify([Linear()], table=sp.csr_array(spoiled(np.nan))),
+        ValueError,
+        "X.*NaN",
+    ),
+    "missing category": (
+        classify([Overlap(columns="t")], table=FRAME.assign(t=["a", None] * 15)),
+        InputError,
+        "'t' has a missing value in row 1",
+    ),
+    "nan at prediction": (predict(spoiled(np.nan)), ValueError, "X.*NaN"),
+    "one row": (classify(table=X[:1], y=LABELS[:1]), ValueError, "1 sample.*minimum of 2"),
+    "one row of a frame": (classify(table=FRAME[:1], y=LABELS[:1]), InputError, "1 row"),
+    "one row in regression": (regress(table=X[:1], y=TARGET[:1]), ValueError, "1 sample"),
+    "no rows": (classify(table=X[:0], y=LABELS[:0]), ValueError, "0 sample"),
+    "no columns": (classify(table=X[:, :0]), ValueError, "0 feature"),
+    "no columns in a frame": (classify(table=FRAME[[]]), InputError, "no column"),
+    "no rows at prediction": (predict(X[:0]), ValueError, "0 sample"),
+    "one dimension": (classify(table=X[:, 0]), ValueError, "2D array.*1D array"),
+    "three dimensions": (classify(table=X[None]), ValueError, "dim 3"),
+    "one dimension at prediction": (predict(X[0]), ValueError, "2D array.*1D array"),
+    "fewer columns at prediction": (predict(X[:, :2]), ValueError, "2 features.*expecting 3"),
+    "more columns at prediction": (
+        predict(np.column_stack([X, X])),
+        ValueError,
+        "6 features.*expecting 3",
+    ),
+    "two columns of one name": (
+        classify(table=pd.DataFrame(X[:, :2], columns=["a", "a"])),
+        InputError,
+        "two columns of the same name",
+    ),
+    "lazy frame": (
+        classify(table=pl.LazyFrame({"a": X[:, 0]})),
+        (InputError, InputTypeError),
+        "lazy frame",
+    ),
+    # targets
+    "fewer labels": (classify(y=LABELS[:-1]), ValueError, r"inconsistent.*\[30, 29\]"),
+    "fewer labels than frame rows": (
+        classify(table=FRAME, y=LABELS[:-1]),
+        ValueError,
+        r"inconsistent.*\[30, 29\]",
+    ),
+    "more targets": (regress(y=np.zeros(31)), ValueError, r"inconsistent.*\[30, 31\]"),
+    "no labels": (classify(y=None), InputError, "requires y"),
+    "no targets": (regress(y=None), InputError, "requires y"),
+    "nan label": (classify(y=np.where(LABELS, 1.0, np.nan)), ValueError, "y.*NaN"),
+    "infinite label": (classify(y=np.where(LABELS, 1.0, np.inf)), ValueError, "y.*infinit"),
+    "nan target": (regress(y=np.where(LABELS, 1.0, np.nan)), ValueError, "y contains NaN"),
+    "infinite target": (regress(y=np.where(LABELS, 1.0, np.inf)), ValueError, "y contains infinit"),
+    "continuous labels": (classify(y=TARGET), ValueError, "Unknown label type: continuous"),
+    "labels in two columns": (classify(y=np.column_stack([LABELS, LABELS])), ValueError, "1d"),
+    "one class": (classify(y=np.zeros(N)), InputError, r"two classes or more.*one class only: 0"),
+    "one class by name": (classify(y=["a"] * N), InputError, "one class only: 'a'"),
+    "one class of positive weight": (
+        classify(sample_weight=LABELS),
+        InputError,
+        "one class only: 1 among the rows of positive weight",
+    ),
+    # kernels
+    "empty list": (classify([]), InputError, "kernels: the list is empty"),
+    "number in the list": (classify([RBF(), 3]), InputTypeError, r"kernels\[1\].*got int"),
+    "name in the list": (classify(["rbf"]), InputTypeError, r"kernels\[0\].*got str"),
+    "name for a list": (classify("rbf"), InputTypeError, "kernels: must be a kernel.*got str"),
+    "class in the list": (classify([RBF]), InputTypeError, r"RBF\(\) with parentheses"),
+    "matrix in the list": (classify([np.eye(N)]), InputTypeError, r"Precomputed\(gram\)"),
+    "indefinite matrix": (
+        lambda: Precomputed(gram(0, 1, 5.0) + gram(1, 0, 5.0)),
+        InputError,
+        "not positive semi-definite",
+    ),
+    "asymmetric matrix": (lambda: Precomputed(gram(0, 1, 0.5)), InputError, "not symmetric"),
+    "negative diagonal": (lambda: Precomputed(gram(2, 2, -1.0)), InputError, r"gram\[2, 2\] is -1"),
+    "nan in the matrix": (lambda: Precomputed(gram(4, 5, np.nan)), InputError, r"gram\[4, 5\]"),
+    "matrix not square": (lambda: Precomputed(np.ones((3, 4))), InputError, r"square.*\(3, 4\)"),
+    "matrix of text": (lambda: Precomputed([["a"]]), InputError, "real numbers"),
+    "function not symmetric": (
+        classify([FromCallable(lambda A, B: A[:, :1] - B[:, :1].T + 9)]),
+        InputError,
+        "not symmetric",
+    ),
+    "function not a kernel": (
+        classify([FromCallable(lambda A, B: -(A @ B.T))]),
+        InputError,
+        "not a valid kernel",
+    ),
+    "function without numbers": (
+        classify([FromCallable(lambda A, B: np.full((len(A), len(B)), np.nan))]),
+        InputError,
+        "not finite",
+    ),
+    "function of another shape": (
+        classify([FromCallable(lambda A, B: np.ones(3))]),
+        InputError,
+        r"shape \(30, 30\)",
+    ),
+    "zero width": (lambda: RBF(0), InputError, r"RBF\(width=0.0\): width must be"),
+    "negative width": (lambda: RBF(-1.0), InputError, "width must be a finite number > 0"),
+    "width not a number": (lambda: RBF(np.nan), InputError, "width must be a finite number > 0"),
+    "width of text": (lambda: RBF("wide"), InputTypeError, "width must be a finite number > 0"),
+    "negative Laplacian width": (lambda: Laplacian(-2), InputError, "Laplacian.*width must be"),
+    "zero in a ladder": (lambda: rbf_ladder([1.0, 0.0]), InputError, "width must be"),
+    "zero degree": (lambda: Polynomial(0), InputError, "degree must be a whole number >= 1"),
+    "broken degree": (lambda: polynomial_ladder([1.5]), InputTypeError, "degree must be"),
+    "no views": (lambda: views({}), InputError, "at least one view"),
+    "unknown column": (
+        classify([RBF(columns="agee")], table=FRAME),
+        InputError,
+        "no column 'agee', did you mean 'age'",
+    ),
+    "named column of an array": (classify([RBF(columns="age")]), InputError, "no column names"),
+    "column out of range": (classify([RBF(columns=7)]), InputError, "position 7 is out of range"),
+    "text in a Gaussian": (
+        classify([RBF()], table=FRAME.assign(town="A")),
+        InputError,
+        "not numeric: town",
+    ),
+    "row number too large": (
+        classify([Precomputed(np.eye(10))], table=ROWS),
+        InputError,
+        "row numbers from 0 to 9, but row 10 has 10",
+    ),
+    "negative row number": (
+        classify([Precomputed(np.eye(N))], table=ROWS - 1),
+        InputError,
+        "row 0 has -1",
+    ),
+    "broken row number": (
+        classify([Precomputed(np.eye(N))], table=ROWS + 0.5),
+        InputError,
+        "row 0 has 0.5",
+    ),
+    "row number too large at prediction": (
+        predict([[N]], [Precomputed(np.eye(N))], ROWS),
+        InputError,
+        "row numbers from 0 to 29",
+    ),
+    "sparse rows in a Laplacian": (
+        classify([Laplacian()], table=sp.csr_array(X)),
+        InputError,
+        "sparse X is not supported",
+    ),
+    # weights
+    "negative weight": (classify(sample_weight=LABELS - 0.5), ValueError, "sample_weight"),
+    "no weight": (classify(sample_weight=np.zeros(N)), ValueError, "(?i)sample.weight"),
+    "nan weight": (classify(sample_weight=np.full(N, np.nan)), ValueError, "sample_weight.*NaN"),
+    "infinite weight": (classify(sample_weight=np.full(N, np.inf)), ValueError, "sample_weight"),
+    "fewer weights": (regress(sample_weight=np.ones(29)), ValueError, r"\(29,\)"),
+    "weights in two columns": (regress(sample_weight=np.ones((N, 2))), ValueError, "1D"),
+    "negative class weight": (classify(class_weight={0: -1.0}), ValueError, "class_weight"),
+    "nan class weight": (classify(class_weight={0: np.nan}), ValueError, "class_weight"),
+    "unknown class": (classify(class_weight={7: 2.0}), ValueError, "class_weight"),
+    "unknown class weight": (classify(class_weight="heavy"), ValueError, "'class_weight'"),
+    # parameters
+    "tol of zero": (classify(tol=0), ValueError, "'tol'.*Got 0"),
+    "tol below rounding": (classify(tol=1e-12), ValueError, "'tol'.*1e-09"),
+    "tol of one": (regress(tol=1.0), ValueError, "'tol'"),
+    "tol not a number": (classify(tol=np.nan), ValueError, "'tol'"),
+    "C of zero": (classify(C=0), ValueError, "'C'.*Got 0"),
+    "negative C": (regress(C=-1.0), ValueError, "'C'.*Got -1"),
+    "infinite C": (classify(C=np.inf), ValueError, "'C'.*Got inf"),
+    "C of text": (classify(C="1"), ValueError, "'C'.*Got '1'"),
+    "norm below one": (classify(norm=0.5), ValueError, "'norm'.*Got 0.5"),
+    "infinite norm": (classify(norm=np.inf), ValueError, "'norm'.*Got inf"),
+    "unknown norm": (classify(norm="l1"), ValueError, "'norm'.*'uniform'.*Got 'l1'"),
+    "no iterations": (classify(max_iter=0), ValueError, "'max_iter'.*Got 0"),
+    "half an iteration": (classify(max_iter=2.5), ValueError, "'max_iter'"),
+    "unknown normalisation": (classify(normalize="l2"), ValueError, "'normalize'.*Got 'l2'"),
+    "unknown loss": (regress(loss="l1"), ValueError, "'loss'.*Got 'l1'"),
+    "negative epsilon": (regress(epsilon=-0.1), ValueError, "'epsilon'"),
+    "no threshold": (regress(loss="huber", epsilon=0), InputError, "epsilon.*must be > 0"),
+    "no threads": (classify(n_jobs=0), ValueError, "n_jobs"),
+    "little memory in bytes": (classify(memory_limit=1000), MemoryBudgetError, "limit is 1.0 kB"),
+    "little memory in words": (
+        classify(memory_limit="2kB"),
+        MemoryBudgetError,
+        "need .* limit is 2.0 kB. Hint: .*memory_limit=",
+    ),
+    "memory in unknown units": (classify(memory_limit="lots"), InputError, "memory_limit='lots'"),
+    "negative memory": (classify(memory_limit=-5), ValueError, "'memory_limit'"),
+    "negative memory in words": (classify(memory_limit="-5GB"), InputError, "'-5GB'"),
+    "no costs on a path": (
+        lambda: MKLClassifier().fit_path(X, LABELS, []),
+        InputError,
+        "Cs: must be one or more finite numbers > 0",
+    ),
+    "negative cost on a path": (
+        lambda: MKLRegressor().fit_path(X, TARGET, [1.0, -1.0]),
+        InputError,
+        "Cs: must be",
+    ),
+    "one number for a path": (
+        lambda: MKLClassifier().fit_path(X, LABELS, 3.0),
+        (InputError, InputTypeError),
+        "Cs: must be",
+    ),
+    "text for a path": (
+        lambda: MKLClassifier().fit_path(X, LABELS, "abc"),
+        (InputError, InputTypeError),
+        "Cs: must be",
+    ),
+}
+
+
+@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_one_sentence(act, error, message):
+    with pytest.raises(error, match=message) as caught:
+        act()
+    assert_sentence(caught.value)
+
+
+@pytest.mark.parametrize("learner", [MKLClassifier, MKLRegressor])
+def test_nothing_works_before_fit(learner):
+    model = learner()
+    methods = {"predict", "kernel", "to_frame"} | {"decision_function"} & set(dir(model))
+    for name in methods:
+        with pytest.raises(NotFittedError, match="not fitted yet. Call 'fit'") as caught:
+            getattr(model, name)(*([X] if name != "to_frame" else []))
+        assert_sentence(caught.value)
+
+
+def test_own_errors_are_of_one_family():
+    for kind in (InputError, InputTypeError, MemoryBudgetError):
+        assert issubclass(kind, KernelweaveError)
+        assert issubclass(kind, ValueError | TypeError)
+
+
+def test_memory_hint_helps():
+    with pytest.raises(MemoryBudgetError) as caught:
+        MKLClassifier(memory_limit=1000).fit(X, LABELS)
+    hint = str(caught.value).split("memory_limit='")[1].split("'")[0]
+    assert MKLClassifier(memory_limit=hint).fit(X, LABELS).converged_
+
+
+# Odd input that has an answer
+
+
+@pytest.fixture
+def no_hang():
+    """End the run, with the place, if something does not come back."""
+    faulthandler.dump_traceback_later(90, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def values_of(model, table):
+    return model.decision_function(table) if hasattr(model, "classes_") else model.predict(table)
+
+
+def assert_finite(model, table):
+    parts = [getattr(model, f"{name}_") for name in ("weights", "dual_coef", "intercept", "scales")]
+    parts += [model.objective_, model.duality_gap_, model.contributions_, values_of(model, table)]
+    assert all(np.isfinite(part).all() for part in parts)
+    assert model.weights_.min() >= 0
+    assert model.duality_gap_ >= 0
+
+
+LISTS = {
+    "default": None,
+    "linear": [Linear()],
+    "gaussian": [RBF(1.0)],
+    "polynomial": [Polynomial(3)],
+    "homogeneous": [Polynomial(2, 0.0)],
+    "laplacian": [Laplacian(1.0)],
+    "overlap": [Overlap()],
+    "ladder": [rbf_ladder(per_feature=True)],
+    "mixed": [RBF(1.0), Linear(), Polynomial(2), RBF(1.0) * Linear()],
+    "views": views({"left": [0], "right": [1, 2]}),
+}
+ODD_TABLES = {
+    "constant column": X * [1, 0, 1] + [0, 5, 0],
+    "equal rows": np.ones((N, 3)),
+    "zeros": np.zeros((N, 3)),
+    "equal rows, opposite labels": np.repeat(X[: N // 2], 2, axis=0),
+    "two rows": X[np.argsort(LABELS)[[0, -1]]],
+    "fewer rows than kernels": X[:5],
+}
+ODD_LABELS = {
+    "equal rows, opposite labels": np.tile([0, 1], N // 2),
+    "two rows": np.array([0, 1]),
+    "fewer rows than kernels": np.array([0, 1, 0, 1, 0]),
+}
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+@pytest.mark.parametrize("kernels", LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("name", ODD_TABLES)
+def test_odd_tables_fit(name, kernels, norm):
+    table = ODD_TABLES[name]
+    labels = ODD_LABELS.get(name, LABELS)
+    for normalize in ("trace", "cosine", None):
+        model = MKLClassifier(kernels, norm=norm, normalize=normalize).fit(table, labels)
+        assert_finite(model, table)
+        assert model.converged_
+    for loss in ("epsilon_insensitive", "square", "huber"):
+        model = MKLRegressor(kernels, norm=norm, loss=loss).fit(table, TARGET[: len(table)])
+        assert_finite(model, table)
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e6])
+def test_a_constant_target_is_the_bias(value, loss, norm):
+    model = MKLRegressor(norm=norm, loss=loss).fit(X, np.full(N, value))
+    assert_finite(model, X)
+    np.testing.assert_allclose(model.predict(X), value, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X + 1), value, rtol=1e-9)
+    assert model.kernel(X).shape == (N, N)
+
+
+def test_targets_inside_the_tube_need_no_support():
+    model = MKLRegressor(epsilon=100.0).fit(X, TARGET)
+    assert len(model.support_) == 0
+    assert model.dual_coef_.shape == (1, 0)
+    assert np.ptp(model.predict(X)) == 0
+    assert model.objective_ == 0
+
+
+def test_equal_rows_give_the_majority():
+    y = np.array([0] * 10 + [1] * 20)
+    model = MKLClassifier().fit(np.ones((N, 3)), y)
+    assert (model.predict(np.ones((4, 3))) == 1).all()
+    assert model.objective_ == pytest.approx(20.0, rel=1e-3)
+
+
+def test_one_column():
+    for kernels in (None, [RBF(1.0), Linear()], [rbf_ladder(per_feature=True)]):
+        model = MKLClassifier(kernels).fit(X[:, :1], LABELS)
+        assert model.score(X[:, :1], LABELS) > 0.9
+
+
+def test_many_more_kernels_than_rows():
+    family = rbf_ladder(np.logspace(-1, 1, 30), per_feature=True)
+    for norm in (1.0, 2.0, "uniform"):
+        model = MKLClassifier([family], norm=norm).fit(X[:6], [0, 1, 0, 1, 0, 1])
+        assert len(model.weights_) == 90
+        assert_finite(model, X)
+
+
+def test_no_weight_on_a_class_but_one():
+    # Two rows left, one of either class.
+    weight = np.zeros(N)
+    weight[[LABELS.argmin(), LABELS.argmax()]] = 1.0
+    model = MKLClassifier().fit(X, LABELS, sample_weight=weight)
+    assert_finite(model, X)
+    assert set(model.support_) == set(np.flatnonzero(weight))
+
+
+def fit_or_say(learner, kernels, table, y, **options):
+    """Fit without any warning but that of an open gap, or refuse in one sentence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if options.get("normalize", "trace") is None or options.get("C", 1.0) > 1e6:
+            # Numbers as they come may be beyond what can be solved; then the gap must say so.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            model = learner(kernels, **options).fit(table, y)
+            assert_finite(model, table)
+            return model
+        except KernelweaveError as error:
+            assert_sentence(error)
+            return None
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("normalize", ["trace", "diagonal", "cosine", None])
+@pytest.mark.parametrize("kernels", LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("scale", [1e-150, 1e150], ids=str)
+def test_extreme_columns(scale, kernels, normalize):
+    fit_or_say(MKLClassifier, kernels, X * scale, LABELS, normalize=normalize)
+    fit_or_say(MKLRegressor, kernels, X * scale, TARGET, normalize=normalize, norm=2.0)
+    mixed = X * [1.0, scale, 1 / scale]
+    fit_or_say(MKLClassifier, kernels, mixed, LABELS, normalize=normalize)
+    fit_or_say(MKLRegressor, kernels, mixed, TARGET, normalize=normalize, loss="square")
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+def test_gaussians_do_not_mind_the_scale_of_columns(scale):
+    family = [rbf_ladder()]
+    plain = MKLClassifier(family, tol=1e-6).fit(X, LABELS)
+    scaled = MKLClassifier(family, tol=1e-6).fit(X * scale, LABELS)
+    assert scaled.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    np.testing.assert_allclose(
+        scaled.decision_function(X * scale), plain.decision_function(X), atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("width", [1e-300, 1e-170, 1e170, 1e300])
+def test_extreme_widths(width):
+    fit_or_say(MKLClassifier, [RBF(width), Linear()], X, LABELS)
+    fit_or_say(MKLClassifier, [Laplacian(width), Linear()], X, LABELS)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_columns_at_the_end_of_the_numbers(scale):
+    for kernels in (None, [rbf_ladder(per_feature=True)], [Linear()]):
+        fit_or_say(MKLClassifier, kernels, X * scale, LABELS)
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("scale", [1e-150, 1e-12, 1e12, 1e150])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
+def test_extreme_targets(loss, scale):
+    for norm in (1.0, 2.0, "uniform"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = MKLRegressor(loss=loss, norm=norm).fit(X, TARGET * scale)
+        assert_finite(model, X)
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+@pytest.mark.parametrize("C", [1e-12, 1e12])
+def test_extreme_costs(C, norm):
+    noisy = np.random.default_rng(1).permutation(LABELS)
+    models = [
+        fit_or_say(MKLClassifier, None, X, LABELS, C=C, norm=norm),
+        fit_or_say(MKLClassifier, [Linear(), RBF(3.0)], X, noisy, C=C, norm=norm),
+    ]
+    for loss in ("epsilon_insensitive", "square", "huber"):
+        models.append(fit_or_say(MKLRegressor, None, X, TARGET, C=C, norm=norm, loss=loss))
+    assert all(model is not None for model in models)
+    if C < 1:
+        assert all(model.converged_ for model in models)
+        assert np.abs(models[2].predict(X) - models[2].intercept_).max() < 1e-6
+    else:
+        assert models[0].score(X, LABELS) == 1.0
+        assert models[3].score(X, TARGET) > 0.999
