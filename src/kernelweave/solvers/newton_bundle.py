@@ -29,7 +29,7 @@ _CUTS = 20
 _SAMPLE_FROM = 1000  # rows from which weights are first learned on a part of them
 _SAMPLE_SHARE = 4  # every fourth row
 _SAMPLE_TOL = 0.03
-_NEAR = 0.7  # slope, relative to the average one, from which a kernel is in the model
+_NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _FAILURES = 8  # such steps without progress before giving up
@@ -357,14 +357,14 @@ class _Bundle:
     def _predicted_start(self, point: Point, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         coef = point.coef
-        stay = moved(coef, point.fitted_at(kernel.weights))
-        far = float(np.abs(self.step).sum()) > _FAR
-        if self.curvature is None or far:
-            return stay
-        followed = self.curvature.predict(coef, self.step)
-        followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-        ahead = moved(followed, kernel @ followed)
-        return ahead if self._dual(ahead) > self._dual(stay) else stay
+        if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
+            followed = self.curvature.predict(coef, self.step)
+            followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
+            ahead = moved(followed, kernel @ followed)
+            stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
+            if self._dual(ahead) > stay:
+                return ahead
+        return moved(coef, point.fitted_at(kernel.weights))
 
     def _dual(self, solution: Solution) -> float:
         Y, cost = self.learner.Y, self.learner.cost
