@@ -113,8 +113,8 @@ class Ratio:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return ""
-        spread = "" if self.low == self.high else f" ({_short(self.low)} - {_short(self.high)})"
-        return _short(self.value) + spread
+        spread = "" if self.low == self.high else f" ({short(self.low)} - {short(self.high)})"
+        return short(self.value) + spread
 
 
 def ratio(one: Run, other: Run, *, cpu: bool = False, times: float = 1.0) -> Ratio:
@@ -251,5 +251,6 @@ class _Worker:
         self._answers.put("")  # the process is gone
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Write a ratio with two or three digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2g}"

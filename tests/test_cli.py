@@ -127,7 +127,8 @@ def test_standardising_is_part_of_the_model(folder, capsys):
         )
         for n in ("table", "other")
     ]
-    np.testing.assert_allclose(*decisions, atol=1e-8)
+    # Rounding differs, so the fits differ by what a gap of tol allows: sqrt(2 tol objective k).
+    np.testing.assert_allclose(*decisions, atol=1e-4)
     run(capsys, "fit", "table.csv", "--target", "two", "--no-standardize", "--quiet")
     assert (load("table.kw")[0].scales_ == 1).all()
 

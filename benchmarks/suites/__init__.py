@@ -40,7 +40,7 @@ class Session:
         runs = measure(
             cases,
             repeats=self.repeats if repeats is None else repeats,
-            patience=20.0 if self.quick else 120.0,
+            patience=20.0 if self.quick else 60.0,
             note=lambda text: self.note(f"{title}: {text}"),
         )
         for name, run in runs.items():

@@ -30,8 +30,8 @@ def run(session: Session) -> None:
             "scikit-learn's rbf_kernel for the ten widths on all features, then one "
             'SVC(kernel="precomputed") on the kernel that the fit ends with. Ratios are of medians '
             "of repeats taken in turns; the spread is over neighbouring repeats.",
-            "With several threads, some BLAS libraries do the thin products of rbf_kernel more slowly "
-            "than with one, so the reference is also measured with one.",
+            "Some BLAS libraries do the thin products of rbf_kernel more slowly with several "
+            "threads than with one, so the reference is also measured with one.",
             "Peak memory is what the fit adds to the process, against 210 dense Gram matrices in "
             "float64.",
         ],

@@ -219,6 +219,34 @@ def test_combined_upper_triangle(n, stored, out_type):
 
 
 @pytest.mark.parametrize("dtype", STORAGE)
+@pytest.mark.parametrize("n", SIZES)
+def test_combined_block(n, dtype):
+    _, D = distances(n, dtype)
+    rates, weights = np.array([0.3, 0.6, 5.0]), np.array([0.5, 0.25, 2.0])
+    index = np.random.default_rng(5).permutation(n)[: max(1, 2 * n // 3)]
+    out = np.full((len(index), len(index)), 3.0)
+    _core.ladder_combine_block(D, rates, weights, index, out)
+    expected = 3 + np.tensordot(weights, grams(D, rates), axes=1)[np.ix_(index, index)]
+    upper = np.triu_indices(len(index))
+    assert_allclose(out[upper], expected[upper], rtol=1e-13)
+    assert (out[np.tril_indices(len(index), -1)] == 3).all()
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize(("n", "n_kept", "d"), [(1, 1, 1), (17, 5, 2), (300, 257, 3), (20, 0, 2)])
+def test_gaussian_products(n, n_kept, d, n_outputs):
+    rng = np.random.default_rng(10)
+    X, Z = rng.normal(size=(n, d)), rng.normal(size=(n_kept, d))
+    V = rng.normal(size=(n_kept, n_outputs))
+    rates, weights = np.array([0.1, 0.2, 0.7]), np.array([0.5, 2.0, 1.0])
+    found = _core.gaussian_products(X.T.copy(), Z.T.copy(), rates, weights, V)
+    D = ((X[:, None] - Z[None]) ** 2).sum(axis=2)
+    expected = np.tensordot(weights, grams(D, rates), axes=1) @ V
+    assert found.shape == (n, n_outputs)
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", STORAGE)
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 130, 200])
 def test_mirror(n, dtype):
     A = np.random.default_rng(6).normal(size=(n, n)).astype(dtype)

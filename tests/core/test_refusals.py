@@ -160,6 +160,34 @@ VALUE_ERRORS = {
         lambda: _core.ladder_combine_upper(D[:3], RATES, RATES, D[:3].copy()),
         "square",
     ),
+    "block: weights": (
+        lambda: _core.ladder_combine_block(D, RATES, ONE, INDEX, D.copy()),
+        "same length",
+    ),
+    "block: out": (
+        lambda: _core.ladder_combine_block(D, RATES, RATES, INDEX[:2], D.copy()),
+        "wrong shape",
+    ),
+    "block: row n": (
+        lambda: _core.ladder_combine_block(D, RATES, RATES, ints(N), np.zeros((1, 1))),
+        "in range",
+    ),
+    "gaussian products: features": (
+        lambda: _core.gaussian_products(D, D[:3], RATES, RATES, V),
+        "same number",
+    ),
+    "gaussian products: V": (
+        lambda: _core.gaussian_products(D, D, RATES, RATES, V[:3]),
+        "one row per",
+    ),
+    "gaussian products: weights": (
+        lambda: _core.gaussian_products(D, D, RATES, ONE, V),
+        "same length",
+    ),
+    "gaussian products: rates": (
+        lambda: _core.gaussian_products(D, D, -RATES, RATES, V),
+        "rates",
+    ),
     "mirror: not square": (lambda: _core.mirror_upper(np.zeros((2, 3))), "square"),
     "distances: norms": (lambda: _core.finish_squared_distances(D.copy(), ONE[:2]), "one squared"),
     "distances: not square": (

@@ -389,6 +389,62 @@ def test_single_precision_rows():
     assert single.primal == pytest.approx(double.primal, rel=2e-8)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("size", [1e-290, 1e-170, 1e-100, 1e100, 1e150])
+def test_targets_of_any_size(size, intercept):
+    """Squares of such numbers leave the range of doubles; the run must still end, and end well."""
+    K, y, cost = problem_for("epsilon_insensitive", 15)
+    plain, scaled = Shape("huber", y, cost), Shape("huber", y, cost)
+    for shape, unit in ((plain, 1.0), (scaled, size)):
+        shape.y, shape.upper, shape.lower = unit * y, 100 * unit * cost, -100 * unit * cost
+    expected, found = plain.solver(K, intercept=intercept), scaled.solver(K, intercept=intercept)
+    assert run(expected, 1e-6) == CONVERGED
+    assert run(found, 1e-6) in (CONVERGED, STALLED)
+    if 1e-120 < size < 1e120:
+        assert found.primal / size / size == pytest.approx(expected.primal, rel=2e-6)
+        assert_allclose(found.beta / size, expected.beta, atol=1e-2)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_dual_value_that_is_enough_ends_the_run(intercept):
+    K, y, cost = problem_for("hinge", 16, C=5.0)
+    shape = Shape("hinge", y, cost)
+    whole = shape.solver(K, intercept=intercept)
+    run(whole, 1e-9)
+    for share in (0.5, 0.9):
+        solver = shape.solver(K, intercept=intercept)
+        enough = share * whole.dual
+        (state,) = _core.run_smo([solver], 1e-9, 0.0, MANY, enough)
+        assert state == CONVERGED
+        assert solver.dual >= enough * (1 - 1e-9)
+        assert solver.updates < whole.updates
+        shape.check(K, solver, np.inf, intercept=intercept)
+        assert run(solver, 1e-9) == CONVERGED  # and it can go on
+        assert solver.primal == pytest.approx(whole.primal, rel=1e-8)
+    out_of_reach = shape.solver(K, intercept=intercept)
+    (state,) = _core.run_smo([out_of_reach], 1e-9, 0.0, MANY, 2 * whole.primal)
+    assert state == CONVERGED
+    shape.check(K, out_of_reach, 1e-9, intercept=intercept)
+
+
+def test_a_new_start_in_the_middle_of_a_run():
+    """Also while some rows have left the problem and others are still missing."""
+    K, y = overlapping(1500)
+    shape = Shape("hinge", y, np.full(1500, 10.0))
+    solver = shape.solver(K, lend=False)
+    for _ in range(3000):
+        state = run(solver, 1e-5, limit=3000)
+        if state == CONVERGED:
+            break
+        beta = solver.beta
+        solver.start(beta, K @ beta)
+        if state == NEEDS_ROWS:
+            rows = solver.wanted(16)
+            solver.lend(rows, np.ascontiguousarray(K[rows]))
+    assert state == CONVERGED
+    shape.check(K, solver, 1e-5, drift=1e-8)
+
+
 def test_several_solvers_at_once():
     problem = random_problem(13, kind="multiclass", n=45)
     K = problem.grams.sum(axis=0)

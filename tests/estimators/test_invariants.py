@@ -729,6 +729,20 @@ def test_centring_changes_nothing_but_the_scale():
     assert_same_decisions(first, second, rows)
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6])
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_a_common_offset_of_columns_is_absorbed(norm, offset):
+    # With an intercept neither kernel depends on it; years, prices and times come with one.
+    X, y = make_data("binary")
+    for kernels in ([Linear()], [RBF(0.8)], [RBF(0.8), Linear(), Linear(columns=[0, 1])]):
+        plain = make_model("binary", kernels, norm=norm).fit(X, y)
+        moved = make_model("binary", kernels, norm=norm, tol=1e-4).fit(X + offset, y)
+        assert moved.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+        np.testing.assert_allclose(
+            moved.decision_function(X + offset), plain.decision_function(X), atol=0.1
+        )
+
+
 # Ways to say the same kernels
 
 

@@ -148,13 +148,13 @@ def test_optimum(case):
             np.testing.assert_allclose(decisions(model, X), optimum.decision, atol=1e-3 * scale)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.norm != 1.5], ids=str)
-@pytest.mark.parametrize("tol", [1e-1, 1e-2])
-def test_loose_fits_never_understate_their_gap(case, tol):
-    model = fit(case, tol)
-    assert model.converged_
-    assert model.duality_gap_ <= tol * model.objective_
-    assert_true_bounds(model, reference(case), case.problem.grams)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_loose_fits_never_understate_their_gap(case):
+    for tol in (1e-1, 1e-2):
+        model = fit(case, tol)
+        assert model.converged_
+        assert model.duality_gap_ <= tol * model.objective_
+        assert_true_bounds(model, reference(case), case.problem.grams)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.norm in (1.0, 2.0) and c.C > 1], ids=str)

@@ -250,7 +250,7 @@ def test_whole_number_column_names_are_positions():
     ("kernel", "text"),
     [
         (RBF(width=0.5, columns="age"), "rbf(width=0.5) on age"),
-        (RBF(width=1 / 3, columns=["age"]), "rbf(width=0.333333) on age"),
+        (RBF(width=1 / 3, columns=["age"]), "rbf(width=0.3333) on age"),
         (Linear(columns=["a", "b", "c"]), "linear on 3 columns (a, b, c)"),
         (Linear(columns=range(8)), "linear on 8 columns (0, 1, 2, 3, 4, ...)"),
         (Linear(columns=3), "linear on column 3"),

@@ -197,7 +197,7 @@ def test_views_default_kernels():
     kernels = views({"left": [0, 1], "right": 2}).expand(X)
     assert [kernel.columns for kernel in kernels] == [(0, 1)] * 6 + [2] * 6
     assert kernels[2].width == pytest.approx(typical_distance(X[:, :2]))
-    assert str(kernels[2]) == f"left: rbf(width={kernels[2].width:g})"
+    assert str(kernels[2]) == f"left: rbf(width={kernels[2].width:.4g})"
     assert kernels[5] == Linear(columns=(0, 1), name="left: linear")
 
 

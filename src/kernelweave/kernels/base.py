@@ -233,7 +233,7 @@ def _set(kernel: Kernel, **values: Any) -> None:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class _Same:

@@ -1,0 +1,715 @@
+// Tests of the core without Python, meant to run under AddressSanitizer and UBSan (`make sanitize`).
+//
+// Each test compares a header with a plain loop that computes the same thing, for sizes around the block sizes and
+// for several numbers of threads. The last line says how many checks passed; the exit code is zero if all did.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/cholesky.hpp"
+#include "core/ladder.hpp"
+#include "core/parallel.hpp"
+#include "core/project.hpp"
+#include "core/smo.hpp"
+#include "core/vector_math.hpp"
+
+namespace {
+
+int passed = 0, failed = 0;
+
+void check(bool holds, const std::string& what) {
+    ++(holds ? passed : failed);
+    if (!holds) std::printf("FAILED: %s\n", what.c_str());
+}
+
+void check_close(double found, double expected, double allowed, const std::string& what) {
+    const bool holds = std::abs(found - expected) <= allowed;  // false for NaN
+    ++(holds ? passed : failed);
+    if (!holds) std::printf("FAILED: %s: found %.17g, expected %.17g\n", what.c_str(), found, expected);
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+const std::vector<std::size_t> kSizes = {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 255, 256, 257, 300};
+
+std::vector<double> normals(std::size_t n, unsigned seed) {
+    std::mt19937_64 engine(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> out(n);
+    for (auto& x : out) x = normal(engine);
+    return out;
+}
+
+std::vector<std::int64_t> shuffled(std::size_t n, std::size_t keep, unsigned seed) {
+    std::vector<std::int64_t> out(n);
+    std::iota(out.begin(), out.end(), std::int64_t{0});
+    std::shuffle(out.begin(), out.end(), std::mt19937_64(seed));
+    out.resize(std::min(n, keep));
+    return out;
+}
+
+// Squared distances between n rows of d normal features, row by row.
+template <class T>
+std::vector<T> squared_distances(const std::vector<double>& X, std::size_t n, std::size_t d) {
+    std::vector<T> out(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < n; ++k) {
+            double sum = 0.0;
+            for (std::size_t c = 0; c < d; ++c) {
+                const double difference = X[i * d + c] - X[k * d + c];
+                sum += difference * difference;
+            }
+            out[i * n + k] = static_cast<T>(sum);
+        }
+    return out;
+}
+
+const char* name_of(float) { return "float"; }
+const char* name_of(double) { return "double"; }
+
+std::string at(const char* what, std::size_t n) { return std::string(what) + ", size " + std::to_string(n); }
+
+// --- parallel.hpp ---
+
+void test_parallel() {
+    for (int threads = 0; threads <= 4; ++threads) {
+        kw::thread_limit = threads;
+        check(kw::thread_count() >= 1, "at least one thread");
+        for (const std::size_t n : kSizes) {
+            std::vector<int> visits(n, 0);
+            kw::parallel_for(n, [&](std::size_t task) { ++visits[task]; });
+            check(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }), at("each task once", n));
+        }
+        bool caught = false;
+        try {
+            kw::parallel_for(100, [](std::size_t task) {
+                if (task == 37) throw std::runtime_error("lost");
+            });
+        } catch (const std::runtime_error& error) {
+            caught = std::string(error.what()) == "lost";
+        }
+        check(caught, "an exception of a task arrives");
+        // Loops inside tasks must not deadlock.
+        std::vector<int> inner(16, 0);
+        kw::parallel_for(4, [&](std::size_t outer) {
+            kw::parallel_for(4, [&](std::size_t task) { ++inner[4 * outer + task]; });
+        });
+        check(std::accumulate(inner.begin(), inner.end(), 0) == 16, "nested loops");
+    }
+    kw::thread_limit = 0;
+}
+
+// --- vector_math.hpp ---
+
+void test_vector_math() {
+    double worst = 0.0;
+    for (double x = 0.0; x > -708.0; x -= 0.0137) {
+        const double expected = std::exp(x);
+        worst = std::max(worst, std::abs(kw::exp_negative(x) - expected) / expected);
+    }
+    check(worst <= 5e-16, "exp_negative is accurate to two units in the last place");
+    check(kw::exp_negative(0.0) == 1.0, "exp_negative(0) is exactly one");
+    check(kw::exp_negative(-0.0) == 1.0, "exp_negative(-0) is exactly one");
+    check(kw::exp_negative(-1e-300) == 1.0, "exp_negative of nearly nothing");
+    check(kw::exp_negative(-709.0) == 0.0, "exp_negative below the range");
+    check(kw::exp_negative(-1e308) == 0.0, "exp_negative far below the range");
+    check(kw::exp_negative(-kInfinity) == 0.0, "exp_negative of minus infinity");
+    check(std::isnan(kw::exp_negative(kNaN)), "exp_negative of NaN is NaN");
+    for (const std::size_t n : kSizes) {
+        const auto a = normals(n, 1), b = normals(n, 2);
+        double expected = 0.0;
+        for (std::size_t k = 0; k < n; ++k) expected += a[k] * b[k];
+        check_close(kw::dot(a.data(), b.data(), n), expected, 1e-13 * (1.0 + static_cast<double>(n)), at("dot", n));
+    }
+}
+
+// --- ladder.hpp ---
+
+void test_plan() {
+    const std::vector<double> rates = {1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 3.0, 6.0, 0.7};
+    const auto steps = kw::plan_ladder(rates.data(), rates.size());
+    check(steps.size() == rates.size(), "one step per rate");
+    for (std::size_t j = 0; j < rates.size(); ++j) {
+        check(steps[j].rate == rates[j], "a step keeps its rate");
+        if (steps[j].parent < 0) continue;
+        const auto parent = static_cast<std::size_t>(steps[j].parent);
+        check(steps[parent].parent < 0, "parents are exponentials");
+        check(steps[j].squarings >= 1 && steps[j].squarings <= 4, "one to four squarings");
+        check(rates[parent] * std::exp2(steps[j].squarings) == rates[j], "squarings reach the rate");
+    }
+    check(steps[4].parent == 0 && steps[4].squarings == 4, "16 is 1 squared four times");
+    check(steps[5].parent < 0 || rates[static_cast<std::size_t>(steps[5].parent)] > 1.0, "32 is not 1 squared five times");
+    check(kw::plan_ladder(nullptr, 0).empty(), "no rates, no steps");
+    const std::vector<double> odd = {0.0, 1.0, 1e-320, 1e308, 2.0};
+    const auto plan = kw::plan_ladder(odd.data(), odd.size());
+    for (std::size_t j = 0; j < odd.size(); ++j)
+        if (plan[j].parent >= 0)
+            check(odd[static_cast<std::size_t>(plan[j].parent)] * std::exp2(plan[j].squarings) == odd[j],
+                  "extreme rates are squared only where that is right");
+}
+
+template <class T>
+void test_ladder_of(std::size_t n) {
+    const std::vector<double> rates = {0.5, 0.1, 0.2, 1.7}, weights = {0.3, 1.0, 0.0, 2.0};
+    const std::size_t m = rates.size(), n_outputs = 2;
+    const auto steps = kw::plan_ladder(rates.data(), m);
+    const auto X = normals(n * 3, 3);
+    const auto D = squared_distances<T>(X, n, 3);
+    const kw::Matrix<const T> distances{D.data(), n, n};
+    const auto index = shuffled(n, n / 2 + 1, 4), rows = shuffled(n, n / 3 + 1, 5);
+    const auto V = normals(index.size() * n_outputs, 6);
+    const auto kernel = [&](std::size_t j, std::size_t i, std::size_t k) {
+        return std::exp(-rates[j] * static_cast<double>(D[i * n + k]));
+    };
+    const auto mixed = [&](std::size_t i, std::size_t k) {
+        double sum = 0.0;
+        for (std::size_t j = 0; j < m; ++j) sum += weights[j] * kernel(j, i, k);
+        return sum;
+    };
+    const std::string suffix = at(name_of(T{}), n);
+    const double size = 1.0 + static_cast<double>(n);
+
+    std::vector<double> forms(m, kNaN);
+    kw::ladder_forms<T>(distances, steps, index.data(), index.size(), V.data(), n_outputs, forms.data());
+    for (std::size_t j = 0; j < m; ++j) {
+        double expected = 0.0;
+        for (std::size_t a = 0; a < index.size(); ++a)
+            for (std::size_t b = 0; b < index.size(); ++b)
+                for (std::size_t o = 0; o < n_outputs; ++o)
+                    expected += kernel(j, static_cast<std::size_t>(index[a]), static_cast<std::size_t>(index[b])) *
+                                V[a * n_outputs + o] * V[b * n_outputs + o];
+        check_close(forms[j], expected, 1e-11 * size, "ladder_forms " + suffix);
+    }
+
+    std::vector<double> products(m * rows.size() * n_outputs, kNaN);
+    kw::ladder_products<T>(distances, steps, rows.data(), rows.size(), index.data(), index.size(), V.data(), n_outputs,
+                           products.data());
+    double worst = 0.0;
+    for (std::size_t j = 0; j < m; ++j)
+        for (std::size_t a = 0; a < rows.size(); ++a)
+            for (std::size_t o = 0; o < n_outputs; ++o) {
+                double expected = 0.0;
+                for (std::size_t b = 0; b < index.size(); ++b)
+                    expected += kernel(j, static_cast<std::size_t>(rows[a]), static_cast<std::size_t>(index[b])) *
+                                V[b * n_outputs + o];
+                worst = std::max(worst, std::abs(products[(j * rows.size() + a) * n_outputs + o] - expected));
+            }
+    check(worst <= 1e-12 * size, "ladder_products " + suffix);
+
+    std::vector<double> picked(rows.size() * n, 1.0), block(rows.size() * rows.size(), 1.0), upper(n * n, 1.0);
+    std::vector<T> narrow(n * n, T(1));
+    kw::ladder_combine_rows<T, double>(distances, steps, weights.data(), rows.data(), rows.size(), picked.data());
+    kw::ladder_combine_block<T>(distances, steps, weights.data(), rows.data(), rows.size(), block.data());
+    kw::ladder_combine_upper<T, double>(distances, steps, weights.data(), upper.data());
+    kw::ladder_combine_upper<T, T>(distances, steps, weights.data(), narrow.data());
+    double worst_rows = 0.0, worst_block = 0.0, worst_upper = 0.0, worst_narrow = 0.0;
+    for (std::size_t a = 0; a < rows.size(); ++a) {
+        const auto i = static_cast<std::size_t>(rows[a]);
+        for (std::size_t k = 0; k < n; ++k)
+            worst_rows = std::max(worst_rows, std::abs(picked[a * n + k] - 1.0 - mixed(i, k)));
+        for (std::size_t b = 0; b < rows.size(); ++b) {
+            const double expected = b >= a ? 1.0 + mixed(i, static_cast<std::size_t>(rows[b])) : 1.0;
+            worst_block = std::max(worst_block, std::abs(block[a * rows.size() + b] - expected));
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < n; ++k) {
+            const double expected = k >= i ? 1.0 + mixed(i, k) : 1.0;
+            worst_upper = std::max(worst_upper, std::abs(upper[i * n + k] - expected));
+            worst_narrow = std::max(worst_narrow, std::abs(static_cast<double>(narrow[i * n + k]) - expected));
+        }
+    check(worst_rows <= 1e-13, "ladder_combine_rows " + suffix);
+    check(worst_block <= 1e-13, "ladder_combine_block " + suffix);
+    check(worst_upper <= 1e-13, "ladder_combine_upper " + suffix);
+    check(worst_narrow <= 1e-5, "ladder_combine_upper in the storage type " + suffix);
+    kw::mirror_upper(upper.data(), n);
+    bool symmetric = true;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < n; ++k) symmetric = symmetric && upper[i * n + k] == upper[k * n + i];
+    check(symmetric, "mirror_upper " + suffix);
+}
+
+template <class T>
+void test_distances_of(std::size_t n) {
+    const std::size_t d = 3;
+    const auto X = normals(n * d, 7);
+    const std::string suffix = at(name_of(T{}), n);
+    std::vector<T> products(n * n);
+    std::vector<double> norms(n, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t c = 0; c < d; ++c) norms[i] += X[i * d + c] * X[i * d + c];
+        for (std::size_t k = 0; k < n; ++k) {
+            double sum = 0.0;
+            for (std::size_t c = 0; c < d; ++c) sum += X[i * d + c] * X[k * d + c];
+            products[i * n + k] = static_cast<T>(sum);
+        }
+    }
+    kw::squared_distances_from_products(products.data(), n, norms.data());
+    const auto expected = squared_distances<double>(X, n, d);
+    double worst = 0.0;
+    bool exact = true;
+    for (std::size_t i = 0; i < n; ++i) {
+        exact = exact && products[i * n + i] == T(0);
+        for (std::size_t k = 0; k < n; ++k) {
+            exact = exact && products[i * n + k] == products[k * n + i] && products[i * n + k] >= T(0);
+            worst = std::max(worst, std::abs(static_cast<double>(products[i * n + k]) - expected[i * n + k]));
+        }
+    }
+    check(worst <= (sizeof(T) == 4 ? 1e-5 : 1e-12), "squared distances " + suffix);
+    check(exact, "squared distances are symmetric with a zero diagonal " + suffix);
+
+    const std::size_t other = n / 2 + 1;
+    const auto Z = normals(other * d, 8);
+    std::vector<T> absolute(n * other, T(-1));
+    kw::absolute_distances<T>({X.data(), n, d}, {Z.data(), other, d}, absolute.data());
+    worst = 0.0;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < other; ++k) {
+            double sum = 0.0;
+            for (std::size_t c = 0; c < d; ++c) sum += std::abs(X[i * d + c] - Z[k * d + c]);
+            worst = std::max(worst, std::abs(static_cast<double>(absolute[i * other + k]) - sum));
+        }
+    check(worst <= (sizeof(T) == 4 ? 1e-5 : 1e-13), "absolute distances " + suffix);
+}
+
+void test_gaussian_products(std::size_t n, std::size_t n_kept) {
+    const std::size_t d = 2, n_outputs = 3;
+    const std::vector<double> rates = {0.2, 0.4, 3.0}, weights = {1.0, 0.5, 2.0};
+    const auto features = normals(d * n, 9), kept = normals(d * n_kept, 10), V = normals(n_kept * n_outputs, 11);
+    std::vector<double> out(n * n_outputs, kNaN);
+    kw::gaussian_products({features.data(), d, n}, {kept.data(), d, n_kept}, kw::plan_ladder(rates.data(), 3),
+                          weights.data(), V.data(), n_outputs, out.data());
+    double worst = 0.0;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t o = 0; o < n_outputs; ++o) {
+            double expected = 0.0;
+            for (std::size_t k = 0; k < n_kept; ++k) {
+                double distance = 0.0;
+                for (std::size_t c = 0; c < d; ++c) {
+                    const double difference = features[c * n + i] - kept[c * n_kept + k];
+                    distance += difference * difference;
+                }
+                for (std::size_t j = 0; j < 3; ++j)
+                    expected += weights[j] * std::exp(-rates[j] * distance) * V[k * n_outputs + o];
+            }
+            worst = std::max(worst, std::abs(out[i * n_outputs + o] - expected));
+        }
+    check(worst <= 1e-11, at("gaussian_products", n));
+}
+
+void test_ladder() {
+    test_plan();
+    for (const std::size_t n : kSizes) {
+        test_ladder_of<double>(n);
+        test_ladder_of<float>(n);
+        test_distances_of<double>(n);
+        test_distances_of<float>(n);
+        test_gaussian_products(n, n / 2);
+    }
+    test_gaussian_products(5, 600);
+    // Bits must not depend on the number of threads.
+    const std::size_t n = 300;
+    const auto D = squared_distances<double>(normals(n * 2, 12), n, 2);
+    const std::vector<double> rates = {0.3, 0.6, 0.9};
+    const auto steps = kw::plan_ladder(rates.data(), 3);
+    const auto V = normals(n, 13);
+    const auto everything = shuffled(n, n, 14);
+    std::vector<double> first;
+    for (int threads = 1; threads <= 4; ++threads) {
+        kw::thread_limit = threads;
+        std::vector<double> forms(3), products(3 * n), upper(n * n, 0.0);
+        const kw::Matrix<const double> distances{D.data(), n, n};
+        kw::ladder_forms<double>(distances, steps, everything.data(), n, V.data(), 1, forms.data());
+        kw::ladder_products<double>(distances, steps, everything.data(), n, everything.data(), n, V.data(), 1,
+                                    products.data());
+        kw::ladder_combine_upper<double, double>(distances, steps, rates.data(), upper.data());
+        kw::mirror_upper(upper.data(), n);
+        std::vector<double> all(forms);
+        all.insert(all.end(), products.begin(), products.end());
+        all.insert(all.end(), upper.begin(), upper.end());
+        if (threads == 1) first = all;
+        check(all == first, "the same bits for every number of threads");
+    }
+    kw::thread_limit = 0;
+}
+
+// --- cholesky.hpp ---
+
+std::vector<double> gaussian_gram(const std::vector<double>& features, std::size_t n, std::size_t d, double rate) {
+    std::vector<double> K(n * n);
+    for (std::size_t i = 0; i < n; ++i) kw::gaussian_column(features.data(), n, d, rate, i, K.data() + i * n);
+    return K;
+}
+
+kw::Factor factor(const std::vector<double>& K, std::size_t n, double tol, std::size_t max_rank) {
+    std::vector<double> diagonal(n);
+    for (std::size_t i = 0; i < n; ++i) diagonal[i] = K[i * n + i];
+    return kw::pivoted_cholesky(n, diagonal.data(), tol, max_rank, [&](std::size_t i, double* out) {
+        for (std::size_t k = 0; k < n; ++k) out[k] = K[k * n + i];
+    });
+}
+
+void check_factor(const std::vector<double>& K, std::size_t n, const kw::Factor& factor, double tol,
+                  const std::string& what) {
+    const std::size_t rank = factor.pivots.size();
+    check(factor.columns.size() == rank * n && factor.residual.size() == n, what + ": shapes");
+    const auto held = [&](std::size_t i, std::size_t k) {
+        double sum = 0.0;
+        for (std::size_t r = 0; r < rank; ++r) sum += factor.columns[r * n + i] * factor.columns[r * n + k];
+        return sum;
+    };
+    double scale = 0.0, trace = 0.0, left = 0.0, worst = 0.0;
+    for (std::size_t i = 0; i < n; ++i) scale = std::max(scale, K[i * n + i]), trace += K[i * n + i];
+    bool right = true;
+    for (std::size_t i = 0; i < n; ++i) {
+        left += factor.residual[i];
+        right = right && factor.residual[i] >= 0.0;
+        worst = std::max(worst, std::abs(K[i * n + i] - held(i, i) - factor.residual[i]));
+    }
+    check(right, what + ": residuals are not negative");
+    check(worst <= 1e-12 * scale, what + ": the residual diagonal is exact");
+    worst = 0.0;
+    for (const auto pivot : factor.pivots)
+        for (std::size_t i = 0; i < n; ++i) {
+            const auto p = static_cast<std::size_t>(pivot);
+            worst = std::max(worst, std::abs(held(i, p) - K[i * n + p]));
+        }
+    check(worst <= 1e-11 * scale, what + ": pivot columns are reproduced");
+    if (factor.complete) check(left <= tol * trace + 1e-13 * trace, what + ": the tolerance is met");
+}
+
+void test_cholesky() {
+    for (const std::size_t n : kSizes)
+        for (const std::size_t d : {std::size_t{1}, std::size_t{3}})
+            for (const double tol : {1e-2, 1e-10}) {
+                const auto features = normals(n * d, 15);
+                const auto K = gaussian_gram(features, n, d, 0.5);
+                const auto full = factor(K, n, tol, n);
+                check(full.complete || n == 0, at("a full rank is complete", n));
+                check_factor(K, n, full, tol, at("Gaussian factor", n));
+                const auto cut = factor(K, n, tol, 2);
+                check(cut.pivots.size() <= 2, at("max_rank is respected", n));
+                check_factor(K, n, cut, tol, at("cut factor", n));
+                check(factor(K, n, tol, 0).pivots.empty(), at("rank zero", n));
+            }
+    // Across the tile of rows that is updated together.
+    const std::size_t n = 2100;
+    const auto features = normals(n, 16);
+    const std::vector<double> ones(n, 1.0);
+    const auto wide = kw::pivoted_cholesky(n, ones.data(), 1e-8, 60, [&](std::size_t i, double* out) {
+        kw::gaussian_column(features.data(), n, 1, 0.5, i, out);
+    });
+    check(wide.complete && wide.pivots.size() < 40, "a smooth kernel on one column has a small rank");
+    const std::vector<double> zero(25, 0.0), constant(25, 3.0);
+    check(factor(zero, 5, 1e-6, 5).complete, "the zero kernel is complete");
+    check(factor(zero, 5, 1e-6, 5).pivots.empty(), "the zero kernel has no pivot");
+    check(factor(constant, 5, 1e-6, 5).pivots.size() == 1, "the constant kernel has rank one");
+    std::vector<double> identity(36, 0.0);
+    for (std::size_t i = 0; i < 6; ++i) identity[7 * i] = 1.0;
+    const auto ties = factor(identity, 6, 1e-12, 6);
+    check(ties.pivots == std::vector<std::int64_t>({0, 1, 2, 3, 4, 5}), "ties go to the lower row");
+    check(factor({}, 0, 1e-6, 3).pivots.empty(), "no rows");
+}
+
+// --- project.hpp ---
+
+void test_project() {
+    for (const std::size_t n : kSizes) {
+        const auto x = normals(n, 17);
+        std::vector<double> out(n, kNaN);
+        if (n > 0) {
+            kw::project_simplex(x.data(), n, 1.0, out.data());
+            check_close(std::accumulate(out.begin(), out.end(), 0.0), 1.0, 1e-12, at("simplex sum", n));
+            check(std::all_of(out.begin(), out.end(), [](double v) { return v >= 0.0; }), at("simplex sign", n));
+        }
+        std::vector<double> upper(n, 0.5);
+        if (n > 1) upper[1] = 0.0;
+        if (n > 2) upper[2] = kInfinity;
+        for (const double cap : {0.0, 0.3, 2.0, 1e9, kInfinity}) {
+            kw::project_capped_box(x.data(), upper.data(), n, cap, out.data());
+            double total = 0.0;
+            bool inside = true;
+            for (std::size_t i = 0; i < n; ++i) {
+                total += std::abs(out[i]);
+                inside = inside && std::abs(out[i]) <= upper[i] && out[i] * x[i] >= 0.0;
+            }
+            check(inside, at("capped box", n));
+            check(total <= cap * (1.0 + 1e-12) + 1e-12, at("cap", n));
+        }
+        for (const double p : {1.0, 1.01, 1.5, 2.0, 3.0, 50.0})
+            for (const double radius : {0.0, 0.1, 1.0, 1e6}) {
+                kw::project_lp_ball(x.data(), n, p, radius, out.data());
+                double sum = 0.0, before = 0.0;
+                bool kept = true;
+                for (std::size_t i = 0; i < n; ++i) {
+                    sum += std::pow(std::abs(out[i]), p);
+                    before += std::pow(std::abs(x[i]), p);
+                    kept = kept && out[i] * x[i] >= 0.0 && std::abs(out[i]) <= std::abs(x[i]);
+                }
+                check(kept, at("ball keeps signs and shrinks", n));
+                const double norm = std::pow(sum, 1.0 / p);
+                check(norm <= radius * (1.0 + 1e-9), at("inside the ball", n));
+                if (std::pow(before, 1.0 / p) > radius)
+                    check_close(norm, radius, 1e-7 * radius, at("on the boundary", n));
+            }
+    }
+    const std::vector<double> x = {3.0, 1.0, -2.0};
+    std::vector<double> out(3);
+    kw::project_simplex(x.data(), 3, 1.0, out.data());
+    check(out == std::vector<double>({1.0, 0.0, 0.0}), "a vertex of the simplex");
+    kw::project_lp_ball(x.data(), 3, 1.0, 2.0, out.data());
+    check_close(out[0], 1.5, 1e-12, "soft threshold");
+    check_close(out[2], -0.5, 1e-12, "soft threshold of a negative entry");
+}
+
+// --- smo.hpp ---
+
+enum class Loss { hinge, tube, huber };
+
+kw::SmoProblem make_problem(const std::vector<double>& y, double C, Loss loss, bool intercept) {
+    const std::size_t n = y.size();
+    kw::SmoProblem problem;
+    problem.target = y;
+    problem.ridge.assign(n, loss == Loss::huber ? 1.0 / C : 0.0);
+    problem.dead_zone = loss == Loss::tube ? 0.1 : 0.0;
+    problem.intercept = intercept;
+    for (const double value : y) {
+        problem.lower.push_back(loss == Loss::hinge && value > 0.0 ? 0.0 : -C);
+        problem.upper.push_back(loss == Loss::hinge && value < 0.0 ? 0.0 : C);
+    }
+    return problem;
+}
+
+// Best of a fine search over the bias, which is convex in it.
+double searched_loss(const kw::SmoProblem& problem, const std::vector<double>& fitted) {
+    double low = -1e3, high = 1e3;
+    const auto value = [&](double b) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < problem.size(); ++i) sum += problem.loss(i, fitted[i] + b);
+        return sum;
+    };
+    for (int step = 0; step < 200; ++step) {
+        const double a = low + (high - low) / 3.0, b = high - (high - low) / 3.0;
+        (value(a) <= value(b) ? high : low) = value(a) <= value(b) ? b : a;
+    }
+    return value(0.5 * (low + high));
+}
+
+void test_bias() {
+    for (const Loss loss : {Loss::hinge, Loss::tube, Loss::huber})
+        for (const std::size_t n : kSizes) {
+            auto y = normals(n, 18);
+            if (loss == Loss::hinge)
+                for (auto& value : y) value = value > 0.0 ? 1.0 : -1.0;
+            const auto problem = make_problem(y, 0.7, loss, true);
+            const auto fitted = normals(n, 19);
+            const double bias = kw::best_bias(problem, fitted.data());
+            check(std::isfinite(bias), at("a finite bias", n));
+            double found = 0.0;
+            for (std::size_t i = 0; i < n; ++i) found += problem.loss(i, fitted[i] + bias);
+            check(found <= searched_loss(problem, fitted) + 1e-6, at("no bias is better", n));
+        }
+    // A NaN must not hold up the walk over the kinks.
+    const auto problem = make_problem({1.0, -1.0, 1.0}, 1.0, Loss::hinge, true);
+    const std::vector<double> broken = {kNaN, kNaN, 0.0}, infinite = {kInfinity, -kInfinity, 0.0};
+    (void)kw::best_bias(problem, broken.data());
+    (void)kw::best_bias(problem, infinite.data());
+    check(true, "best_bias ends on values that are not numbers");
+}
+
+template <class T>
+struct Task {
+    std::size_t n;
+    std::vector<double> y, exact, diagonal;
+    std::vector<T> K;
+
+    Task(std::size_t rows, Loss loss, unsigned seed) : n(rows) {
+        const std::size_t d = 3;
+        auto X = normals(n * d, seed);
+        y = normals(n, seed + 1);
+        for (std::size_t i = 0; i < n; ++i) {
+            y[i] = std::sin(2.0 * X[i * d]) + 0.2 * y[i];
+            if (loss == Loss::hinge) {
+                y[i] = y[i] > 0.0 ? 1.0 : -1.0;
+                X[i * d] += 0.7 * y[i];
+            }
+        }
+        const auto D = squared_distances<double>(X, n, d);
+        K.resize(n * n);
+        for (std::size_t k = 0; k < n * n; ++k) K[k] = static_cast<T>(std::exp(-0.3 * D[k]));
+        exact.assign(K.begin(), K.end());
+        diagonal.assign(n, 1.0);
+    }
+
+    kw::Smo<T> solver(const kw::SmoProblem& problem, bool lend = true) const {
+        kw::Smo<T> smo(problem, diagonal.data());
+        if (lend)
+            for (std::size_t i = 0; i < n; ++i) smo.lend(i, K.data() + i * n);
+        return smo;
+    }
+
+    std::vector<double> product(const std::vector<double>& beta) const {
+        std::vector<double> out(n, 0.0);
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t k = 0; k < n; ++k) out[i] += exact[i * n + k] * beta[k];
+        return out;
+    }
+
+    void check_solution(const kw::Smo<T>& smo, const kw::SmoProblem& problem, double tol, const std::string& what) const {
+        const auto& beta = smo.beta();
+        const auto f = product(beta);
+        double sum = 0.0, size = 0.0, quadratic = 0.0, linear = 0.0, losses = 0.0, drift = 0.0;
+        bool inside = true;
+        for (std::size_t i = 0; i < n; ++i) {
+            inside = inside && beta[i] >= problem.lower[i] && beta[i] <= problem.upper[i];
+            sum += beta[i];
+            size += std::abs(beta[i]);
+            quadratic += beta[i] * f[i];
+            linear += problem.target[i] * beta[i] - problem.dead_zone * std::abs(beta[i]) -
+                      0.5 * problem.ridge[i] * beta[i] * beta[i];
+            losses += problem.loss(i, f[i] + smo.bias());
+            drift = std::max(drift, std::abs(f[i] - smo.fitted()[i]));
+        }
+        const double primal = 0.5 * quadratic + losses, dual = linear - 0.5 * quadratic;
+        const double scale = std::abs(primal) + 1e-300;
+        check(inside, what + ": inside the boxes");
+        if (problem.intercept) check(std::abs(sum) <= 1e-11 * size, what + ": balanced");
+        check(drift <= 1e-9 * (1.0 + size), what + ": fitted values");
+        check(primal - dual <= tol * scale * (1.0 + 1e-6) + 1e-12, what + ": the gap");
+        check(primal - dual >= -1e-9 * scale, what + ": bounds on their sides");
+        check(std::abs(primal - smo.primal()) <= 1e-8 * scale, what + ": the primal value");
+    }
+};
+
+template <class T>
+void test_smo_of(Loss loss, bool intercept, std::size_t n) {
+    const Task<T> task(n, loss, 20);
+    const auto problem = make_problem(task.y, 2.0, loss, intercept);
+    const std::string what = at("SMO", n);
+    auto smo = task.solver(problem);
+    check(smo.run(1e-7, 0.0, 10'000'000, kInfinity) == kw::SmoStatus::converged, what + ": converged");
+    task.check_solution(smo, problem, 1e-7, what);
+
+    auto lazy = task.solver(problem, false);
+    std::vector<std::vector<T>> copies;  // rows at addresses of their own, so that reading beyond them is seen
+    copies.reserve(n);
+    auto status = lazy.run(1e-7, 0.0, 10'000'000, kInfinity);
+    for (std::size_t round = 0; status == kw::SmoStatus::needs_rows && round <= n; ++round) {
+        const auto wanted = lazy.wanted(1 + round % 5);
+        check(!wanted.empty(), what + ": a row is wanted");
+        for (const auto row : wanted) {
+            const auto i = static_cast<std::size_t>(row);
+            check(!lazy.has(i), what + ": a wanted row is missing");
+            copies.emplace_back(task.K.begin() + row * static_cast<std::int64_t>(n),
+                                task.K.begin() + (row + 1) * static_cast<std::int64_t>(n));
+            lazy.lend(i, copies.back().data());
+        }
+        status = lazy.run(1e-7, 0.0, 10'000'000, kInfinity);
+    }
+    check(status == kw::SmoStatus::converged, what + ": rows on demand converge");
+    check(lazy.beta() == smo.beta(), what + ": rows on demand give the same bits");
+
+    auto paused = task.solver(problem);
+    status = paused.run(1e-6, 0.0, 3, kInfinity);
+    for (int round = 0; status == kw::SmoStatus::paused && round < 100'000; ++round)
+        status = paused.run(1e-6, 0.0, 3, kInfinity);
+    check(status == kw::SmoStatus::converged, what + ": pauses end");
+    task.check_solution(paused, problem, 1e-6, what + ", paused");
+
+    auto again = task.solver(problem);
+    const auto fitted = task.product(smo.beta());
+    again.start(smo.beta().data(), fitted.data());
+    check(again.run(1e-6, 0.0, 10'000'000, kInfinity) == kw::SmoStatus::converged, what + ": warm start");
+    check(again.updates() <= smo.updates(), what + ": a warm start saves work");
+
+    auto early = task.solver(problem);
+    early.run(1e-9, 0.0, 10'000'000, 0.5 * smo.dual());
+    check(early.dual() >= 0.5 * smo.dual() * (1.0 - 1e-9), what + ": enough");
+}
+
+void test_smo() {
+    for (const Loss loss : {Loss::hinge, Loss::tube, Loss::huber})
+        for (const bool intercept : {true, false})
+            for (const std::size_t n : {0, 1, 2, 3, 31, 100, 257}) {
+                test_smo_of<double>(loss, intercept, n);
+                test_smo_of<float>(loss, intercept, n);
+            }
+    // Large enough to shrink, in one run and with pauses.
+    for (const bool intercept : {true, false}) {
+        const Task<float> task(900, Loss::hinge, 30);
+        const auto problem = make_problem(task.y, 20.0, Loss::hinge, intercept);
+        auto smo = task.solver(problem);
+        check(smo.run(1e-6, 0.0, 10'000'000, kInfinity) == kw::SmoStatus::converged, "shrinking: converged");
+        check(smo.updates() > 1000, "shrinking: long enough to shrink");
+        task.check_solution(smo, problem, 1e-6, "shrinking");
+        auto paused = task.solver(problem);
+        auto status = kw::SmoStatus::paused;
+        while (status == kw::SmoStatus::paused) status = paused.run(1e-6, 0.0, 700, kInfinity);
+        check(status == kw::SmoStatus::converged, "shrinking with pauses: converged");
+        task.check_solution(paused, problem, 1e-6, "shrinking with pauses");
+    }
+    // Problems that cannot be solved must end all the same.
+    const std::vector<double> y = {1.0, -1.0, 1.0, -1.0, 1.0}, ones(5, 1.0);
+    for (const double bad : {kNaN, kInfinity, -kInfinity, 1e308, -1e308})
+        for (const bool intercept : {true, false}) {
+            const std::vector<double> K(25, bad);
+            kw::Smo<double> smo(make_problem(y, 1.0, Loss::hinge, intercept), ones.data());
+            for (std::size_t i = 0; i < 5; ++i) smo.lend(i, K.data() + 5 * i);
+            for (int round = 0; round < 3; ++round) (void)smo.run(1e-6, 0.0, 1000, kInfinity);
+            check(smo.updates() <= 3000, "rows that are not numbers end the run");
+        }
+    for (const double scale : {1e-300, 1e-170, 1e-100, 1e100, 1e150})
+        for (const bool intercept : {true, false}) {
+            const Task<double> task(20, Loss::tube, 40);
+            auto scaled = task.y;
+            for (auto& value : scaled) value *= scale;
+            auto problem = make_problem(scaled, 5.0 * scale, Loss::tube, intercept);
+            problem.dead_zone = 0.0;
+            auto smo = task.solver(problem);
+            (void)smo.run(1e-6, 0.0, 100'000, kInfinity);
+            check(std::isfinite(smo.bias()), "targets of any size end the run");
+        }
+    // One class, empty boxes, a zero kernel.
+    const Task<double> task(20, Loss::hinge, 50);
+    auto smo = task.solver(make_problem(std::vector<double>(20, 1.0), 1.0, Loss::hinge, true));
+    check(smo.run(1e-9, 0.0, 1000, kInfinity) == kw::SmoStatus::converged && smo.primal() == 0.0, "one class");
+    auto closed = task.solver(make_problem(task.y, 0.0, Loss::tube, true));
+    check(closed.run(1e-9, 0.0, 1000, kInfinity) == kw::SmoStatus::converged, "empty boxes");
+    const std::vector<double> zeros(400, 0.0);
+    kw::Smo<double> flat(make_problem(task.y, 1.0, Loss::hinge, true), zeros.data());
+    for (std::size_t i = 0; i < 20; ++i) flat.lend(i, zeros.data() + 20 * i);
+    check(flat.run(1e-9, 0.0, 100'000, kInfinity) == kw::SmoStatus::converged, "a zero kernel");
+    // Several problems in threads, as the bindings run them.
+    for (int threads = 1; threads <= 4; ++threads) {
+        kw::thread_limit = threads;
+        std::vector<kw::Smo<double>> several;
+        for (const double C : {0.1, 1.0, 10.0}) several.push_back(task.solver(make_problem(task.y, C, Loss::hinge, true)));
+        kw::parallel_for(several.size(), [&](std::size_t o) { (void)several[o].run(1e-8, 0.0, 1'000'000, kInfinity); });
+        for (const auto& solved : several) check(solved.primal() - solved.dual() <= 1e-8 * solved.primal(), "in threads");
+    }
+    kw::thread_limit = 0;
+}
+
+}  // namespace
+
+int main() {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+    test_parallel();
+    test_vector_math();
+    for (int threads = 1; threads <= 4; threads += 3) {
+        kw::thread_limit = threads;
+        test_ladder();
+        test_cholesky();
+    }
+    test_project();
+    test_bias();
+    test_smo();
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed == 0 ? 0 : 1;
+}
