@@ -31,9 +31,9 @@ _NOTES = [
     "Times the SVC: against averaging the kernels and one SVC, measured in turns with each method. "
     "Times ours: the same ratio over that of kernelweave with norm 1.",
     "Objective: 1/2 |w|^2 + C hinge, for methods whose weights sum to one and which minimise it or "
-    "fix the weights; EasyMKL, the ridge methods and norm 2 minimise something else. For kernelweave "
-    "it is what the fit reports (relative gap at most 1e-3), for the others that of an SVC solved to "
-    "1e-6 at their weights.",
+    "fix the weights; EasyMKL, the ridge methods and norm 2 minimise something else. kernelweave: "
+    "what the fit reports, at a gap of at most 1e-3. Others: that of an SVC solved to 1e-6 at "
+    "their weights.",
     "MB added: peak of the fit beyond the process with the Gram matrices in it; MB peak: the whole "
     "process (MKLpy loads torch). SimpleMKL is our own version of the published algorithm, see "
     "benchmarks/simplemkl.py. multimodal: lambda = 1/C. himalaya: 20 random candidates, regression "

@@ -34,6 +34,7 @@ inline std::vector<LadderStep> plan_ladder(const double* rates, std::size_t n_ke
         steps[j] = {rates[j], -1, 0};
         for (const std::size_t i : roots) {
             const double ratio = rates[j] / rates[i];
+            if (!std::isfinite(ratio)) continue;
             for (int power = 1; power <= 4; ++power)
                 if (std::abs(ratio - std::exp2(power)) <= 1e-15 * ratio)
                     steps[j] = {rates[j], static_cast<std::ptrdiff_t>(i), power};

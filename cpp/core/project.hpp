@@ -88,7 +88,9 @@ inline void project_lp_ball(const double* x, std::size_t n, double p, double rad
     // Optimality: size = u + multiplier * u^(p-1) in units of the radius; solve each for u by Newton inside a
     // bracket, and the multiplier by bisection on the norm.
     const auto shrink = [&](double size, double multiplier) {
-        double low = 0.0, high = size, u = size / (1.0 + multiplier);
+        double low = 0.0, high = size;
+        // Both are upper bounds of the root; Newton from far above creeps when p is large.
+        double u = std::min(size, std::pow(size / multiplier, 1.0 / (p - 1.0)));
         for (int step = 0; step < 100; ++step) {
             const double value = u + multiplier * std::pow(u, p - 1.0) - size;
             (value > 0.0 ? high : low) = u;

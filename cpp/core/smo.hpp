@@ -46,7 +46,7 @@ inline double best_bias(const SmoProblem& problem, const double* fitted) {
     kinks.reserve(2 * problem.size());
     double pull = 0.0, scale = 0.0;  // at b = -infinity every row pulls with its upper bound
     const auto add = [&](double place, double drop, double d) {  // from +drop to 0, at once or over a width
-        if (d > 0.0) {
+        if (place + d * drop > place) {  // else the width is lost in rounding, or there is none
             kinks.push_back({place, 0.0, -1.0 / d});
             kinks.push_back({place + d * drop, 0.0, 1.0 / d});
         } else {
@@ -117,7 +117,7 @@ KW_INLINE double score(const double* v, const double* down, const double* diagon
         const double raw = sum - 2.0 * static_cast<double>(row[k]);
         const double floored = raw > 1e-12 * sum ? raw : 1e-12 * sum;
         const double curvature = floored > 1e-300 ? floored : 1e-300;
-        const double value_score = difference * difference / curvature;
+        const double value_score = difference * (difference / curvature);
         scores[k] = value_score;
         highest = value_score > highest ? value_score : highest;
     }
@@ -171,6 +171,8 @@ class Smo {
     // Starts from a feasible beta with fitted = K beta.
     void start(const double* beta, const double* fitted) {
         std::copy(beta, beta + n_, beta_.begin());
+        active_.resize(n_);
+        std::iota(active_.begin(), active_.end(), std::size_t{0});
         for (std::size_t i = 0; i < n_; ++i) {
             v_[i] = problem_.target[i] - fitted[i] - problem_.ridge[i] * beta_[i];
             refresh(i);
@@ -326,8 +328,12 @@ class Smo {
             std::size_t j = n_;
             double lowest = kInfinity;
             pick_lower(i, best, j, lowest);
+            if (j == n_) {
+                violation_ = 0.0;  // no pair gains anything that the arithmetic can see
+                return SmoStatus::converged;
+            }
             violation_ = std::max(0.0, best - lowest);
-            if (j == n_ || violation_ <= target_violation_) return SmoStatus::converged;
+            if (violation_ <= target_violation_) return SmoStatus::converged;
             if (!rows_[j]) return lack(j);
             if (left-- <= 0 || dual_ >= enough_) return SmoStatus::paused;
             if (--until_shrink <= 0) {
@@ -370,11 +376,11 @@ class Smo {
                 const double force = std::max(raise, lower);
                 if (force <= 0.0) continue;
                 worst = std::max(worst, force);
-                const double value = force * force / std::max(diagonal_[k], 1e-300);
+                const double value = force * (force / std::max(diagonal_[k], 1e-300));
                 if (value > gain) gain = value, i = k;
             }
-            violation_ = worst;
-            if (i == n_ || worst <= target_violation_) return SmoStatus::converged;
+            violation_ = i == n_ ? 0.0 : worst;
+            if (violation_ <= target_violation_) return SmoStatus::converged;
             if (!rows_[i]) return lack(i);
             if (left-- <= 0) return SmoStatus::paused;
             if (--until_shrink <= 0) {
@@ -460,7 +466,7 @@ class Smo {
                 if (!(difference > 0.0)) continue;
                 const double sum = own + diagonal_[k];
                 const double curvature = std::max(sum - 2.0 * static_cast<double>(row[k]), 1e-12 * sum);
-                const double score = difference * difference / std::max(curvature, 1e-300);
+                const double score = difference * (difference / std::max(curvature, 1e-300));
                 if (score > gain) gain = score, j = k;
             }
             return;

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kernelweave._types import Floats
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, InputTypeError
 
 fit_context = _fit_context
 
@@ -43,13 +43,41 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
-    return validate_data(
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise InputTypeError("X: a polars LazyFrame has no rows yet; pass X.collect().")
+    shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+    if len(shape) != 2:
+        raise InputError(
+            f"X: must have two dimensions, got {len(shape)}. Reshape your data with "
+            "X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row."
+        )
+    X = validate_data(
         estimator,
         X,
         reset=reset,
         accept_sparse="csr",
         dtype=np.float64,
         ensure_min_samples=2 if reset else 1,
+        ensure_all_finite=False,
+    )
+    _refuse_missing(X)
+    return X
+
+
+def _refuse_missing(X: Any) -> None:
+    """Refuse values that are not finite, with their place."""
+    values = X.data if hasattr(X, "tocoo") else X
+    if np.isfinite(values).all():
+        return
+    table = X.tocoo() if hasattr(X, "tocoo") else None
+    if table is None:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+    else:
+        at = int(np.flatnonzero(~np.isfinite(table.data))[0])
+        row, column = int(table.row[at]), int(table.col[at])
+    raise InputError(
+        f"X: contains NaN or infinity, first in row {row}, column {column}. Hint: fill missing "
+        "values, for example with scikit-learn's SimpleImputer."
     )
 
 

@@ -246,7 +246,7 @@ def test_repr_is_short(data):
 @pytest.fixture(params=["pandas", "polars"])
 def frame(request, data):
     make = pd.DataFrame if request.param == "pandas" else pl.DataFrame
-    return make({name: column for name, column in zip(NAMES, data[0].T, strict=True)})
+    return make(dict(zip(NAMES, data[0].T, strict=True)))
 
 
 def test_frames_give_the_same_model_as_arrays(data, frame):
@@ -721,6 +721,6 @@ def test_a_refused_refit_leaves_the_old_model(data):
         (np.full((90, 2), np.nan), np.tile(["p", "q", "r"], 30)),
     ]
     for table, target in refused:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match="class|column|NaN"):
             model.set_params(kernels=[RBF(1.0, columns=[2])]).fit(table, target)
         np.testing.assert_array_equal(model.predict(X), expected)

@@ -109,7 +109,7 @@ class KernelBank:
         V : ndarray of shape (n_samples, n_outputs)
             Vectors; rows of zeros are skipped.
         which : ndarray of int
-            Kernels asked for.
+            Kernels asked for, each once.
         rows : ndarray of int, optional
             Rows asked for; all by default.
         """

@@ -116,13 +116,11 @@ def make_bank(
         dtype=dtype,
     )
     traces = np.array([float(d.sum()) for d in diagonals])
-    centred_traces = _without_constants(traces - bank.forms(np.ones((n, 1))) / n, traces)
-    if sample_weight is None:
-        means, centred_means = traces / n, centred_traces / n
-    else:
-        share = sample_weight / sample_weight.sum()
-        means = np.array([float(share @ d) for d in diagonals])
-        centred_means = _without_constants(means - bank.forms(share[:, None]), means)
+    even = np.full(n, 1.0 / n)
+    share = even if sample_weight is None else sample_weight / sample_weight.sum()
+    means = np.array([float(share @ d) for d in diagonals])
+    centred_traces = n * _centred_means(bank, traces / n, even)
+    centred_means = _centred_means(bank, means, share)
     sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
     scales = np.ones(len(kernels))
     if sizes is not None:
@@ -138,14 +136,26 @@ def make_bank(
     return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
 
 
-def _without_constants(centred: Floats, plain: Floats) -> Floats:
-    """Set to zero what is left of constant kernels after centring, which is rounding."""
-    return np.where(centred <= _CONSTANT * plain, 0.0, centred)
+def _centred_means(bank: KernelBank, means: Floats, share: Floats) -> Floats:
+    """Return the mean diagonals of the centred Gram matrices."""
+    centred = means - bank.forms(share[:, None])
+    # What is left of a constant kernel is rounding.
+    centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
+    for j, kernel in enumerate(bank.kernels):
+        rows = bank.views[j]
+        if isinstance(kernel, Linear) and not is_sparse(rows):
+            # From centred rows: the difference above loses the digits of a common offset.
+            rows = rows - share @ rows
+            exact = float(share @ np.einsum("ij,ij->i", rows, rows))
+            centred[j] = exact if exact > 1e-30 * means[j] else 0.0
+    return centred
 
 
 def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
     diagonal = kernel.diagonal(rows)
-    if not np.isfinite(diagonal).all() or not np.isfinite(diagonal.sum()):
+    with np.errstate(over="ignore"):
+        total = diagonal.sum()
+    if not np.isfinite(total):
         raise InputError(
             f"{kernel}: its values overflow; rescale the columns first, for example with "
             "scikit-learn's StandardScaler."
@@ -258,10 +268,16 @@ def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
     out = np.empty((n, n), dtype=dtype)
 
     def panel(block: slice) -> None:
-        out[block] = centred[block] @ centred.T
+        # In float64 up to here: rounded inner products would spoil small distances.
+        products = centred[block] @ centred.T
+        products *= -2.0
+        products += squared_norms[block, None]
+        products += squared_norms
+        out[block] = np.maximum(products, 0.0, out=products)
 
     run_blocks(panel, n, 256)
-    _core.finish_squared_distances(out, squared_norms)
+    out[np.diag_indices(n)] = 0.0
+    _core.mirror_upper(out)
     if not np.isfinite(out).all():
         raise InputError(
             f"{kernel}: distances overflow; rescale the columns first, for example with "

@@ -37,7 +37,8 @@ class CombinedKernel:
         self.bank = bank
         self.weights = weights
         raw = weights * bank.scales
-        self._parts = [part.weighted(raw[ids], coarse=coarse) for part, ids in bank.parts]
+        used = [(part, ids) for part, ids in bank.parts if raw[ids].any()] or bank.parts[:1]
+        self._parts = [part.weighted(raw[ids], coarse=coarse) for part, ids in used]
         self._blocks: list[tuple[Indices, Stored]] = []
         self._place = np.full((bank.n_samples, 2), -1)  # block and row within it
 

@@ -56,10 +56,12 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
 
 def squared_distances(A: Floats, B: Floats) -> Floats:
     """Return the squared distances between the rows of ``A`` and of ``B``."""
+    if not len(A) or not len(B):
+        return np.empty((len(A), len(B)))
     if A.shape[1] == 1:  # exact, and cheaper than a product
         difference = A - B.T
         return difference * difference
-    centre = B.mean(axis=0) if len(B) else 0.0
+    centre = B.mean(axis=0)
     A, B = A - centre, B - centre
     out = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2.0 * (A @ B.T)
     return np.asarray(np.maximum(out, 0.0, out=out))

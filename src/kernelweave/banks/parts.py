@@ -123,7 +123,7 @@ class Factors(Part):
 
     def _scores(self, V: Floats, which: Indices) -> list[Floats]:
         """Return ``L_j' V`` for each kernel; one pass over the array when most are asked for."""
-        if 2 * len(which) > self.n_kernels:
+        if 2 * len(which) > self.n_kernels and len(self.columns):
             everything = np.concatenate(
                 run_blocks(lambda block: self.columns[block] @ V, len(self.columns), _PANEL)
             )
@@ -209,7 +209,7 @@ class Ladder(Part):
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         used = support(V)
-        rows = np.arange(len(self.distances)) if rows is None else rows
+        rows = np.arange(len(self.distances)) if rows is None else np.ascontiguousarray(rows)
         return _core.ladder_products(
             self.distances, self.rates[which], rows, used, np.ascontiguousarray(V[used])
         )

@@ -48,14 +48,15 @@ class Listed(Candidates):
 
     def bounds(self, V: Floats) -> Floats:
         """Bound every form at ``V`` from the last readings."""
+        if not self.places:
+            return self.forms
         moved = np.zeros(len(self.places))
         for k in np.unique(self.place):
             moved[k] = np.linalg.norm(V - self.places[k])
-        distance = moved[self.place] if self.places else np.zeros(len(self.forms))
-        return np.asarray((np.sqrt(self.forms) + self.roots * distance) ** 2)
+        return np.asarray((np.sqrt(self.forms) + self.roots * moved[self.place]) ** 2)
 
     def price(self, V: Floats, level: float) -> Priced:
-        bounds = self.bounds(V) if self.places else self.forms
+        bounds = self.bounds(V).copy()
         doubtful = np.flatnonzero(bounds > level)
         if len(doubtful):
             bounds[doubtful] = self.read(V, doubtful)

@@ -160,9 +160,12 @@ class BaseMKL(BaseEstimator):
         self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
     ) -> list[Self]:
         """Fit one estimator per C on one bank, from small to large C, each from the last."""
-        values = [float(C) for C in Cs]
+        try:
+            values = [float(C) for C in Cs]
+        except (TypeError, ValueError):
+            values = []
         if not values or not all(np.isfinite(C) and C > 0 for C in values):
-            raise InputError(f"Cs: must be one or more finite numbers > 0, got {values}.")
+            raise InputError(f"Cs: must be a list of finite numbers > 0, got {Cs!r}.")
         fitted: dict[float, Self] = {}
         warm: Warm | None = None
         rows = merge_rows(X, Y, cost, sample_weight)

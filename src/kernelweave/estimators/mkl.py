@@ -44,7 +44,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
-        Support vector machines solved at most.
+        Support vector machines solved at most, give or take the step under way.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -202,6 +202,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             )
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise InputError("y: contains NaN or infinity where class labels are needed.")
         check_classification_targets(y)
         encoder = LabelEncoder()
         codes = encoder.fit_transform(y)
@@ -210,6 +212,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         present = np.unique(codes if weight is None else codes[weight > 0])
         if len(present) < 2:
             label = self.classes_[present[0]]
+            label = label.item() if isinstance(label, np.generic) else label
             raise InputError(
                 f"{type(self).__name__} needs two classes or more in y, but got one class only: "
                 f"{label!r}{'' if weight is None else ' among the rows of positive weight'}."
@@ -217,6 +220,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         factors = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=weight
         )
+        if not (np.isfinite(factors).all() and (factors > 0).all()):
+            raise InputError(
+                f"class_weight: every weight must be a finite number > 0, got {self.class_weight!r}."
+            )
         row_cost = factors[codes] * (1.0 if weight is None else weight)
         n_classes = len(self.classes_)
         columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)

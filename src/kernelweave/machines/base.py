@@ -160,6 +160,14 @@ class Machine(ABC):
             total += loss
         return total, bias
 
+    def zero_loss(self, Y: Floats, cost: Floats) -> float:
+        """Return the total loss of the function that is zero everywhere."""
+        shape = self.shape(Y, cost)
+        rows = _conjugate(
+            np.zeros_like(Y), Y, shape.lower, shape.upper, shape.ridge, shape.dead_zone
+        )
+        return float(rows.sum())
+
     def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
         """Return feasible coefficients near the given ones: inside the boxes, summing to zero."""
         shape = self.shape(Y, cost)

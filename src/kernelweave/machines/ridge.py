@@ -40,6 +40,9 @@ class Square(Machine):
             np.divide((cost * residual).sum(axis=0), weight, out=bias, where=weight > 0)
         return float(0.5 * (cost * (residual - bias) ** 2).sum()), bias
 
+    def zero_loss(self, Y: Floats, cost: Floats) -> float:
+        return float(0.5 * (cost * Y**2).sum())
+
     def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
         present = cost > 0
         coef = np.where(present, coef, 0.0)
@@ -64,6 +67,8 @@ class Square(Machine):
         coef = np.zeros_like(Y)
         for o in range(Y.shape[1]):
             rows = np.flatnonzero(cost[:, o] > 0)
+            if not len(rows):
+                continue
             system = gram[np.ix_(rows, rows)]
             system[np.diag_indices_from(system)] += 1.0 / cost[rows, o]
             sides = np.column_stack([Y[rows, o], np.ones(len(rows))])

@@ -34,7 +34,8 @@ def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> F
     """
     size = max(float(np.abs(slopes).max(initial=0.0)), 1e-300)
     cuts, slopes, M = (cuts - cuts.max()) / size, slopes / size, M / size
-    x, reduced, slack, multipliers = _interior_point(cuts, slopes, M, centre)
+    with np.errstate(all="ignore"):  # it stops where numbers end
+        x, reduced, slack, multipliers = _interior_point(cuts, slopes, M, centre)
     # Near the solution one of each complementary pair is far larger than the other.
     guesses = [(x > reduced, multipliers > slack)]
     guesses += [(x > small, multipliers > small) for small in (1e-6, 1e-8, 1e-4)]

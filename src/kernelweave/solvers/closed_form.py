@@ -18,6 +18,7 @@ from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 
 _MEMORY = 6
+_PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
 _FLOOR = 1e-14  # weights below this are held there in the logarithms, and revive if wanted
 
 
@@ -74,6 +75,7 @@ def closed_form(
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
     tighter = 1.0
+    mark_gap, mark_solves = np.inf, 0
     while account.solves < max_iter:
         before = account.gap
         inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
@@ -82,6 +84,10 @@ def closed_form(
         account.note()
         if learner.verify():
             break
+        if account.gap <= 0.9 * mark_gap:
+            mark_gap, mark_solves = account.gap, account.solves
+        elif account.solves - mark_solves >= _PATIENCE:
+            break  # as far as numbers go
         if account.gap > 0.8 * before:
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)

@@ -328,7 +328,7 @@ class _Bundle:
         floor = max(0.2 * predicted, 1e-14 * size)
         solution = self.learner.solve(kernel, floor=floor, start=start, enough=enough)
         gain = point.solution.primal - solution.primal
-        if measurable and gain > 0.05 * predicted:
+        if measurable and gain > 0.05 * predicted and self.account.solves < self.max_iter:
             # The next step wants it closer, so go on before anything is read.
             solution = self.learner.solve(kernel, floor=self._inner_aim(), start=solution)
         new = self.learner.evaluate(kernel, solution, self.which)

@@ -97,6 +97,7 @@ class Account:
 
     tol: float
     report: Report | None = None
+    floor: float = 0.0  # values below this are rounding
     upper: float = np.inf
     lower: float = -np.inf
     weights: Floats = field(default_factory=lambda: np.empty(0))
@@ -132,7 +133,7 @@ class Account:
     @property
     def converged(self) -> bool:
         """Whether the gap meets the tolerance."""
-        return self.gap <= self.tol or self.upper <= 0.0
+        return self.gap <= self.tol or self.upper <= self.floor
 
     def result(self) -> Result:
         """Freeze the account."""
