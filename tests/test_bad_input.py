@@ -98,7 +98,7 @@ REFUSED = {
     "no columns in a frame": (classify(table=FRAME[[]]), InputError, "no column"),
     "no rows at prediction": (predict(X[:0]), ValueError, "0 sample"),
     "one dimension": (classify(table=X[:, 0]), ValueError, "2D array.*1D array"),
-    "three dimensions": (classify(table=X[None]), ValueError, "dim 3"),
+    "three dimensions": (classify(table=X[None]), ValueError, "2D array, got a 3D array"),
     "one dimension at prediction": (predict(X[0]), ValueError, "2D array.*1D array"),
     "fewer columns at prediction": (predict(X[:, :2]), ValueError, "2 features.*expecting 3"),
     "more columns at prediction": (

@@ -36,7 +36,7 @@ void check_close(double found, double expected, double allowed, const std::strin
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
-const std::vector<std::size_t> kSizes = {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 255, 256, 257, 300};
+const std::vector<std::size_t> kSizes = {0, 1, 2, 16, 17, 65, 257};  // around blocks of 16, 64 and 256
 
 std::vector<double> normals(std::size_t n, unsigned seed) {
     std::mt19937_64 engine(seed);
@@ -613,7 +613,9 @@ void test_smo_of(Loss loss, bool intercept, std::size_t n) {
         status = lazy.run(1e-7, 0.0, 10'000'000, kInfinity);
     }
     check(status == kw::SmoStatus::converged, what + ": rows on demand converge");
-    check(lazy.beta() == smo.beta(), what + ": rows on demand give the same bits");
+    // Shrinking depends on where a run stops, so that bits may differ, but not the answer.
+    check(std::abs(lazy.primal() - smo.primal()) <= 2e-7 * std::abs(smo.primal()) + 1e-12, what + ": the same answer");
+    task.check_solution(lazy, problem, 1e-7, what + ", rows on demand");
 
     auto paused = task.solver(problem);
     status = paused.run(1e-6, 0.0, 3, kInfinity);

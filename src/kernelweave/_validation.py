@@ -37,6 +37,10 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Each kernel validates the columns it uses, so a frame may hold anything in the others.
     """
     if is_frame(X):
+        names = list(X.columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")
         if X.shape[0] < 1 or (reset and X.shape[0] < 2):
             raise InputError(
                 f"Found {X.shape[0]} row(s) in X, but {2 if reset else 1} or more are needed."
@@ -44,11 +48,11 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
     if nw.dependencies.is_polars_lazyframe(X):
-        raise InputTypeError("X: a polars LazyFrame has no rows yet; pass X.collect().")
-    shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+        raise InputTypeError("X: a lazy frame has no rows yet; pass X.collect().")
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     if len(shape) != 2:
         raise InputError(
-            f"X: must have two dimensions, got {len(shape)}. Reshape your data with "
+            f"X: expected a 2D array, got a {len(shape)}D array. Reshape your data with "
             "X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row."
         )
     X = validate_data(

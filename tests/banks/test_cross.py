@@ -92,9 +92,9 @@ def test_overflow_on_new_rows_is_one_sentence(tables):
 
 def test_far_rows_are_similar_to_nothing(tables):
     X, _ = tables
-    kernels = [RBF(width=1.0), RBF(width=1.0, columns=[0])]
-    far = np.array([[1e6] * 3, [1e200] * 3])
-    assert not cross_block(kernels, np.ones(2), Views.of(kernels, far), Views.of(kernels, X)).any()
+    kernels = [RBF(width=1.0), RBF(width=1.0, columns=[0]), RBF(width=2.0, columns=[0])]
+    far = np.full((2, 3), 1e6)
+    assert not cross_block(kernels, np.ones(3), Views.of(kernels, far), Views.of(kernels, X)).any()
 
 
 def test_no_rows(tables):

@@ -721,6 +721,6 @@ def test_a_refused_refit_leaves_the_old_model(data):
         (np.full((90, 2), np.nan), np.tile(["p", "q", "r"], 30)),
     ]
     for table, target in refused:
-        with pytest.raises(ValueError, match="class|column|NaN"):
+        with pytest.raises(ValueError, match=r"class|column|NaN"):
             model.set_params(kernels=[RBF(1.0, columns=[2])]).fit(table, target)
         np.testing.assert_array_equal(model.predict(X), expected)

@@ -190,6 +190,31 @@ def test_a_full_multiclass_problem_with_many_kernels():
     assert result.converged
 
 
+def test_kernels_outside_the_first_working_set():
+    """Copies of one kernel fill the working set; what is needed must still be found."""
+    problem = random_problem(33, m=9)
+    cost = 20 * problem.cost
+    few = solve(bank_of(problem.grams), problem.Y, cost, Hinge(), 1)
+    assert np.count_nonzero(few.weights > 1e-3) >= 3
+    largest = np.argmax(bank_of(problem.grams).forms(problem.Y - problem.Y.mean()))
+    copies = np.repeat(problem.grams[[largest]], 200, axis=0)
+    bank = bank_of(np.concatenate([copies, problem.grams]))
+    result = solve(bank, problem.Y, cost, Hinge(), 1)
+    assert result.converged
+    reference = (few.lower_bound, few.objective)
+    check_solver_result(
+        result, bank, problem.Y, cost, Hinge(), Simplex(), tol=TOL, reference=reference
+    )
+
+
+@pytest.mark.parametrize("case", [CASES[2], CASES[8], CASES[11], CASES[17]], ids=str)
+def test_newton_bundle_to_a_tight_tolerance(case):
+    grams, Y, cost = case.draw()
+    result = solve(bank_of(grams), Y, cost, case.machine, 1, tol=1e-8, max_iter=100)
+    assert result.converged
+    assert result.history[-1].solves < 60
+
+
 @pytest.mark.parametrize("p", [1, 2.0, "uniform"])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "huber", "square"])
 def test_factors_and_distances(loss, p):

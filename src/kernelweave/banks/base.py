@@ -163,12 +163,12 @@ class KernelBank:
         used = support(V)
         gaussians: dict[Any, list[int]] = {}
         for part, ids in self.parts:
-            active = np.flatnonzero(raw[ids])
-            if part.residual_roots() is None:
-                if len(active):
-                    out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
-                continue
-            for j in ids[active].tolist():
+            roots = part.residual_roots()
+            whole = np.full(len(ids), True) if roots is None else ~roots.any(axis=1)
+            active = np.flatnonzero((raw[ids] != 0) & whole)
+            if len(active):
+                out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
+            for j in ids[(raw[ids] != 0) & ~whole].tolist():
                 if is_plain_gaussian(self.kernels[j], self.views[j]):
                     gaussians.setdefault(self.views.keys[j], []).append(j)
                 else:

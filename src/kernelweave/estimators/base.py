@@ -165,7 +165,7 @@ class BaseMKL(BaseEstimator):
         except (TypeError, ValueError):
             values = []
         if not values or not all(np.isfinite(C) and C > 0 for C in values):
-            raise InputError(f"Cs: must be a list of finite numbers > 0, got {Cs!r}.")
+            raise InputError(f"Cs: must be one or more finite numbers > 0, got {Cs!r}.")
         fitted: dict[float, Self] = {}
         warm: Warm | None = None
         rows = merge_rows(X, Y, cost, sample_weight)

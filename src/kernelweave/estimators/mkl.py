@@ -222,7 +222,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         )
         if not (np.isfinite(factors).all() and (factors > 0).all()):
             raise InputError(
-                f"class_weight: every weight must be a finite number > 0, got {self.class_weight!r}."
+                f"class_weight: weights must be finite numbers > 0, got {self.class_weight!r}."
             )
         row_cost = factors[codes] * (1.0 if weight is None else weight)
         n_classes = len(self.classes_)
