@@ -54,6 +54,15 @@ def test_bounds_along_a_path(bank, seed, step):
         assert (bounds >= forms * (1 - 1e-9)).all()
 
 
+def test_bounds_are_reached_by_kernels_of_rank_one():
+    x = np.random.default_rng(0).normal(size=(N, 1))
+    single = make_bank([Linear()], x)
+    along = x - x.mean()
+    listed = Listed(single, centred=True)
+    listed.read(0.3 * along)
+    assert_allclose(listed.bounds(2.0 * along), single.forms(2.0 * along), rtol=1e-9)
+
+
 def test_before_any_reading_nothing_is_known(bank):
     listed = Listed(bank, centred=True)
     assert np.isinf(listed.bounds(draw(0))).all()

@@ -119,8 +119,9 @@ def make_bank(
     even = np.full(n, 1.0 / n)
     share = even if sample_weight is None else sample_weight / sample_weight.sum()
     means = np.array([float(share @ d) for d in diagonals])
-    centred_traces = n * _centred_means(bank, traces / n, even)
     centred_means = _centred_means(bank, means, share)
+    plain = centred_means if sample_weight is None else _centred_means(bank, traces / n, even)
+    centred_traces = n * plain
     sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
     scales = np.ones(len(kernels))
     if sizes is not None:
@@ -289,9 +290,16 @@ def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
 def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
     if isinstance(kernel, Precomputed):
         gram = kernel.gram
-        whole = np.array_equal(rows, np.arange(len(gram))) and np.array_equal(gram, gram.T)
-        return gram if whole else kernel.block(rows, rows)
+        whole = len(rows) == len(gram) and np.array_equal(rows, np.arange(len(gram)))
+        return gram if whole and _is_symmetric(gram) else kernel.block(rows, rows)
     return kernel.block(rows, rows).astype(dtype, copy=False)
+
+
+def _is_symmetric(gram: Stored) -> bool:
+    """Tell whether a stored matrix can be used as it is: symmetric to the last few bits."""
+    if not gram.flags.c_contiguous:
+        return False
+    return _core.largest_asymmetry(gram) <= 1e-14 * float(np.abs(gram.diagonal()).max())
 
 
 def parse_bytes(limit: float | str | None) -> float:

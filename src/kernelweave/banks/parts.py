@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg.blas import daxpy, saxpy
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks, run_each
@@ -337,6 +338,15 @@ class WeightedLadder(Weighted):
         out += self.weights.sum()
 
 
+def _add_scaled(out: Stored, values: Stored, weight: float) -> None:
+    """Add a multiple in place, without the temporary array of ``out += weight * values``."""
+    if out.dtype == values.dtype and values.flags.c_contiguous:
+        axpy = daxpy if out.dtype == np.float64 else saxpy
+        axpy(values.ravel(), out.reshape(-1), a=weight)
+    else:
+        out += weight * values
+
+
 @dataclass(frozen=True)
 class WeightedGrams(Weighted):
     """Weights of stored matrices."""
@@ -346,13 +356,13 @@ class WeightedGrams(Weighted):
 
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
         def panel(rows: slice) -> None:
-            here = out[rows, rows.start :]
+            here = out[rows]  # whole rows: contiguous, so that BLAS adds them in place
             if fresh:
                 here[:] = 0.0
             for weight, gram in zip(self.weights, self.grams, strict=True):
-                here += weight * gram[rows, rows.start :]
+                _add_scaled(here, gram[rows], float(weight))
 
-        run_blocks(panel, len(out), _PANEL)
+        run_blocks(panel, len(out), 64)  # a panel that stays in cache over all matrices
 
     def add_rows(self, index: Indices, out: Stored) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):
