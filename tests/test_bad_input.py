@@ -512,3 +512,15 @@ def test_extreme_costs(C, norm):
     else:
         assert models[0].score(X, LABELS) == 1.0
         assert models[3].score(X, TARGET) > 0.999
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+@pytest.mark.parametrize("C", [1e8, 1e12, 1e15])
+def test_converged_means_a_small_gap(C, norm):
+    # The objective of separable rows does not grow with C, so it is not small beside the gap.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MKLClassifier(C=C, norm=norm, max_iter=30).fit(X, LABELS)
+    assert model.objective_ > 1
+    assert not model.converged_ or model.duality_gap_ <= model.tol * model.objective_

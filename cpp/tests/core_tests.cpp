@@ -381,6 +381,11 @@ void check_factor(const std::vector<double>& K, std::size_t n, const kw::Factor&
             worst = std::max(worst, std::abs(held(i, p) - K[i * n + p]));
         }
     check(worst <= 1e-11 * scale, what + ": pivot columns are reproduced");
+    bool triangular = true;
+    for (std::size_t r = 0; r < rank; ++r)
+        for (std::size_t q = 0; q < r; ++q)
+            triangular = triangular && factor.columns[r * n + static_cast<std::size_t>(factor.pivots[q])] == 0.0;
+    check(triangular, what + ": exact zeros at earlier pivots");
     if (factor.complete) check(left <= tol * trace + 1e-13 * trace, what + ": the tolerance is met");
 }
 

@@ -42,6 +42,7 @@ def check(K, parts, tol):
     assert (residual >= 0).all()
     assert_allclose(held[:, pivots], K[:, pivots], rtol=0, atol=1e-11 * scale)
     assert not residual[pivots].any()
+    assert not np.tril(columns[:, pivots], -1).any()  # exact zeros at earlier pivots
     if len(K):
         assert np.linalg.eigvalsh(K - held).min() >= -1e-11 * scale * len(K)
     if complete:

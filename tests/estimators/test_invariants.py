@@ -531,6 +531,23 @@ def test_weights_follow_the_slopes(task, norm):
     np.testing.assert_allclose(model.weights_, raw / np.linalg.norm(raw, norm), atol=2e-3)
 
 
+# More than 3000 rows are held in single precision when the tolerance is loose.
+@pytest.mark.parametrize(("n", "norm"), [(900, 1.0), (900, 2.0), (900, "uniform"), (3100, 1.0)])
+def test_certificates_of_many_rows(n, norm):
+    X, y = make_data("binary", n)
+    kernels = [rbf_ladder([0.5, 2.0], per_feature=True), rbf_ladder([1.0, 3.0]), Polynomial(2)]
+    close = MKLClassifier(kernels, norm=norm, tol=1e-6).fit(X, y)
+    for tol in (1e-1, 1e-2, 1e-4):
+        model = MKLClassifier(kernels, norm=norm, tol=tol).fit(X, y)
+        slack = 1e-7 * close.objective_
+        assert model.duality_gap_ <= tol * model.objective_
+        assert model.objective_ - model.duality_gap_ <= close.objective_ + slack
+        assert model.objective_ >= close.objective_ - close.duality_gap_ - slack
+    # The exact kernels at the fitted coefficients cost no more than was said.
+    loss = total_loss(model, "binary", signed(model, y), decide(model, X), model.C)
+    assert group_penalty(model, forms(model, X)) + loss <= model.objective_ * (1 + 1e-7)
+
+
 def test_equal_rows_with_opposite_labels_cannot_both_be_right():
     X = np.repeat(np.random.default_rng(0).normal(size=(10, 3)), 2, axis=0)
     y = np.tile([0, 1], 10)

@@ -193,7 +193,7 @@ def test_a_full_multiclass_problem_with_many_kernels():
 @pytest.mark.parametrize("tol", [1e-2, 1e-6])
 def test_kernels_outside_the_first_working_set(tol):
     """Copies of one kernel fill the working set; copies of the other must still be found."""
-    problem = random_problem(33, m=9)
+    problem = random_problem(41, m=9)
     cost = 20 * problem.cost
     weights = solve(bank_of(problem.grams), problem.Y, cost, Hinge(), 1).weights
     pair = problem.grams[np.argsort(-weights)[:2]]
