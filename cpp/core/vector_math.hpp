@@ -23,7 +23,7 @@
 namespace kw {
 
 // exp(x) for x <= 0, zero below the smallest normal number; within 2 units in the last place. std::exp is a
-// call per element; this is straight-line code (Cody-Waite reduction and a degree-13 polynomial).
+// call per element; this is straight-line code (Cody-Waite reduction and a degree-12 polynomial).
 KW_INLINE double exp_negative(double x) {
     constexpr double log2e = 1.4426950408889634074;
     constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
@@ -32,8 +32,7 @@ KW_INLINE double exp_negative(double x) {
     const double shifted = clipped * log2e + round_shift;
     const double n = shifted - round_shift;
     const double r = (clipped - n * ln2_high) - n * ln2_low;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
+    double p = 1.0 / 479001600.0;
     p = p * r + 1.0 / 39916800.0;
     p = p * r + 1.0 / 3628800.0;
     p = p * r + 1.0 / 362880.0;

@@ -28,7 +28,7 @@ _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
 _SAMPLE_FROM = 1000  # rows from which weights are first learned on a part of them
 _SAMPLE_SHARE = 4  # every fourth row
-_SAMPLE_TOL = 0.03
+_SAMPLE_TOL = 0.1
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
@@ -155,6 +155,10 @@ class _Bundle:
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
         self.guessed: Floats | None = None
+        self.promised = np.inf  # gain of the last step, as the model saw it
+        self.patience = (
+            1.0  # how far the working set is solved, relative to the gap, before pricing
+        )
         self.failures = 0
         self.step: Floats = np.empty(0)  # of the weights the model looked at
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
@@ -193,8 +197,12 @@ class _Bundle:
         return self.account.result()
 
     def guess(self, sample: tuple[Floats, int]) -> None:
-        """Begin from weights that were learned elsewhere."""
+        """Begin from weights that were learned elsewhere.
+
+        They name the kernels that matter, so fewer are looked at, and the others less often.
+        """
         self.guessed, solves = sample
+        self.working, self.patience = _WORKING_DEAR, 0.3
         self.account.solves += solves
 
     def _slack(self) -> float:
@@ -204,7 +212,9 @@ class _Bundle:
     def _inner_aim(self) -> float:
         """Return the inner gap at which a step is worth computing."""
         size = abs(self.account.upper)
-        return max(min(1e-3 * size, 0.1 * self._slack()), 1e-3 * self.tol * size)
+        # Near the end a step promises a tenth to a hundredth of the one before.
+        aim = min(1e-3 * size, 0.1 * self._slack(), 0.005 * self.promised)
+        return max(aim, 1e-3 * self.tol * size)
 
     def _begin(self, start: Warm | None) -> Point:
         """Choose first weights and a working set, and solve there."""
@@ -247,7 +257,7 @@ class _Bundle:
         """Update the bound on the working set; read other kernels once it is the tighter one."""
         self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
-        if self._working_gap() > max(self.account.gap, 0.7 * self.tol):
+        if self._working_gap() > max(self.patience * self.account.gap, 0.7 * self.tol):
             return point
         level = float(point.forms.max(initial=0.0))
         before = self.listed.readings
@@ -319,6 +329,7 @@ class _Bundle:
 
     def _try(self, point: Point, trial: Floats, predicted: float) -> Point:
         """Solve at the trial weights; return the new point if it is the better one."""
+        self.promised = predicted if predicted > 0 else self.promised
         kernel = self.bank.combine(self._spread(trial))
         start = self._predicted_start(point, kernel)
         size = self.account.upper
