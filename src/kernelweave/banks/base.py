@@ -91,6 +91,8 @@ class KernelBank:
         return np.maximum(values, 0.0)
 
     def _refuse_negative(self, values: Floats, wanted: Indices, V: Floats) -> None:
+        if not (values < 0).any():
+            return
         size = np.vdot(V, V) * self.traces()[wanted]
         bad = np.flatnonzero(values < -_NEGATIVE * size)
         if len(bad):
