@@ -269,16 +269,21 @@ def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
     out = np.empty((n, n), dtype=dtype)
 
     def panel(block: slice) -> None:
-        # In float64 up to here: rounded inner products would spoil small distances.
         products = centred[block] @ centred.T
-        products *= -2.0
-        products += squared_norms[block, None]
-        products += squared_norms
-        out[block] = np.maximum(products, 0.0, out=products)
+        if dtype != np.float64:
+            # Distances are rounded, not the products: that would spoil the small ones.
+            products *= -2.0
+            products += squared_norms[block, None]
+            products += squared_norms
+            np.maximum(products, 0.0, out=products)
+        out[block] = products
 
     run_blocks(panel, n, 256)
-    out[np.diag_indices(n)] = 0.0
-    _core.mirror_upper(out)
+    if dtype == np.float64:
+        _core.finish_squared_distances(out, squared_norms)
+    else:
+        out[np.diag_indices(n)] = 0.0
+        _core.mirror_upper(out)
     if not np.isfinite(out).all():
         raise InputError(
             f"{kernel}: distances overflow; rescale the columns first, for example with "
