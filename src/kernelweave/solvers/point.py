@@ -113,7 +113,8 @@ class Learner:
         self.machine, self.weight_set, self.account = machine, weight_set, account
         with np.errstate(over="ignore"):
             scale = machine.zero_loss(Y, cost)
-        account.floor = 1e-14 * scale if np.isfinite(scale) else 0.0
+        # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
+        account.floor = 1e-28 * scale if np.isfinite(scale) else 0.0
         self.roots = bank.residual_roots(np.arange(bank.n_kernels))  # zero where held exactly
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
