@@ -332,3 +332,11 @@ def test_rows_are_computed_once():
     assert kernel.blocks[-1][1].shape == (N, N)
     before = kernel.dense()
     assert kernel.dense() is before
+
+
+def test_products_of_a_kernel_asked_for_twice():
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    bank = make_bank([Linear(), RBF(1.0), RBF(0.1, columns=[0])], X)
+    each = bank.products(V, np.arange(3))
+    np.testing.assert_array_equal(bank.products(V, np.array([2, 0, 2, 1])), each[[2, 0, 2, 1]])

@@ -111,10 +111,13 @@ class KernelBank:
         V : ndarray of shape (n_samples, n_outputs)
             Vectors; rows of zeros are skipped.
         which : ndarray of int
-            Kernels asked for, each once.
+            Kernels asked for, in any order.
         rows : ndarray of int, optional
             Rows asked for; all by default.
         """
+        once, places = np.unique(which, return_inverse=True)
+        if len(once) < len(which):
+            return self.products(V, once, rows)[places]
         n_rows = self.n_samples if rows is None else len(rows)
         out = np.empty((len(which), n_rows, V.shape[1]))
         place = np.full(self.n_kernels, -1)
