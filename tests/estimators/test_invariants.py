@@ -305,6 +305,28 @@ def test_duplicates_share_a_weight():
     np.testing.assert_allclose(sums, plain.weights_, atol=2e-3)
 
 
+@pytest.mark.parametrize("strengths", [(1.0, 0.9, 0.8), (1.0, 0.8, 0.6, 0.5)], ids=len)
+@pytest.mark.parametrize("task", ["binary", "epsilon_insensitive"])
+def test_no_certificate_without_all_kernels(task, strengths):
+    # Copies of the stronger signals come first whenever some kernels are preferred to others, so
+    # that the weaker ones, which the optimum needs as well, are found last.
+    n, copies = 60, 80
+    X = np.random.default_rng(0).normal(size=(n, len(strengths)))
+    rows, signal = np.arange(n)[:, None], np.tanh(2 * X) @ strengths
+    y = np.where(signal > 0, "yes", "no") if task == "binary" else signal
+    grams = [Precomputed(RBF(1.0, columns=j)(X)) for j in range(len(strengths))]
+    alone = make_model(task, grams).fit(rows, y)
+    assert (alone.weights_ > 0.02).all()
+    for tol in (0.1, 1e-2, TIGHT):
+        model = make_model(task, [gram for gram in grams for _ in range(copies)], tol=tol)
+        model.fit(rows, y)
+        assert model.duality_gap_ <= tol * model.objective_
+        assert model.objective_ - model.duality_gap_ <= alone.objective_ * (1 + 1e-9)
+    assert_same_optimum(alone, model)
+    sums = model.weights_.reshape(len(strengths), copies).sum(axis=1)
+    np.testing.assert_allclose(sums, alone.weights_, atol=5e-3)
+
+
 def test_duplicates_are_equal_when_the_norm_is_larger():
     plain, _, _ = fitted("binary", norm=2.0)
     twice, _, _ = fitted("binary", KERNELS + KERNELS[:3], norm=2.0)
