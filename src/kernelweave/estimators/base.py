@@ -68,19 +68,19 @@ class BaseMKL(BaseEstimator):
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            bank = self._bank(rows)
+            bank = self._bank(rows, self.C)
             with Progress(self.verbose, self.tol) as report:
                 result = self._solve(bank, rows.Y, rows.cost, self._warm(bank, rows.Y), report)
         self._store(bank, result, rows)
         return self
 
-    def _bank(self, rows: Merged) -> KernelBank:
+    def _bank(self, rows: Merged, C: float) -> KernelBank:
         return make_bank(
             expand_kernels(self.kernels, rows.X, rows.weight),
             rows.X,
             normalize=self.normalize,
             centred=self.fit_intercept,
-            tol=self.tol / max(1.0, self.C),  # what a factor leaves out counts with C
+            tol=self.tol / max(1.0, C),  # what a factor leaves out counts with C
             memory_limit=self.memory_limit,
             sample_weight=rows.weight,
         )
@@ -170,7 +170,7 @@ class BaseMKL(BaseEstimator):
         warm: Warm | None = None
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            bank = self._bank(rows)
+            bank = self._bank(rows, max(values))
             before = 1.0
             for C in sorted(set(values)):
                 model = clone(self).set_params(C=C)
