@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kernelweave.banks import make_bank
+from kernelweave.banks.build import parse_bytes
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import (
     RBF,
@@ -190,10 +191,21 @@ class TestBudget:
         assert max(a * b for a, b in calls) < 2000**2 / 4
 
     @pytest.mark.parametrize(
-        "limit", ["8GB", "500 MB", "1e9", 1e9, "0.5g", "100000kB", "1TB", 10**9]
+        ("limit", "n_bytes"),
+        [
+            ("8GB", 8e9),
+            ("500 MB", 5e8),
+            ("1e9", 1e9),
+            (1e9, 1e9),
+            ("0.5g", 5e8),
+            ("100000kB", 1e8),
+            ("1TB", 1e12),
+            (10**9, 1e9),
+        ],
     )
-    def test_limits_that_are_understood(self, limit):
-        make_bank([Linear()], table(), memory_limit=limit)
+    def test_limits_that_are_understood(self, limit, n_bytes):
+        assert parse_bytes(limit) == n_bytes
+        assert make_bank([Linear()], table(), memory_limit=limit).n_kernels == 1
 
     @pytest.mark.parametrize("limit", ["", "lots", "-1GB", 0, "0", float("nan"), "GB", "8 ZB"])
     def test_limits_that_are_not(self, limit):
