@@ -152,13 +152,6 @@ void mirror_square(Table<T> matrix) {
 }
 
 template <class T>
-double asymmetry_of(Table<const T> matrix) {
-    require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
-    nb::gil_scoped_release release;
-    return kw::largest_asymmetry(matrix.data(), matrix.shape(0));
-}
-
-template <class T>
 void finish_squared_distances(Table<T> products, Vector<const double> squared_norms) {
     require(products.shape(0) == products.shape(1) && products.shape(0) == squared_norms.shape(0),
             "products must be square with one squared norm per row");
@@ -364,8 +357,6 @@ NB_MODULE(_core, m) {
           "sum_j weights_j exp(-rate_j |x - z|^2) @ V without storing a block; one feature per row.");
     m.def("mirror_upper", &mirror_square<double>, "matrix"_a.noconvert());
     m.def("mirror_upper", &mirror_square<float>, "matrix"_a.noconvert(), "Copy the upper triangle to the lower one, in place.");
-    m.def("largest_asymmetry", &asymmetry_of<double>, "matrix"_a.noconvert());
-    m.def("largest_asymmetry", &asymmetry_of<float>, "matrix"_a.noconvert(), "The largest difference between an entry and its mirror image.");
     m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());
     m.def("finish_squared_distances", &finish_squared_distances<float>, "products"_a.noconvert(), "squared_norms"_a.noconvert(),
           "Turn inner products into squared distances in place.");

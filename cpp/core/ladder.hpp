@@ -267,22 +267,6 @@ void mirror_upper(T* matrix, std::size_t n) {
     });
 }
 
-// The largest difference between an entry and its mirror image.
-template <class T>
-double largest_asymmetry(const T* matrix, std::size_t n) {
-    const std::size_t n_tiles = (n + kTile - 1) / kTile;
-    std::vector<double> worst(n_tiles, 0.0);
-    parallel_for(n_tiles, [&](std::size_t tile) {
-        const std::size_t left = tile * kTile, right = std::min(n, left + kTile);
-        for (std::size_t first = 0; first <= left; first += kTile)
-            for (std::size_t k = left; k < right; ++k)
-                for (std::size_t i = first; i < std::min(first + kTile, k); ++i)
-                    worst[tile] = std::max(worst[tile], std::abs(static_cast<double>(matrix[k * n + i]) -
-                                                                 static_cast<double>(matrix[i * n + k])));
-    });
-    return n_tiles ? *std::max_element(worst.begin(), worst.end()) : 0.0;
-}
-
 // Turns inner products of centred rows into squared distances, in place: |x|^2 + |z|^2 - 2 x.z, never below
 // zero, exactly symmetric, exact zeros on the diagonal.
 template <class T>

@@ -294,17 +294,9 @@ def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
 
 def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
     if isinstance(kernel, Precomputed):
-        gram = kernel.gram
-        whole = len(rows) == len(gram) and np.array_equal(rows, np.arange(len(gram)))
-        return gram if whole and _is_symmetric(gram) else kernel.block(rows, rows)
+        gram = kernel.whole(rows)
+        return kernel.block(rows, rows) if gram is None else gram
     return kernel.block(rows, rows).astype(dtype, copy=False)
-
-
-def _is_symmetric(gram: Stored) -> bool:
-    """Tell whether a stored matrix can be used as it is: symmetric to the last few bits."""
-    if not gram.flags.c_contiguous:
-        return False
-    return _core.largest_asymmetry(gram) <= 1e-14 * float(np.abs(gram.diagonal()).max())
 
 
 def parse_bytes(limit: float | str | None) -> float:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelweave import _core
+from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
-from .parts import WeightedFactors
+from .parts import WeightedFactors, support
 
 if TYPE_CHECKING:
     from .base import KernelBank
 
 _MOST_ROWS = 0.35  # share of rows from which all are computed: that costs as much as half of them
+_PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count
 
 
 class CombinedKernel:
@@ -55,13 +57,16 @@ class CombinedKernel:
     def dense(self) -> Stored:
         """Return the whole Gram matrix; do not write to it."""
         n = self.n_samples
-        if not self._blocks or self._blocks[-1][1].shape[0] < n:
+        if not self._is_whole():
             out = np.empty((n, n), dtype=self.bank.dtype)
             for k, part in enumerate(self._parts):
                 part.add_upper(out, fresh=k == 0)
             _core.mirror_upper(out)
             self._keep(np.arange(n), out)
         return self._blocks[-1][1]
+
+    def _is_whole(self) -> bool:
+        return bool(self._blocks) and len(self._blocks[-1][1]) == self.n_samples
 
     def fetch(self, index: Indices) -> None:
         """Compute those of the rows that are not there yet; all of them if that is cheaper."""
@@ -92,7 +97,7 @@ class CombinedKernel:
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         """Return a block of the Gram matrix, in float64; cheapest where rows and columns agree."""
-        if self._blocks and self._blocks[-1][1].shape[0] == self.n_samples:
+        if self._is_whole():
             return self._blocks[-1][1][np.ix_(rows, columns)].astype(np.float64, copy=False)
         if rows is not columns:
             return self.rows(rows)[:, columns].astype(np.float64, copy=False)
@@ -109,8 +114,21 @@ class CombinedKernel:
             part.add_diagonal(out)
         return out
 
+    def forms_for(self, V: Floats) -> bool:
+        """Tell whether a product with ``V`` forms the whole Gram matrix, if it is not there yet.
+
+        A machine that starts from so many coefficients asks for it anyway, and one reading of it is
+        cheaper than one of every kernel. Sums of float32 storage would not be those of the kernels.
+        """
+        if self.bank.dtype != np.float64:
+            return False
+        return self._is_whole() or len(support(V)) > _MOST_ROWS * self.n_samples
+
     def __matmul__(self, V: Floats) -> Floats:
-        """Multiply, in float64 whatever the storage, without forming the Gram matrix."""
+        """Multiply, in float64 whatever the storage."""
+        if self.forms_for(V):
+            K = self.dense()
+            return np.concatenate(run_blocks(lambda rows: K[rows] @ V, len(K), _PANEL))
         which = np.flatnonzero(self.weights)
         return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 

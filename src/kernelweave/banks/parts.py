@@ -340,11 +340,11 @@ class WeightedLadder(Weighted):
 
 def _add_scaled(out: Stored, values: Stored, weight: float) -> None:
     """Add a multiple in place, without the temporary array of ``out += weight * values``."""
-    if out.dtype == values.dtype and values.flags.c_contiguous:
+    if out.dtype == values.dtype and values.flags.c_contiguous and out.flags.c_contiguous:
         axpy = daxpy if out.dtype == np.float64 else saxpy
         axpy(values.ravel(), out.reshape(-1), a=weight)
     else:
-        out += weight * values
+        out += weight * values.astype(out.dtype, copy=False)  # no product is rounded to float32
 
 
 @dataclass(frozen=True)
@@ -366,12 +366,12 @@ class WeightedGrams(Weighted):
 
     def add_rows(self, index: Indices, out: Stored) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):
-            out += weight * gram[index]
+            _add_scaled(out, gram[index], float(weight))
 
     def add_block(self, index: Indices, out: Floats) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):
-            out += weight * gram[np.ix_(index, index)]
+            _add_scaled(out, gram[np.ix_(index, index)], float(weight))
 
     def add_diagonal(self, out: Floats) -> None:
         for weight, gram in zip(self.weights, self.grams, strict=True):
-            out += weight * gram.diagonal()
+            _add_scaled(out, gram.diagonal(), float(weight))

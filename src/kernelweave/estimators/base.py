@@ -141,9 +141,7 @@ class BaseMKL(BaseEstimator):
         self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
         self.intercept_ = result.intercept
         active = np.flatnonzero(result.weights)
-        forms = np.zeros(bank.n_kernels)
-        forms[active] = bank.forms(result.coef, active)
-        parts = result.weights * forms
+        parts = result.weights * result.forms
         self.contributions_ = parts / (parts.sum() or 1.0)
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None

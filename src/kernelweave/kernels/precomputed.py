@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class Precomputed(Kernel):
     gram : array of shape (n, n)
         Symmetric and positive semi-definite.
     check : bool
-        False skips the tests of finiteness, symmetry and (up to 2000 rows) the spectrum.
+        False skips the tests of finiteness, symmetry and (up to 2000 rows) the spectrum, and takes
+        all of them for granted.
     columns : name or position
         The column of row numbers, the first by default.
     name : str, optional
@@ -47,6 +48,9 @@ class Precomputed(Kernel):
     gram: Stored
     check: InitVar[bool] = True
     columns: Columns = field(default=0, kw_only=True)
+    # Whether mirrored entries agree to the last bits, so that the matrix is used without a copy.
+    # Not a field: it follows from the matrix.
+    _mirrored: ClassVar[bool] = True
 
     def __post_init__(self, check: bool) -> None:
         super().__post_init__()
@@ -58,16 +62,21 @@ class Precomputed(Kernel):
                 f"Precomputed: gram[{i}, {i}] is {diagonal[i]:.6g}, but the diagonal must not be "
                 "negative or missing."
             )
+        mirrored = True
         if check:
             with np.errstate(all="ignore"):
-                _check_symmetric(gram)
+                asymmetry = _check_symmetric(gram)
                 _check_spectrum(gram)
+            mirrored = asymmetry <= 1e-14 * float(diagonal.max())
         view = gram.view()
         view.flags.writeable = False
         object.__setattr__(self, "gram", view)
+        object.__setattr__(self, "_mirrored", mirrored)
 
     def _changed(self, **changes: Any) -> Self:
-        return super()._changed(check=False, **changes)
+        changed = super()._changed(check=False, **changes)
+        object.__setattr__(changed, "_mirrored", self._mirrored)
+        return changed
 
     def _title(self) -> str:
         return f"precomputed({len(self.gram)} rows)"
@@ -116,6 +125,12 @@ class Precomputed(Kernel):
     def _n(self) -> int:
         return len(self.gram)
 
+    def whole(self, A: Indices) -> Stored | None:
+        """Return the matrix itself where it serves as the block of these rows, without a copy."""
+        everything = len(A) == self._n and np.array_equal(A, np.arange(self._n))
+        usable = everything and self._mirrored and self.gram.flags.c_contiguous
+        return self.gram if usable else None
+
     def block(self, A: Indices, B: Indices) -> Floats:
         """Pick rows and columns of the matrix."""
         K: Floats = self.gram[np.ix_(A, B)].astype(np.float64, copy=False)
@@ -148,8 +163,8 @@ def _read_gram(gram: Any) -> Stored:
     return array
 
 
-def _check_symmetric(gram: Stored) -> None:
-    """Refuse entries that are not finite or not mirrored, a band of rows at a time."""
+def _check_symmetric(gram: Stored) -> float:
+    """Refuse entries that are not finite or not mirrored; return the largest asymmetry."""
     largest, worst, at = 0.0, 0.0, (0, 0)
     for start in range(0, len(gram), _CHUNK):
         band = gram[start : start + _CHUNK].astype(np.float64)
@@ -173,6 +188,7 @@ def _check_symmetric(gram: Stored) -> None:
             f"Precomputed: gram is not symmetric, gram[{i}, {j}] and gram[{j}, {i}] differ by "
             f"{worst:.3g}; pass (gram + gram.T) / 2 if that is rounding."
         )
+    return worst
 
 
 def _check_spectrum(gram: Stored) -> None:

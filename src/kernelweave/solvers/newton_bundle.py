@@ -87,14 +87,17 @@ def _sample_weights(
     """
     order = np.lexsort(Y.T)
     rows = np.sort(order[::_SAMPLE_SHARE])
-    result = newton_bundle(
+    bundle = _Bundle(
         bank.take(rows),
         np.ascontiguousarray(Y[rows]),
         _SAMPLE_SHARE * cost[rows],
         machine,
-        tol=_SAMPLE_TOL,
-        max_iter=max(1, max_iter // 2),
+        _SAMPLE_TOL,
+        max(1, max_iter // 2),
+        None,
     )
+    bundle.learner.exact = None  # nobody sees these bounds
+    result = bundle.run(None)
     return result.weights, result.history[-1].solves
 
 
@@ -375,7 +378,7 @@ class _Bundle:
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
             if self._dual(ahead) > stay:
                 return ahead
-        return moved(coef, point.fitted_at(kernel.weights))
+        return moved(coef, point.fitted_at(kernel))
 
     def _dual(self, solution: Solution) -> float:
         Y, cost = self.learner.Y, self.learner.cost
@@ -391,7 +394,7 @@ class _Bundle:
                 break
             norms = self._spread(point.inner * np.sqrt(point.forms))
             kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
-            start = moved(point.coef, point.fitted_at(kernel.weights))
+            start = moved(point.coef, point.fitted_at(kernel))
             point = self._solve(kernel, 1e-4 * abs(self.account.upper), start)
         self.cuts = _Cuts()
         self.damping = _Damping(1.0)

@@ -69,9 +69,11 @@ class Point:
             self._products.update(zip(fresh.tolist(), values, strict=True))
         return np.array([self._products[int(j)] for j in ids])
 
-    def fitted_at(self, weights: Floats) -> Floats:
-        """Return ``K_x @ coef`` for other weights x, from the kernels whose weight changes."""
-        change = weights - self.weights
+    def fitted_at(self, kernel: CombinedKernel) -> Floats:
+        """Return ``kernel @ coef`` for other weights of the same kernels."""
+        if kernel.forms_for(self.coef):
+            return kernel @ self.coef
+        change = kernel.weights - self.weights  # mostly zero
         ids = np.flatnonzero(change)
         if not len(ids):
             return self.solution.fitted
@@ -118,8 +120,9 @@ class Learner:
         self.roots = bank.residual_roots(np.arange(bank.n_kernels))  # zero where held exactly
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
-        # longer holds, so is everything after it.
-        self.exact = False
+        # longer holds, so is everything after it. None: never.
+        self.exact: bool | None = False
+        self._best: CombinedKernel  # of the best upper bound
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
@@ -147,11 +150,22 @@ class Learner:
         self, kernel: CombinedKernel, solution: Solution, which: Indices | None = None
     ) -> Point:
         """Read the forms of the kernels of interest and offer the upper bound."""
-        weights, coef = kernel.weights, solution.coef
-        which = np.flatnonzero(weights) if which is None else which
-        forms = self.bank.forms(coef, which)
+        which = np.flatnonzero(kernel.weights) if which is None else which
+        forms = self.bank.forms(solution.coef, which)
         self.account.readings += len(which) / self.bank.n_kernels
-        fitted = self.bank.exact_product(weights, coef) if self.exact else solution.fitted
+        fitted = self._exact_fitted(kernel, solution.coef) if self.exact else solution.fitted
+        return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
+
+    def _look(
+        self,
+        kernel: CombinedKernel,
+        coef: Floats,
+        fitted: Floats,
+        which: Indices,
+        forms: Floats,
+        work: int = 0,
+    ) -> Point:
+        weights = kernel.weights
         loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
         linear = self.machine.linear(coef, self.Y)
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
@@ -162,14 +176,22 @@ class Learner:
             fitted=fitted,
             primal=0.5 * quadratic + loss,
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
-            work=solution.work,
+            work=work,
         )
         dropped = self.bank.residual_forms(coef)[which] if self.roots.any() else 0.0
         norms = np.zeros(len(weights))
         norms[which] = weights[which] * np.sqrt(forms + dropped)
         upper = self.weight_set.penalty(norms) + loss
-        self.account.offer_upper(upper, weights, coef, intercept)
+        known = np.zeros(len(weights))
+        known[which] = forms
+        if self.account.offer_upper(upper, weights, coef, intercept, known):
+            self._best = kernel
         return Point(kernel, solution, which, forms, linear, ridge, loss)
+
+    def _exact_fitted(self, kernel: CombinedKernel, coef: Floats) -> Floats:
+        if self.roots.any() or self.bank.dtype != np.float64:
+            return self.bank.exact_product(kernel.weights, coef)
+        return kernel @ coef
 
     def lower_bound(self, point: Point, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
@@ -191,8 +213,11 @@ class Learner:
     def settle(self) -> None:
         """Recompute the best upper bound from the exact kernels, once."""
         account = self.account
-        if not self.exact and np.isfinite(account.upper):
+        if self.exact is False and np.isfinite(account.upper):
             self.exact = True
             account.upper = np.inf
-            self.evaluate(self.bank.combine(account.weights), moved(account.coef, account.coef))
+            kernel, coef = self._best, account.coef
+            which = np.flatnonzero(kernel.weights)
+            fitted = self._exact_fitted(kernel, coef)
+            self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()

@@ -50,6 +50,8 @@ class Result:
         Dual coefficients of the best upper bound.
     intercept : ndarray of shape (n_outputs,)
         Biases.
+    forms : ndarray of shape (n_kernels,)
+        ``tr(coef' K_j coef)`` of the kernels with a weight, zero for others.
     objective, lower_bound : float
         Both hold for the exact kernels.
     history : tuple of Step
@@ -61,6 +63,7 @@ class Result:
     weights: Floats
     coef: Floats
     intercept: Floats
+    forms: Floats
     objective: float
     lower_bound: float
     history: tuple[Step, ...]
@@ -103,16 +106,22 @@ class Account:
     weights: Floats = field(default_factory=lambda: np.empty(0))
     coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
     intercept: Floats = field(default_factory=lambda: np.empty(0))
+    forms: Floats = field(default_factory=lambda: np.empty(0))
     solves: int = 0
     work: int = 0
     readings: float = 0.0
     history: list[Step] = field(default_factory=list)
 
-    def offer_upper(self, value: float, weights: Floats, coef: Floats, intercept: Floats) -> None:
-        """Keep a point if it is the best so far."""
-        if value < self.upper:
-            self.upper = value
-            self.weights, self.coef, self.intercept = weights.copy(), coef, intercept
+    def offer_upper(
+        self, value: float, weights: Floats, coef: Floats, intercept: Floats, forms: Floats
+    ) -> bool:
+        """Keep a point if it is the best so far, and tell whether it is."""
+        if not value < self.upper:
+            return False
+        self.upper = value
+        self.weights, self.coef, self.intercept = weights.copy(), coef, intercept
+        self.forms = forms
+        return True
 
     def offer_lower(self, value: float) -> None:
         """Keep a lower bound if it is the best so far."""
@@ -141,6 +150,7 @@ class Account:
             weights=self.weights,
             coef=self.coef,
             intercept=self.intercept,
+            forms=self.forms,
             objective=self.upper,
             lower_bound=min(self.lower, self.upper),  # the order of two equal sums is rounding
             history=tuple(self.history),
