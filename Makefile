@@ -10,7 +10,7 @@ CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs sanitize format clean
+.PHONY: help demo test lint bench docs sanitize format clean radius
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,12 @@ format: $(VENV)/.group-lint ## Rewrite the sources in the project's style
 clean: ## Remove the environments and everything that was built
 	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/api/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Long experiments: published tables on the real data, see experiments/README.md. What is done is kept,
+# so a second call goes on; options go into ARGS, as in make radius ARGS=--quick.
+radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (hours)
+	$(VENV)/bin/python -m experiments.radius $(ARGS)
 
 # An environment with a pip that knows dependency groups.
 $(VENV)/.ready $(BENCH)/.ready: %/.ready:
@@ -71,7 +76,7 @@ FORCE:
 
 $(VENV)/.package $(BENCH)/.package: %/.package: %/.ready %/.modules $(CORE)
 	@$(find_compiler); set -x; \
-	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io]'
+	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io,experiments]'
 	@touch $@
 
 GROUPS := $(addprefix $(VENV)/.group-,build test lint docs)

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/ball.hpp"
 #include "core/cholesky.hpp"
 #include "core/ladder.hpp"
 #include "core/project.hpp"
@@ -317,6 +318,75 @@ void bind_smo(nb::module_& m, const char* name) {
         "Run each solver to its gap, or until its dual value is enough; 0 converged, 1 paused, 2 needs rows, 3 at the limit of the arithmetic.");
 }
 
+// --- enclosing balls ---
+
+template <class T>
+struct LentBall {
+    kw::Ball<T> core;
+    std::vector<nb::object> lenders;  // keeps the row blocks alive
+
+    LentBall(Vector<const double> diagonal, Vector<const double> ridge)
+        : core(checked(diagonal, diagonal.shape(0)), checked(ridge, diagonal.shape(0))) {}
+
+    static std::vector<double> checked(const Vector<const double>& values, std::size_t n) {
+        require(n > 0 && values.shape(0) == n, "diagonal and ridge need one entry per row, and at least one row");
+        for (std::size_t i = 0; i < n; ++i)
+            require(std::isfinite(values(i)) && values(i) >= 0.0, "diagonal and ridge must be finite and not negative");
+        return {values.data(), values.data() + n};
+    }
+};
+
+template <class T>
+void bind_ball(nb::module_& m, const char* name) {
+    using Solver = LentBall<T>;
+    nb::class_<Solver>(m, name, "One enclosing ball being solved; rows of the Gram matrix are lent to it.")
+        .def(nb::init<Vector<const double>, Vector<const double>>(), "diagonal"_a.noconvert(), "ridge"_a.noconvert())
+        .def(
+            "start",
+            [](Solver& self, Vector<const double> beta, Vector<const double> fitted) {
+                const std::size_t n = self.core.size();
+                require(beta.shape(0) == n && fitted.shape(0) == n, "beta and fitted need one entry per row");
+                double sum = 0.0;
+                for (std::size_t i = 0; i < n; ++i) {
+                    require(std::isfinite(beta(i)) && beta(i) >= 0.0 && std::isfinite(fitted(i)),
+                            "beta and fitted must be finite, beta not negative");
+                    sum += beta(i);
+                }
+                require(std::abs(sum - 1.0) <= 1e-9, "beta must sum to one");
+                self.core.start(beta.data(), fitted.data());
+            },
+            "beta"_a.noconvert(), "fitted"_a.noconvert(), "Begin from weights on the simplex whose K @ beta is known.")
+        .def(
+            "lend",
+            [](Solver& self, Vector<const std::int64_t> index, nb::object block) {
+                Table<const T> rows;
+                if (!nb::try_cast(block, rows, false)) throw nb::type_error("block must be a C-contiguous array of the solver's type");
+                require(rows.shape(0) == index.shape(0) && rows.shape(1) == self.core.size(), "block has the wrong shape");
+                check_index(index, self.core.size());
+                self.lenders.push_back(block);
+                for (std::size_t k = 0; k < index.shape(0); ++k)
+                    self.core.lend(static_cast<std::size_t>(index(k)), rows.data() + k * self.core.size());
+            },
+            "index"_a.noconvert(), "block"_a, "Hand over rows of the Gram matrix; they are kept, not copied.")
+        .def("wanted", [](const Solver& self, std::size_t how_many) {
+                auto rows = self.core.wanted(how_many);
+                const std::size_t size = rows.size();
+                return make_array(std::move(rows), {size});
+            }, "how_many"_a, "Rows the next updates need, most urgent first.")
+        .def(
+            "run",
+            [](Solver& self, double tol, std::int64_t max_updates) {
+                require(tol >= 0.0, "tol must be a number >= 0");
+                nb::gil_scoped_release release;
+                return static_cast<int>(self.core.run(tol, max_updates));
+            },
+            "tol"_a, "max_updates"_a,
+            "Run to a relative gap; 0 converged, 1 paused, 2 needs rows, 3 at the limit of the arithmetic.")
+        .def_prop_ro("beta", [](const Solver& self) { return make_array(std::vector<double>(self.core.beta()), {self.core.size()}); }, nb::rv_policy::move)
+        .def_prop_ro("fitted", [](const Solver& self) { return make_array(self.core.fitted(), {self.core.size()}); }, nb::rv_policy::move)
+        .def_prop_ro("updates", [](const Solver& self) { return self.core.updates(); });
+}
+
 // --- projections ---
 
 template <class Project>
@@ -371,6 +441,8 @@ NB_MODULE(_core, m) {
 
     bind_smo<double>(m, "SmoDouble");
     bind_smo<float>(m, "SmoFloat");
+    bind_ball<double>(m, "BallDouble");
+    bind_ball<float>(m, "BallFloat");
     m.def(
         "best_bias",
         [](Vector<const double> fitted, Vector<const double> target, Vector<const double> lower,

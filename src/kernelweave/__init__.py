@@ -4,7 +4,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators import MKLClassifier, MKLRegressor
+    from .banks import enclosing_ball
+    from .estimators import MKLClassifier, MKLRegressor, RadiusMKLClassifier
     from .kernels import (
         RBF,
         FromCallable,
@@ -28,7 +29,9 @@ __all__ = [
     "Overlap",
     "Polynomial",
     "Precomputed",
+    "RadiusMKLClassifier",
     "__version__",
+    "enclosing_ball",
     "polynomial_ladder",
     "rbf_ladder",
     "views",
@@ -42,7 +45,11 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("kernelweave")
     elif name in __all__:
-        home = "estimators" if name.startswith("MKL") else "kernels"
+        home = "kernels"
+        if name.endswith(("Classifier", "Regressor")):
+            home = "estimators"
+        elif name == "enclosing_ball":
+            home = "banks"
         value = getattr(importlib.import_module(f"kernelweave.{home}"), name)
     else:
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")

@@ -1,9 +1,21 @@
 """Kernels over rows, computed on demand."""
 
+from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank
-from .build import make_bank
+from .build import make_bank, squared_radii
 from .combined import CombinedKernel
 from .cross import cross_block
 from .views import Views
 
-__all__ = ["CombinedKernel", "KernelBank", "Views", "cross_block", "make_bank"]
+__all__ = [
+    "Ball",
+    "CombinedKernel",
+    "KernelBank",
+    "Views",
+    "cross_block",
+    "enclosing_ball",
+    "judge_ball",
+    "make_bank",
+    "solve_ball",
+    "squared_radii",
+]

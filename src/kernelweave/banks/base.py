@@ -135,6 +135,17 @@ class KernelBank:
             out[ids] = part.traces()
         return self.scales * out
 
+    def spreads(self, centre: Floats) -> Floats:
+        """Return ``centre' diag(K_j) - centre' K_j centre`` of the normalised kernels.
+
+        For a centre on the simplex this is a lower bound of the squared radius of the ball around
+        the points of each kernel.
+        """
+        out = np.empty(self.n_kernels)
+        for part, ids in self.parts:
+            out[ids] = part.diagonal_sums(centre)
+        return np.asarray(self.scales * out - self.forms(centre[:, None]))
+
     def residual_forms(self, V: Floats) -> Floats:
         """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.
 
@@ -201,6 +212,13 @@ class KernelBank:
             for start in range(0, self.n_samples, chunk):
                 part = slice(start, start + chunk)
                 out[k, part] = self.scales[j] * (self.kernels[j].block(take(A, part), B) @ V[rows])
+        return out
+
+    def exact_diagonal(self, weights: Floats) -> Floats:
+        """Return the diagonal of ``sum_j weights_j K_j`` from the kernels themselves."""
+        out = np.zeros(self.n_samples)
+        for j in np.flatnonzero(weights).tolist():
+            out += weights[j] * self.scales[j] * self.kernels[j].diagonal(self.views[j])
         return out
 
     def subset(self, which: Indices) -> KernelBank:
@@ -297,6 +315,9 @@ class _Selected(Part):
 
     def traces(self) -> Floats:
         return self.part.traces()[self.which]
+
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return self.part.diagonal_sums(shares)[self.which]
 
     def take(self, rows: Indices) -> Part:
         return _Selected(self.part.take(rows), self.which)

@@ -16,14 +16,16 @@ from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
 
+from .ball import solve_ball
 from .base import KernelBank
 from .parts import Factors, Grams, Ladder, Part
 from .views import Views, is_plain_gaussian
 
-NORMALIZATIONS = ("trace", "diagonal", "cosine")
+NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
 _TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
+_BALL_TOL = 1e-9
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
@@ -54,9 +56,9 @@ def make_bank(
         At least one.
     X : array, sparse matrix or data frame
         Training rows.
-    normalize : {None, "trace", "diagonal", "cosine"}
-        What is made one: nothing, the mean (centred) diagonal, the mean diagonal, or every
-        diagonal entry.
+    normalize : {None, "trace", "diagonal", "cosine", "radius"}
+        What is made one: nothing, the mean (centred) diagonal, the mean diagonal, every diagonal
+        entry, or the radius of the smallest ball around the points.
     centred : bool
         Whether `"trace"` measures the centred Gram matrix, as a model with an intercept sees it.
     tol : float
@@ -123,6 +125,8 @@ def make_bank(
     plain = centred_means if sample_weight is None else _centred_means(bank, traces / n, even)
     centred_traces = n * plain
     sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
+    if normalize == "radius":
+        sizes = np.where(plain > 0, squared_radii(bank), 0.0)
     scales = np.ones(len(kernels))
     if sizes is not None:
         # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
@@ -135,6 +139,13 @@ def make_bank(
             "rescale the columns first, for example with scikit-learn's StandardScaler."
         )
     return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
+
+
+def squared_radii(bank: KernelBank) -> Floats:
+    """Return the squared radius of the smallest ball around the points of every kernel."""
+    units = np.eye(bank.n_kernels)
+    balls = [solve_ball(bank.combine(unit), tol=_BALL_TOL) for unit in units]
+    return np.array([ball.squared_radius for ball in balls])
 
 
 def _centred_means(bank: KernelBank, means: Floats, share: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,11 @@ class CombinedKernel:
         return self.bank.n_samples
 
     @property
+    def dtype(self) -> Any:
+        """The type of computed rows."""
+        return self.bank.dtype
+
+    @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
         """The rows computed so far, as (row numbers, rows)."""
         return self._blocks
@@ -58,7 +63,7 @@ class CombinedKernel:
         """Return the whole Gram matrix; do not write to it."""
         n = self.n_samples
         if not self._is_whole():
-            out = np.empty((n, n), dtype=self.bank.dtype)
+            out = np.empty((n, n), dtype=self.dtype)
             for k, part in enumerate(self._parts):
                 part.add_upper(out, fresh=k == 0)
             _core.mirror_upper(out)
@@ -76,7 +81,7 @@ class CombinedKernel:
         if (self._place[:, 0] >= 0).sum() + len(missing) > _MOST_ROWS * self.n_samples:
             self.dense()
             return
-        out = np.zeros((len(missing), self.n_samples), dtype=self.bank.dtype)
+        out = np.zeros((len(missing), self.n_samples), dtype=self.dtype)
         for part in self._parts:
             part.add_rows(missing, out)
         self._keep(missing, out)
@@ -89,7 +94,7 @@ class CombinedKernel:
     def rows(self, index: Indices) -> Stored:
         """Return some rows of the Gram matrix."""
         self.fetch(index)
-        out = np.empty((len(index), self.n_samples), dtype=self.bank.dtype)
+        out = np.empty((len(index), self.n_samples), dtype=self.dtype)
         for b in np.unique(self._place[index, 0]):
             here = np.flatnonzero(self._place[index, 0] == b)
             out[here] = self._blocks[b][1][self._place[index[here], 1]]
@@ -120,7 +125,7 @@ class CombinedKernel:
         A machine that starts from so many coefficients asks for it anyway, and one reading of it is
         cheaper than one of every kernel. Sums of float32 storage would not be those of the kernels.
         """
-        if self.bank.dtype != np.float64:
+        if self.dtype != np.float64:
             return False
         return self._is_whole() or len(support(V)) > _MOST_ROWS * self.n_samples
 

@@ -80,6 +80,10 @@ class Part(ABC):
         """Return the exact trace of every kernel."""
 
     @abstractmethod
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K_j[i, i]`` of every kernel, exactly."""
+
+    @abstractmethod
     def take(self, rows: Indices) -> Part:
         """Return the same kernels over some of the rows."""
 
@@ -165,6 +169,13 @@ class Factors(Part):
         dropped = np.einsum("kn,kn->k", self.roots, self.roots)
         return np.asarray(np.array(kept) + dropped)
 
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        used = np.flatnonzero(shares)
+        squares = self.columns[:, used] ** 2 @ shares[used]
+        kept = np.add.reduceat(np.append(squares, 0.0), self.offsets[:-1])
+        kept[np.diff(self.offsets) == 0] = 0.0  # a kernel of rank zero
+        return np.asarray(kept + self.roots[:, used] ** 2 @ shares[used])
+
     def take(self, rows: Indices) -> Part:
         columns = np.ascontiguousarray(self.columns[:, rows])
         return Factors(columns, self.offsets, np.ascontiguousarray(self.roots[:, rows]))
@@ -222,6 +233,9 @@ class Ladder(Part):
     def traces(self) -> Floats:
         return np.full(self.n_kernels, float(self.distances.shape[0]))
 
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return np.full(self.n_kernels, float(shares.sum()))
+
     def take(self, rows: Indices) -> Part:
         return Ladder(self.distances[np.ix_(rows, rows)], self.rates)
 
@@ -267,6 +281,9 @@ class Grams(Part):
 
     def traces(self) -> Floats:
         return np.array([float(np.trace(gram, dtype=np.float64)) for gram in self.grams])
+
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return np.array([float(gram.diagonal() @ shares) for gram in self.grams])
 
     def take(self, rows: Indices) -> Part:
         return Grams(tuple(gram[np.ix_(rows, rows)] for gram in self.grams))

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
 from .mkl import MKLClassifier, MKLRegressor
+from .radius import RadiusMKLClassifier
 
-__all__ = ["MKLClassifier", "MKLRegressor"]
+__all__ = ["MKLClassifier", "MKLRegressor", "RadiusMKLClassifier"]

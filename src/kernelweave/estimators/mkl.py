@@ -7,10 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import column_or_1d, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from kernelweave._types import Floats
@@ -19,9 +16,10 @@ from kernelweave.errors import InputError
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
 
 from .base import BaseMKL
+from .classifier import KernelClassifier
 
 
-class MKLClassifier(ClassifierMixin, BaseMKL):
+class MKLClassifier(KernelClassifier):
     """Support vector classifier on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i max(0, 1 - y_i f(x_i))`` over the functions
@@ -106,11 +104,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseMKL._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
-
     def __init__(
         self,
         kernels: Any = None,
@@ -142,127 +135,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _machine(self) -> Machine:
         return Hinge(fit_intercept=self.fit_intercept)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and a classifier.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Training rows; for `Precomputed` kernels a column of row numbers.
-        y : array of shape (n_samples,)
-            Class labels of any type, two classes or more.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row; a weight of two is the same as giving the row twice.
-
-        Returns
-        -------
-        self : MKLClassifier
-            The fitted estimator.
-        """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._fit(X, Y, self.C * cost, weight)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
-    ) -> list[Self]:
-        """Fit for several values of C, sharing kernels and starting each fit from the last.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,)
-            Class labels.
-        Cs : iterable of float
-            Values of C in any order.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row.
-
-        Returns
-        -------
-        models : list of MKLClassifier
-            A fitted estimator for each C, in the order given.
-        """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._path(X, Y, cost, Cs, weight)
-
-    def _targets(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Floats, Floats, Floats | None]:
-        """Return the table, signed targets, costs for C = 1 and the weights of rows."""
-        X = check_table(self, X, reset=True)
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise InputError("y: contains NaN or infinity where class labels are needed.")
-        check_classification_targets(y)
-        encoder = LabelEncoder()
-        codes = encoder.fit_transform(y)
-        self.classes_ = encoder.classes_
-        weight = check_weights(sample_weight, len(codes))
-        present = np.unique(codes if weight is None else codes[weight > 0])
-        if len(present) < 2:
-            label = self.classes_[present[0]]
-            label = label.item() if isinstance(label, np.generic) else label
-            raise InputError(
-                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
-                f"{label!r}{'' if weight is None else ' among the rows of positive weight'}."
-            )
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
-        )
-        if not (np.isfinite(factors).all() and (factors > 0).all()):
-            raise InputError(
-                f"class_weight: weights must be finite numbers > 0, got {self.class_weight!r}."
-            )
-        row_cost = factors[codes] * (1.0 if weight is None else weight)
-        n_classes = len(self.classes_)
-        columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
-        Y = np.where(codes[:, None] == columns, 1.0, -1.0)
-        cost = np.repeat(row_cost[:, None], len(columns), axis=1)
-        return X, Y, cost, weight
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
-        """
-        decision = self._decide(X)
-        return decision.ravel() if len(self.classes_) == 2 else decision
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):

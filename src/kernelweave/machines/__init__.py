@@ -1,16 +1,23 @@
 """Learners for one fixed kernel."""
 
 from .base import Curvature, DualShape, Machine, Solution
+from .radius import Chapelle, Criterion, Do, Judged, RadiusMargin
 from .ridge import Square
-from .support import EpsilonInsensitive, Hinge, Huber
+from .support import EpsilonInsensitive, Hinge, Huber, SquaredHinge
 
 __all__ = [
+    "Chapelle",
+    "Criterion",
     "Curvature",
+    "Do",
     "DualShape",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "Judged",
     "Machine",
+    "RadiusMargin",
     "Solution",
     "Square",
+    "SquaredHinge",
 ]

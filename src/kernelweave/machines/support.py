@@ -1,4 +1,4 @@
-"""Machines with finite boxes: hinge, epsilon-insensitive and Huber losses, by pair updates."""
+"""Machines with finite boxes: hinge, epsilon-insensitive, Huber and so on, by pair updates."""
 
 from __future__ import annotations
 
@@ -149,6 +149,29 @@ class Hinge(SupportMachine):
     def shape(self, Y: Floats, cost: Floats) -> DualShape:
         zero = np.zeros_like(cost)
         return DualShape(np.where(Y > 0, zero, -cost), np.where(Y > 0, cost, zero), zero)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(SupportMachine):
+    """The loss ``cost / 2 * max(0, 1 - y f)^2``; targets are +-1.
+
+    Its coefficients have no upper bound. None exceeds the box used here, because the objective at
+    the solution is at most that of the zero function, ``sum(cost) / 2``.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    """
+
+    fit_intercept: bool = True
+    bounded = False
+
+    def shape(self, Y: Floats, cost: Floats) -> DualShape:
+        zero = np.zeros_like(cost)
+        box = 1.1 * np.sqrt(cost * cost.sum(axis=0))
+        ridge = np.divide(1.0, cost, out=np.zeros_like(cost), where=cost > 0)
+        return DualShape(np.where(Y > 0, zero, -box), np.where(Y > 0, box, zero), ridge)
 
 
 @dataclass(frozen=True)

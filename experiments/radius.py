@@ -1,0 +1,179 @@
+"""Run Table 1 of Gai, Chen and Zhang (2010) again: radius-based kernel learning and its rivals.
+
+Learning Kernels with Radiuses of Minimum Enclosing Balls, NIPS 2010. Data sets are read as
+`kernelweave.datasets.load_dataset` does; results are kept as they come; at the end a page and a
+picture show ours beside the published numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from kernelweave.datasets import load_dataset
+from kernelweave.errors import DataError, KernelweaveError
+
+from .radius_protocol import GRID, METHODS, N_FOLDS, evaluate, open_fold
+from .radius_published import TITLES
+from .radius_report import Record, draw, summarise, to_markdown
+
+QUICK_GRID = (0.1, 1.0, 10.0, 100.0)
+QUICK_FOLDS = 3
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is still missing, write the page and the picture, and return an exit status."""
+    options = _parser().parse_args(arguments)
+    stem = "radius-quick" if options.quick else "radius"
+    grid, folds = (QUICK_GRID, QUICK_FOLDS) if options.quick else (GRID, N_FOLDS)
+    names = options.methods or [m for m in METHODS if METHODS[m].quick or not options.quick]
+    try:
+        store = Store(options.output / f"{stem}.json", {"grid": list(grid), "seed": options.seed})
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    wanted = [
+        (data, fold, name)
+        for data in _at_hand(options.data or list(TITLES))
+        for fold in range(folds)
+        for name in names
+    ]
+    missing = [task for task in wanted if task not in store]
+    print(f"{len(wanted)} results are wanted, {len(wanted) - len(missing)} are there.")
+    n_failed = 0
+    try:
+        for done, result in enumerate(_run(missing, grid, options), 1):
+            line = f"[{done}/{len(missing)}] {result['data']} fold {result['fold']} "
+            line += METHODS[result["method"]].label
+            if "error" in result:
+                n_failed += 1
+                print(f"{line}: failed: {result['error']}", flush=True)
+                continue
+            store.add(result)
+            print(
+                f"{line}: {result['accuracy']:.1f} % with C = {result['C']:g}, "
+                f"{result['kernels']} kernels, {result['seconds']:.1f} s",
+                flush=True,
+            )
+    except KeyboardInterrupt:
+        print(f"Stopped; what is done is kept in {store.path}, and the same command goes on there.")
+        return 130
+    records = [record for task in wanted if (record := store.get(task))]
+    if not records:
+        print("There is nothing to report.", file=sys.stderr)
+        return 1
+    cells = summarise(records, grid)
+    page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
+    _write(page, to_markdown(cells, grid, options.seed))
+    draw(cells, picture)
+    print(f"The table is in {page}, the picture in {picture}.")
+    return 1 if n_failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments.radius", description=__doc__)
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_FOLDS} folds of {N_FOLDS}, a shorter grid, fewer methods: about 20 minutes",
+    )
+    parser.add_argument(
+        "--data", nargs="+", choices=TITLES, metavar="NAME", help=f"of {', '.join(TITLES)}"
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)}"
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--n-jobs", type=int, default=2, help="processes, each with one thread")
+    parser.add_argument("--seed", type=int, default=0, help="of the folds")
+    return parser
+
+
+def _at_hand(names: list[str]) -> Iterator[str]:
+    """Yield the data sets that can be read, and say in a sentence what is wrong with the others."""
+    for name in names:
+        try:
+            load_dataset(name)
+        except DataError as error:
+            print(f"{TITLES[name]} is left out. {error}", file=sys.stderr)
+        else:
+            yield name
+
+
+def _run(
+    tasks: list[tuple[str, int, str]], grid: tuple[float, ...], options: argparse.Namespace
+) -> Iterator[Record]:
+    open_fold.cache_clear()  # the files may have changed since an earlier run in this process
+    jobs = (delayed(_attempt)(*task, grid, options.seed) for task in tasks)
+    # Few tasks are handed out ahead, so that both processes stay within a fold and its kernels.
+    yield from Parallel(
+        n_jobs=options.n_jobs,
+        return_as="generator_unordered",
+        pre_dispatch=options.n_jobs,
+        batch_size=1,
+    )(jobs)
+
+
+def _attempt(data: str, fold: int, method: str, grid: tuple[float, ...], seed: int) -> Record:
+    """Return a result, or what went wrong: hours of other results must not be lost to one."""
+    try:
+        return evaluate(data, fold, method, grid, seed)
+    except (KernelweaveError, ArithmeticError, ValueError) as error:
+        return {"data": data, "fold": fold, "method": method, "error": str(error)}
+
+
+class Store:
+    """Results in a JSON file that is whole at any time."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self._settings = settings
+        self._records: dict[tuple[str, int, str], Record] = {}
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept["settings"] != settings:
+                raise ValueError(
+                    f"{path} holds results for {kept['settings']}, not for {settings}; remove it "
+                    "or choose another folder with --output."
+                )
+            self._records = {_task(record): record for record in kept["records"]}
+
+    def __contains__(self, task: tuple[str, int, str]) -> bool:
+        return task in self._records
+
+    def get(self, task: tuple[str, int, str]) -> Record | None:
+        """Return the result of a task, if there is one."""
+        return self._records.get(task)
+
+    def add(self, record: Record) -> None:
+        """Keep a result."""
+        self._records[_task(record)] = record
+        records = sorted(self._records.values(), key=_task)
+        # Written at every result, so a record takes one line and not fifty.
+        lines = ",\n".join(json.dumps(record) for record in records)
+        settings = json.dumps(self._settings)
+        _write(self.path, f'{{"settings": {settings},\n"records": [\n{lines}\n]}}\n')
+
+
+def _task(record: Record) -> tuple[str, int, str]:
+    return record["data"], record["fold"], record["method"]
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

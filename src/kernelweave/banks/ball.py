@@ -1,0 +1,218 @@
+"""The smallest ball around the training points in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.errors import InputError
+
+_CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run answers
+_ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
+_BATCH = 32  # rows fetched together
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A ball around all points, and how far it may be from the smallest.
+
+    Parameters
+    ----------
+    squared_radius : float
+        All points lie within it.
+    centre : ndarray of shape (n_samples,)
+        The centre is ``sum_i centre_i phi(x_i)``; not negative, sums to one.
+    gap : float
+        No ball around all points has a squared radius below ``squared_radius - gap``.
+    fitted : ndarray of shape (n_samples,)
+        ``K @ centre``.
+    """
+
+    squared_radius: float
+    centre: Floats
+    gap: float
+    fitted: Floats
+
+    @property
+    def radius(self) -> float:
+        """The radius."""
+        return float(np.sqrt(self.squared_radius))
+
+
+class Rows(Protocol):
+    """What a ball is computed from: a Gram matrix whose rows come when asked for."""
+
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def blocks(self) -> Sequence[tuple[Indices, Stored]]: ...
+    def fetch(self, index: Indices) -> None: ...
+    def rows(self, index: Indices) -> Stored: ...
+    def diag(self) -> Floats: ...
+    def __matmul__(self, V: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A Gram matrix that is there."""
+
+    K: Floats
+    dtype: Any = np.float64
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.K)
+
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        return [(np.arange(len(self.K)), self.K)]
+
+    def fetch(self, index: Indices) -> None:
+        raise AssertionError("every row is there")
+
+    def rows(self, index: Indices) -> Stored:
+        return self.K[index]
+
+    def diag(self) -> Floats:
+        return np.ascontiguousarray(self.K.diagonal())
+
+    def __matmul__(self, V: Floats) -> Floats:
+        return np.asarray(self.K @ V)
+
+
+def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> Ball:
+    """Return the smallest ball around points that are given by their Gram matrix.
+
+    Solves ``max beta' diag(K) - beta' K beta`` over ``beta >= 0, sum beta = 1``, whose value is the
+    squared radius.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+        Symmetric and positive semi-definite.
+    tol : float
+        Gap to stop at, relative to the squared radius.
+    max_iter : int
+        Moves of weight from one point to another at most.
+
+    Returns
+    -------
+    ball : Ball
+        With `squared_radius`, `radius`, `centre` and `gap`.
+
+    References
+    ----------
+    Gai, Chen and Zhang (2010), Learning kernels with radiuses of minimum enclosing balls, NIPS 23,
+    equations (7), (8) and (17).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ball = enclosing_ball(np.eye(4))
+    >>> round(ball.squared_radius, 6), ball.centre.round(3)
+    (0.75, array([0.25, 0.25, 0.25, 0.25]))
+    """
+    try:
+        gram = np.array(K, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        gram = np.empty(0)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
+        raise InputError("K: must be a square matrix of numbers with at least one row.")
+    if not np.isfinite(gram).all():
+        raise InputError("K: every entry must be finite.")
+    size = float(np.abs(gram).max())
+    if np.abs(gram - gram.T).max() > 1e-8 * size:
+        raise InputError("K: must be symmetric; pass (K + K.T) / 2 if that is rounding.")
+    if not gram.diagonal().min() >= 0:
+        raise InputError("K: the diagonal of a Gram matrix is not negative.")
+    if not (np.isfinite(tol) and tol > 0):
+        raise InputError(f"tol: must be a number > 0, got {tol!r}.")
+    # The ball does not see translations; distances from the first point lose no digits to an offset.
+    gram = (gram + gram.T) / 2 - gram[0] - gram[0][:, None] + gram[0, 0]
+    scale = float(gram.diagonal().max()) or 1.0
+    if scale <= 0 or not np.isfinite(1.0 / scale):
+        scale = 1.0
+    np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
+    ball = solve_ball(_Whole(gram / scale), tol=tol, max_iter=max_iter)
+    return Ball(
+        scale * ball.squared_radius, ball.centre, scale * ball.gap, np.asarray(K @ ball.centre)
+    )
+
+
+def solve_ball(
+    K: Rows,
+    *,
+    tol: float,
+    start: Floats | None = None,
+    ridge: Floats | None = None,
+    max_iter: int = 10_000_000,
+) -> Ball:
+    """Return the smallest ball around the points of a kernel, to a relative gap.
+
+    Parameters
+    ----------
+    K : CombinedKernel
+        Rows are asked for as they are needed.
+    tol : float
+        Gap to stop at, relative to the squared radius.
+    start : ndarray of shape (n_samples,), optional
+        Centre to begin from.
+    ridge : ndarray of shape (n_samples,), optional
+        Added to the diagonal of the kernel.
+    max_iter : int
+        Moves of weight at most.
+    """
+    n = K.n_samples
+    diagonal = K.diag()
+    ridge = np.zeros(n) if ridge is None else ridge
+    if start is not None:
+        beta = start / start.sum()
+        fitted = (K @ beta[:, None])[:, 0]
+    else:
+        beta, fitted = _first(K, diagonal)
+    kind = _core.BallDouble if K.dtype == np.float64 else _core.BallFloat
+    solver = kind(diagonal, ridge)
+    solver.start(beta, np.ascontiguousarray(fitted))
+    lent = 0
+    at_a_time = int(max(1000, _ENTRIES_AT_A_TIME / n))
+    while True:
+        for index, block in K.blocks[lent:]:
+            solver.lend(index, block)
+        lent = len(K.blocks)
+        status = solver.run(tol, min(at_a_time, max(1, max_iter - solver.updates)))
+        if status == _NEEDS_ROWS:
+            K.fetch(np.sort(solver.wanted(_BATCH)))
+        elif status != _PAUSED or solver.updates >= max_iter:
+            break
+    return judge_ball(solver.beta, solver.fitted, diagonal, ridge)
+
+
+def judge_ball(centre: Floats, fitted: Floats, diagonal: Floats, ridge: Floats) -> Ball:
+    """Return the ball with a given centre, from ``K @ centre``."""
+    reach = diagonal + ridge - 2.0 * (fitted + ridge * centre)
+    gap = max(float(reach.max() - centre @ reach), 0.0)
+    inside = float(centre @ (fitted + ridge * centre))
+    return Ball(max(float(reach.max()) + inside, 0.0), centre, gap, fitted)
+
+
+def _first(K: Rows, diagonal: Floats) -> tuple[Floats, Floats]:
+    """Return the mean of all points or of two far ones, whichever is nearer to the answer."""
+    n = K.n_samples
+    even = np.full(n, 1.0 / n)
+    means = (K @ even[:, None])[:, 0]
+    i = int(np.argmax(diagonal - 2.0 * means))
+    row = K.rows(np.array([i]))[0].astype(np.float64)
+    j = int(np.argmax(diagonal - 2.0 * row))
+    apart = diagonal[i] + diagonal[j] - 2.0 * row[j]
+    if i == j or 0.25 * apart <= diagonal.mean() - means.mean():
+        return even, means
+    beta = np.zeros(n)
+    beta[[i, j]] = 0.5
+    return beta, 0.5 * (row + K.rows(np.array([j]))[0])

@@ -1,0 +1,292 @@
+"""Kernel learning by the ratio of margin and radius (RKL), and what it was compared to."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Options, StrOptions
+from kernelweave.banks import KernelBank, squared_radii
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
+from kernelweave.machines import Chapelle, Criterion, Do, Hinge, RadiusMargin
+from kernelweave.solvers import (
+    RadiusResult,
+    Report,
+    Result,
+    Warm,
+    gradient_projection,
+    judge_fixed,
+    lbfgs,
+    newton_bundle,
+)
+from kernelweave.weights import LpBall, Simplex
+
+from .classifier import KernelClassifier
+
+
+class RadiusMKLClassifier(KernelClassifier):
+    """Support vector classifier on the kernel whose margin is largest relative to its radius.
+
+    Minimises ``1/2 R^2 |w|^2 + sum_i C_i max(0, 1 - y_i f(x_i))`` over functions f and weights of
+    kernels, R being the radius of the smallest ball around the training points in the feature space
+    of the weighted kernel. The value does not change when a kernel is multiplied by a number, so
+    that the scales of the given kernels do not matter and C means the same for all of them.
+    Several classes are learned one against the rest, with one ball and one set of weights.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine, as in `MKLClassifier`.
+    norm : None, 1, 2 or "uniform"
+        How `weights_` are scaled: so that the learned kernel has unit radius, by their sum, or by
+        their Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
+        "uniform" learns no weights and divides the average kernel by its squared radius.
+    criterion : {"radius", "chapelle", "chapelle_literal", "do"}
+        What is minimised: the above; ``R^2 |w|^2`` of ``K + I/C`` as Chapelle et al. practised it;
+        the same with ``R`` of ``K`` alone, as equation (10) of the reference prints it; or the
+        convex criterion of Do et al., equation (11).
+    solver : {"lbfgs", "projection"}
+        L-BFGS, or gradient projection with Armijo's rule as in the reference.
+    radius : {"exact", "upper", "trace"}
+        What R^2 is: itself; its upper bound ``sum_j theta_j R_j^2``; or its lower bound by the
+        centred traces. The bounds make the problem that of `MKLClassifier` with norm 1.
+    normalize : {"radius", "trace", "diagonal", "cosine"} or None
+        What is made one for every kernel before weights are learned. The weights refer to it, and
+        the criteria other than "radius" depend on it.
+    C : float
+        Cost of errors, for a kernel of unit radius.
+    tol : float
+        Relative gap to stop at, at least 1e-9.
+    max_iter : int
+        Support vector machines and balls solved at most.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class.
+    warm_start : bool
+        Whether `fit` begins from the last weights when the number of rows is the same.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Weight of every (normalised) kernel.
+    squared_radius_ : float
+        Of the ball around the training points in the weighted kernel. `kernel` and the decision
+        function use the weighted kernel divided by it.
+    lower_bound_ : float
+        No weights have a smaller value of the criterion; minus infinity if no bound is known.
+    contributions_ : ndarray of shape (n_kernels,)
+        Share of each kernel in the squared norm of the decision function.
+    kernels_ : list of Kernel
+        The kernels, families written out.
+    scales_ : ndarray of shape (n_kernels,)
+        What each kernel was multiplied by to normalise it.
+    objective_ : float
+        Value of the criterion at the returned model.
+    duality_gap_ : float
+        ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether the gap met `tol`; without a bound, whether the gradient promises no more than that.
+    n_iter_ : int
+        Support vector machines solved, with a ball each.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Gai, Chen and Zhang (2010), Learning kernels with radiuses of minimum enclosing balls, NIPS 23,
+    equations (10), (11), (13) and (21).
+
+    Examples
+    --------
+    >>> from kernelweave import RBF, Linear, RadiusMKLClassifier
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(120, random_state=0)
+    >>> model = RadiusMKLClassifier([1e6 * Linear(), RBF(1.0), RBF(3.0)]).fit(data.X, data.y)
+    >>> bool(model.lower_bound_ <= model.objective_), bool(model.converged_)
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KernelClassifier._parameter_constraints,
+        "norm": [None, Options(Real, {1, 2}), StrOptions({"uniform"})],
+        "criterion": [StrOptions({"radius", "chapelle", "chapelle_literal", "do"})],
+        "solver": [StrOptions({"lbfgs", "projection"})],
+        "radius": [StrOptions({"exact", "upper", "trace"})],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        norm: float | str | None = None,
+        criterion: str = "radius",
+        solver: str = "lbfgs",
+        radius: str = "exact",
+        normalize: str | None = "radius",
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.criterion = criterion
+        self.solver = solver
+        self.radius = radius
+        self.normalize = normalize
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _solve(
+        self, bank: KernelBank, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+    ) -> Result:
+        self._refuse()
+        varying = _varying(bank)
+        inner = bank.subset(varying)
+        if self.criterion == "radius":
+            result = self._radius_margin(inner, Y, cost, start and start.weights[varying], report)
+        else:
+            result = self._other(inner, Y, cost, start and start.weights[varying], report)
+        self.squared_radius_ = result.squared_radius
+        self.lower_bound_ = result.lower_bound
+        return replace(
+            result,
+            weights=_spread(result.weights, varying, bank),
+            forms=_spread(result.forms, varying, bank),
+            coef=result.coef * result.squared_radius,  # for the kernel divided by it
+        )
+
+    def _refuse(self) -> None:
+        if self.criterion in ("chapelle_literal", "do") and self.norm is None:
+            raise InputError(
+                f"norm=None: criterion={self.criterion!r} has no minimum without a norm on the "
+                "weights; use norm=1 or norm=2."
+            )
+        if self.criterion != "radius" and self.norm == "uniform":
+            raise InputError("norm='uniform': only criterion='radius' takes it.")
+        if self.radius != "exact" and (self.criterion != "radius" or self.norm == "uniform"):
+            raise InputError(
+                f"radius={self.radius!r}: the bounds of the radius serve criterion='radius' with "
+                "learned weights only; use radius='exact'."
+            )
+
+    def _radius_margin(
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        start: Floats | None,
+        report: Report | None,
+    ) -> RadiusResult:
+        """Learn on kernels of unit size, whatever size they came with."""
+        criterion = RadiusMargin(self.fit_intercept, fixed=self.norm == "uniform")
+        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
+        if self.norm == "uniform":
+            return judge_fixed(bank, Y, cost, criterion, even, tol=self.tol, report=report)
+        if self.radius == "trace":
+            sizes = bank.traces(centred=True) / bank.n_samples
+        else:
+            sizes = self._radii(bank)
+        unit = replace(bank, scales=bank.scales / sizes)
+        begin = even if start is None else 0.9 * start * sizes / (start @ sizes) + 0.1 * even
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
+        if self.radius == "exact":
+            solve = lbfgs if self.solver == "lbfgs" else gradient_projection
+            result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
+        else:
+            flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), **limits)
+            result = RadiusResult(**vars(flat), squared_radius=1.0)
+        return result.rescaled(1.0 / sizes, self.norm)
+
+    def _other(
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        start: Floats | None,
+        report: Report | None,
+    ) -> RadiusResult:
+        radii = self._radii(bank)
+        criterion: Criterion
+        if self.criterion == "do":
+            weight_set = Simplex() if self.norm == 1 else LpBall(2.0)
+            criterion = Do(
+                radii,
+                lambda linear, forms: weight_set.lower_bound(linear, 0.0, forms, bounded=False),
+                self.fit_intercept,
+            )
+        else:
+            criterion = Chapelle(self.fit_intercept, literal=self.criterion == "chapelle_literal")
+        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
+        begin = even if start is None else 0.9 * start / start.sum() + 0.1 * even
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
+        if self.solver == "lbfgs":
+            limits["sizes"] = radii
+        solve = lbfgs if self.solver == "lbfgs" else gradient_projection
+        result = solve(bank, Y, cost, criterion, norm=self.norm, start=begin, **limits)
+        return result.rescaled(np.ones(bank.n_kernels), self.norm)
+
+    def _radii(self, bank: KernelBank) -> Floats:
+        return np.ones(bank.n_kernels) if self.normalize == "radius" else squared_radii(bank)
+
+    def _active(self) -> tuple[list[Kernel], Floats]:
+        kernels, weights = super()._active()
+        return kernels, weights / self.squared_radius_
+
+
+def _varying(bank: KernelBank) -> Indices:
+    """Return the kernels that tell some rows apart; name the others in a warning."""
+    same = bank.centred_traces <= 0
+    if same.all():
+        raise InputError("kernels: every kernel is constant on the training rows.")
+    if same.any():
+        names = ", ".join(f"kernels[{j}] = {bank.kernels[j]}" for j in np.flatnonzero(same))
+        warnings.warn(
+            f"Constant on the training rows, and so without weight: {names}.",
+            UserWarning,
+            stacklevel=6,  # where the user called fit
+        )
+    return np.flatnonzero(~same)
+
+
+def _spread(values: Floats, which: Indices, bank: KernelBank) -> Floats:
+    out = np.zeros(bank.n_kernels)
+    out[which] = values
+    return out

@@ -1,0 +1,343 @@
+"""Smooth criteria of the kernel weights, by their gradient: L-BFGS, and gradient projection.
+
+Both minimise over non-negative weights, with or without a norm. L-BFGS sees a norm through
+``theta = x / |x|``; gradient projection returns to the set after every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from kernelweave import _core
+from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
+from kernelweave.machines import Criterion, Judged
+
+from .result import Account, Report, Result
+
+_INNER = 1e-3  # inner gap, relative to the outer tolerance
+_RETRIES = 4  # times the inner gap is tightened when a line search fails
+_ARMIJO = 1e-2
+_HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class RadiusResult(Result):
+    """A learned combination of kernels, with the ball around the data.
+
+    Parameters
+    ----------
+    squared_radius : float
+        Of the ball around the training points, in the weighted kernel.
+    """
+
+    squared_radius: float
+
+    def rescaled(self, factors: Floats, norm: float | None) -> RadiusResult:
+        """Return the same function for kernels divided by ``factors``, weights of norm one.
+
+        Without a norm the weights are such that the ball has unit radius.
+        """
+        weights = self.weights * factors
+        size = self.squared_radius if norm is None else _size(weights, norm)
+        return replace(
+            self,
+            weights=weights / size,
+            coef=self.coef * size,
+            forms=self.forms * (size**2 / factors),
+            squared_radius=self.squared_radius / size,
+        )
+
+
+class _Done(Exception):
+    """The search is over."""
+
+
+class _Search:
+    """Judges weights, keeps count, and ends the search when the certificate or the limit says."""
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        criterion: Criterion,
+        norm: float | None,
+        tol: float,
+        max_iter: int,
+        report: Report | None,
+    ) -> None:
+        self.bank, self.Y, self.cost, self.criterion = bank, Y, cost, criterion
+        # A scale-free criterion has no norm to hold; that would only bend the coordinates.
+        self.norm = None if criterion.scale_free else norm
+        self.max_iter = max_iter
+        self.account = Account(tol, report)
+        self.inner = max(_INNER * tol, 1e-12)
+        self.exact = bank.dtype == np.float64
+        self.exact &= not bank.residual_roots(np.arange(bank.n_kernels)).any()
+        self.best: Judged | None = None
+        self.stationary = False
+
+    def judge(self, theta: Floats) -> tuple[float, Floats]:
+        """Return value and gradient along the set; raise `_Done` when that ends the search."""
+        if self.account.solves >= self.max_iter:
+            raise _Done
+        kernel = self.bank.combine(theta)
+        judged = self.criterion.judge(kernel, self.Y, self.cost, tol=self.inner, start=self.best)
+        self.account.solves += 1
+        self.account.work += judged.solution.work
+        self.account.readings += 2.0
+        self._offer(judged)
+        self.account.note()
+        if self.account.converged:
+            self.settle()
+            if self.account.converged:
+                raise _Done
+        gradient = self._tangent(theta, judged.gradient)
+        if judged.lower == -np.inf:
+            # What moving all weight to the steepest kernel promises: the gap, were this convex.
+            promise = theta.sum() * -gradient.min(initial=0.0) + theta @ np.maximum(gradient, 0.0)
+            self.stationary = bool(promise <= self.account.tol * judged.value)
+            if self.stationary:
+                raise _Done
+        return judged.value, gradient
+
+    def _tangent(self, theta: Floats, gradient: Floats) -> Floats:
+        """Return the derivative of the criterion at ``x / |x|`` in x, at x = theta of norm one."""
+        if self.norm is None:
+            return gradient
+        normal = np.ones_like(theta) if self.norm == 1 else theta
+        return gradient - normal * float(theta @ gradient)
+
+    def _offer(self, judged: Judged) -> None:
+        solution = judged.solution
+        self.account.offer_lower(judged.lower)
+        weights = judged.kernel.weights
+        if self.account.offer_upper(
+            judged.value, weights, solution.coef, solution.intercept, judged.forms
+        ):
+            self.best = judged
+
+    def settle(self) -> None:
+        """Recompute the best value from the exact kernels."""
+        assert self.best is not None
+        if not self.exact:
+            self.account.upper = np.inf
+            self._offer(self.criterion.verified(self.best, self.Y, self.cost))
+            self.account.note()
+
+    def result(self) -> RadiusResult:
+        """Return the best point, its value that of the exact kernels."""
+        self.settle()
+        assert self.best is not None
+        result = self.account.result()
+        return RadiusResult(
+            **(vars(result) | {"converged": result.converged or self.stationary}),
+            squared_radius=self.best.ball.squared_radius,
+        )
+
+
+def lbfgs(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    criterion: Criterion,
+    *,
+    norm: float | None,
+    start: Floats,
+    tol: float,
+    max_iter: int,
+    report: Report | None = None,
+    sizes: Floats | None = None,
+) -> RadiusResult:
+    """Minimise a criterion over kernel weights by L-BFGS with bounds.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets of +-1, and the cost of each error.
+    criterion : Criterion
+        What to minimise.
+    norm : float or None
+        Norm of the weights that is held at one; None: no constraint.
+    start : ndarray of shape (n_kernels,)
+        Where to begin, not negative.
+    tol : float
+        Relative gap to stop at; for criteria without a bound, what the gradient still promises,
+        relative to the value.
+    max_iter : int
+        Evaluations of the criterion at most.
+    report : callable, optional
+        Called with every `Step`.
+    sizes : ndarray of shape (n_kernels,), optional
+        Sizes of the kernels, where those are not alike: the search moves ``weights * sizes``.
+
+    Returns
+    -------
+    result : RadiusResult
+        The best weights found.
+    """
+    search = _Search(bank, Y, cost, criterion, norm, tol, max_iter, report)
+    sizes = np.ones(bank.n_kernels) if sizes is None else sizes
+
+    def along(x: Floats) -> tuple[float, Floats]:
+        theta = x / sizes
+        length = 1.0 if search.norm is None else _size(theta, search.norm)
+        if not length > 0:
+            return np.inf, np.zeros_like(x)
+        value, gradient = search.judge(theta / length)
+        return value, gradient / (sizes * length)
+
+    begin = start * sizes
+    try:
+        for _ in range(_RETRIES):
+            before = search.account.solves
+            minimize(
+                along,
+                begin,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * bank.n_kernels,
+                options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * max_iter},
+            )
+            if search.account.solves == before or search.best is None:
+                break
+            # The line search failed: the values are not exact enough for it.
+            search.inner = max(0.1 * search.inner, 1e-12)
+            begin = search.best.kernel.weights * sizes
+    except _Done:
+        pass
+    return search.result()
+
+
+def gradient_projection(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    criterion: Criterion,
+    *,
+    norm: float | None,
+    start: Floats,
+    tol: float,
+    max_iter: int,
+    report: Report | None = None,
+) -> RadiusResult:
+    """Minimise a criterion by gradient steps back onto the set, with Armijo's rule.
+
+    The algorithm of Gai, Chen and Zhang (2010); `lbfgs` needs fewer evaluations.
+
+    Parameters
+    ----------
+    bank, Y, cost, criterion, norm, start, tol, max_iter, report
+        As in `lbfgs`.
+
+    Returns
+    -------
+    result : RadiusResult
+        The best weights found.
+    """
+    search = _Search(bank, Y, cost, criterion, norm, tol, max_iter, report)
+    project = _projection(norm)
+    theta = project(start)
+    try:
+        value, gradient = search.judge(theta)
+        step = 0.5 * float(np.linalg.norm(theta)) / max(float(np.abs(gradient).max()), 1e-300)
+        retries = 0
+        while retries < _RETRIES:
+            at_once = False
+            for halving in range(_HALVINGS):
+                trial = project(theta - step * gradient)
+                promised = float(gradient @ (theta - trial))
+                if trial.any():
+                    new_value, new_gradient = search.judge(trial)
+                    if value - new_value >= _ARMIJO * promised:
+                        at_once = halving == 0
+                        break
+                step *= 0.5
+            else:
+                # No step is short enough: look closer, then try again.
+                retries += 1
+                search.inner = max(0.1 * search.inner, 1e-12)
+                value, gradient = search.judge(theta)
+                step = (
+                    0.5 * float(np.linalg.norm(theta)) / max(float(np.abs(gradient).max()), 1e-300)
+                )
+                continue
+            theta, value, gradient = trial, new_value, new_gradient
+            step *= 2.0 if at_once else 1.0
+            total = float(theta.sum())
+            if norm is None and not 1e-3 <= total <= 1e3:
+                # Every step lengthens the weights, which changes nothing but the numbers.
+                theta, gradient, step = theta / total, gradient * total, step / total**2
+    except _Done:
+        pass
+    return search.result()
+
+
+def _size(x: Floats, norm: float) -> float:
+    return float(np.linalg.norm(x, norm))
+
+
+def _projection(norm: float | None) -> Callable[[Floats], Floats]:
+    """Return the way back to the set of weights."""
+    if norm is None:
+        return lambda x: np.maximum(x, 0.0)
+    if norm == 1:
+        return lambda x: _core.project_simplex(np.ascontiguousarray(x))
+
+    def onto_sphere(x: Floats) -> Floats:
+        positive = np.maximum(x, 0.0)
+        if not positive.any():
+            positive[np.argmax(x)] = 1.0
+        return np.asarray(positive / np.linalg.norm(positive))
+
+    return onto_sphere
+
+
+def judge_fixed(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    criterion: Criterion,
+    weights: Floats,
+    *,
+    tol: float,
+    report: Report | None = None,
+) -> RadiusResult:
+    """Return the function of given weights; the certificate is that of these weights.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets of +-1, and the cost of each error.
+    criterion : Criterion
+        Whose lower bound is that of these weights.
+    weights : ndarray of shape (n_kernels,)
+        Not negative.
+    tol : float
+        Relative gap to stop at.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : RadiusResult
+        With the given weights.
+    """
+    search = _Search(bank, Y, cost, criterion, None, tol, 4, report)
+    search.inner = 0.3 * tol
+    try:
+        while True:
+            search.judge(weights)
+            search.inner *= 0.1
+    except _Done:
+        pass
+    return search.result()
