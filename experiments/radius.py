@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from .radius_report import Record, draw, summarise, to_markdown
 QUICK_GRID = (0.1, 1.0, 10.0, 100.0)
 QUICK_FOLDS = 3
 RESULTS = Path(__file__).parent / "results"
+INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
     except KeyboardInterrupt:
         print(f"Stopped; what is done is kept in {store.path}, and the same command goes on there.")
-        return 130
+        return INTERRUPTED
     records = [record for task in wanted if (record := store.get(task))]
     if not records:
         print("There is nothing to report.", file=sys.stderr)
@@ -176,4 +178,11 @@ def _write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if status == INTERRUPTED:
+        # A pool that is stopped while it starts can forget a process, or wait for itself at exit.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -81,7 +81,10 @@ def solve_radius(grams, Y, cost, intercept=True):
     size = radius_margin_value(unit.mean(axis=0), Y, cost, intercept)
     lower, upper, best = -np.inf, np.inf, None
     for factor in (1.0, 0.1, 10.0):  # where the solver gives up early depends on it
-        theta, centre = _radius_program(unit, Y, cost, factor * size, intercept)
+        try:
+            theta, centre = _radius_program(unit, Y, cost, factor * size, intercept)
+        except OracleError:
+            continue
         polished, bound = _around(centre, unit, Y, cost, intercept)
         lower = max(lower, bound)
         for candidate in (theta, polished):
@@ -93,50 +96,11 @@ def solve_radius(grams, Y, cost, intercept=True):
             lower = max(lower, _around(centre, unit, Y, cost, intercept)[1])
         if upper - lower <= 1e-10 * upper:
             break
+    if best is None:
+        raise OracleError("The solver gave no answer.")
     weights = np.zeros(len(grams))
     weights[used] = best / radii[used]
     return _agreed("radius", lower, upper), weights / weights.sum()
-
-
-def _around(centre, grams, Y, cost, intercept):
-    """Solve the problem with the ball around a given centre; return weights and lower bound.
-
-    Its squared radius is linear in the weights and nowhere larger than the true one, and so is
-    the objective. On kernels divided by theirs it is multiple kernel learning.
-    """
-    radii = np.array([_spread(gram, centre) for gram in grams])
-    fixed = grams / radii[:, None, None]
-    found = solve_mkl(fixed, Y, cost, p=1, loss="hinge", fit_intercept=intercept)
-    return found.weights / radii, found.lower
-
-
-def _radius_program(grams, Y, cost, size, intercept):
-    """Return the multipliers of the constraints on beta, and beta."""
-    n = len(Y)
-    alpha, beta = cp.Variable(Y.shape), cp.Variable(n)
-    t, s = cp.Variable(), cp.Variable(len(grams))
-    B = cp.multiply(Y, alpha)
-    present = cost > 0
-    constraints = [beta >= 0, cp.sum(beta) == 1, alpha[present] >= 0]
-    constraints.append(alpha[present] <= cost[present] / size)
-    if not present.all():
-        constraints.append(alpha[~present] == 0)
-    if intercept:
-        constraints.append(cp.sum(B, axis=0) == 0)
-    spreads = []
-    for j, gram in enumerate(grams):
-        centred = _centre(gram)
-        # The ball does not see where the origin is; the machine does if it has no intercept.
-        L = np.sqrt(size) * _factor(centred if intercept else gram)
-        constraints.append(cp.SOC(t + s[j], cp.hstack([2 * cp.vec(L.T @ B, order="C"), t - s[j]])))
-        inside = cp.sum_squares(_factor(centred).T @ beta)
-        spreads.append(s[j] + inside <= np.diag(centred) @ beta)
-    _solve(cp.Problem(cp.Maximize(cp.sum(alpha) - t / 2), constraints + spreads))
-    theta = np.maximum([np.sum(c.dual_value) for c in spreads], 0.0)
-    # A multiplier is noise if it is smaller than what its constraint leaves.
-    B, beta = Y * _answer(alpha), _on_simplex(beta)
-    ratios = np.array([np.sum(B * (gram @ B)) / _spread(gram, beta) for gram in grams])
-    return np.where(theta / theta.max() > 1 - ratios / ratios.max(), theta, 0.0), beta
 
 
 def chapelle_value(K, y, C, literal=False, intercept=True):
@@ -194,6 +158,50 @@ def random_radius_problem(seed, *, n=16, m=3, n_classes=None, C=None, weighted=F
     return RadiusProblem(grams, base.Y, C * base.cost, C, base.X, base.y)
 
 
+def _around(centre, grams, Y, cost, intercept):
+    """Solve the problem with the ball around a given centre; return weights and lower bound.
+
+    Its squared radius is linear in the weights and nowhere larger than the true one, and so is
+    the objective. On kernels divided by theirs it is multiple kernel learning.
+    """
+    radii = np.array([_spread(gram, centre) for gram in grams])
+    if radii.min() <= 1e-9:
+        return np.ones(len(grams)), -np.inf
+    fixed = grams / radii[:, None, None]
+    found = solve_mkl(fixed, Y, cost, p=1, loss="hinge", fit_intercept=intercept)
+    return found.weights / radii, found.lower
+
+
+def _radius_program(grams, Y, cost, size, intercept):
+    """Return the multipliers of the constraints on beta, and beta."""
+    alpha, beta = cp.Variable(Y.shape), cp.Variable(len(Y))
+    t, s = cp.Variable(), cp.Variable(len(grams))
+    B = cp.multiply(Y, alpha)
+    present = cost > 0
+    constraints = [beta >= 0, cp.sum(beta) == 1, alpha[present] >= 0]
+    constraints.append(alpha[present] <= cost[present] / size)
+    if not present.all():
+        constraints.append(alpha[~present] == 0)
+    if intercept:
+        constraints.append(cp.sum(B, axis=0) == 0)
+    spreads = []
+    for j, gram in enumerate(grams):
+        centred = _centre(gram)
+        # The ball does not see where the origin is; the machine does if it has no intercept.
+        L = np.sqrt(size) * _factor(centred if intercept else gram)
+        constraints.append(cp.SOC(t + s[j], cp.hstack([2 * cp.vec(L.T @ B, order="C"), t - s[j]])))
+        inside = cp.sum_squares(_factor(centred).T @ beta)
+        spreads.append(s[j] + inside <= np.diag(centred) @ beta)
+    _solve(cp.Problem(cp.Maximize(cp.sum(alpha) - t / 2), constraints + spreads))
+    B, beta = Y * _answer(alpha), _on_simplex(beta)
+    theta = np.maximum([np.sum(c.dual_value) for c in spreads], 0.0)
+    ratios = np.array([np.sum(B * (gram @ B)) / _spread(gram, beta) for gram in grams])
+    # A multiplier is noise if it is smaller than what its constraint leaves.
+    theta[theta * ratios.max() <= theta.max() * (ratios.max() - ratios)] = 0.0
+    # With w = 0 at the optimum all weights are equally good.
+    return (theta if theta.any() else np.ones(len(grams))), beta
+
+
 def _machine(K, Y, cost, intercept):
     Y = _columns(Y)
     cost = np.broadcast_to(_columns(cost), Y.shape)
@@ -215,7 +223,10 @@ def _soft_margin(K, ridge, Y, intercept):
         if intercept:
             constraints.append(y @ alpha == 0)
         _solve(cp.Problem(cp.Minimize(cp.sum_squares((root * y) @ alpha)), constraints))
-        a = _feasible(_answer(alpha)[:, None], y[:, None], np.inf, intercept)[:, 0]
+        a = np.maximum(_answer(alpha), 0.0)
+        if intercept:
+            up, down = a[y > 0].sum(), a[y < 0].sum()
+            a *= np.where(y > 0, min(1.0, down / up), min(1.0, up / down))
         a *= a.sum() / (y * a @ full @ (y * a))
         f = K @ (y * a)
         if intercept:
@@ -248,7 +259,7 @@ def _agreed(what, lower, upper):
     """Return the middle of two bounds that meet."""
     if not abs(upper - lower) <= ACCEPT * abs(upper):
         raise OracleError(f"{what}: lower bound {lower:.15g}, upper bound {upper:.15g}.")
-    return 0.5 * (lower + upper)
+    return float(0.5 * (lower + upper))
 
 
 def _columns(a):
@@ -269,14 +280,3 @@ def _spread(K, beta):
 def _on_simplex(variable):
     beta = np.maximum(_answer(variable), 0.0)
     return beta / beta.sum()
-
-
-def _feasible(alpha, Y, cost, intercept):
-    """Move alpha into the box and, with an intercept, shrink the heavier class of each output."""
-    alpha = np.clip(alpha, 0.0, cost)
-    if intercept:
-        up, down = (np.sum(alpha * (Y == sign), axis=0) for sign in (1, -1))
-        both = np.minimum(up, down)
-        up, down = (np.divide(both, x, out=np.zeros_like(x), where=x > 0) for x in (up, down))
-        alpha = alpha * np.where(Y > 0, up, down)
-    return alpha

@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .banks import enclosing_ball
-    from .estimators import MKLClassifier, MKLRegressor, RadiusMKLClassifier
+    from .estimators import (
+        MKLClassifier,
+        MKLRegressor,
+        RadiusKernelClassifier,
+        RadiusMKLClassifier,
+    )
     from .kernels import (
+        ARD,
         RBF,
         FromCallable,
         Laplacian,
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ARD",
     "RBF",
     "FromCallable",
     "Laplacian",
@@ -29,6 +36,7 @@ __all__ = [
     "Overlap",
     "Polynomial",
     "Precomputed",
+    "RadiusKernelClassifier",
     "RadiusMKLClassifier",
     "__version__",
     "enclosing_ball",

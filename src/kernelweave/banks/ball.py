@@ -134,7 +134,7 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
         raise InputError("K: the diagonal of a Gram matrix is not negative.")
     if not (np.isfinite(tol) and tol > 0):
         raise InputError(f"tol: must be a number > 0, got {tol!r}.")
-    # The ball does not see translations; distances from the first point lose no digits to an offset.
+    # The ball does not see translations: seen from the first point, an offset costs no digits.
     gram = (gram + gram.T) / 2 - gram[0] - gram[0][:, None] + gram[0, 0]
     scale = float(gram.diagonal().max()) or 1.0
     if scale <= 0 or not np.isfinite(1.0 / scale):

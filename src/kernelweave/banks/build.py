@@ -25,7 +25,7 @@ NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
 _TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
-_BALL_TOL = 1e-9
+_BALL_TOL = 1e-8
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 

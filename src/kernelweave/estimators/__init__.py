@@ -2,5 +2,11 @@
 
 from .mkl import MKLClassifier, MKLRegressor
 from .radius import RadiusMKLClassifier
+from .radius_kernel import RadiusKernelClassifier
 
-__all__ = ["MKLClassifier", "MKLRegressor", "RadiusMKLClassifier"]
+__all__ = [
+    "MKLClassifier",
+    "MKLRegressor",
+    "RadiusKernelClassifier",
+    "RadiusMKLClassifier",
+]

@@ -179,11 +179,9 @@ class RadiusMKLClassifier(KernelClassifier):
     ) -> Result:
         self._refuse()
         varying = _varying(bank)
-        inner = bank.subset(varying)
-        if self.criterion == "radius":
-            result = self._radius_margin(inner, Y, cost, start and start.weights[varying], report)
-        else:
-            result = self._other(inner, Y, cost, start and start.weights[varying], report)
+        learn = self._radius_margin if self.criterion == "radius" else self._other
+        begin = None if start is None else start.weights[varying]
+        result = learn(bank.subset(varying), Y, cost, begin, report)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
         return replace(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import (
+    ARD,
     RBF,
     Cosine,
     FromCallable,
@@ -44,6 +45,7 @@ from .archive import KINDS, Reader, Writer
 KERNELS: dict[str, type[Kernel]] = {
     kind.__name__: kind
     for kind in (
+        ARD,
         Cosine,
         Laplacian,
         Linear,

@@ -12,7 +12,12 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.banks import Views
 from kernelweave.errors import ModelFileError
-from kernelweave.estimators import MKLClassifier, MKLRegressor, RadiusMKLClassifier
+from kernelweave.estimators import (
+    MKLClassifier,
+    MKLRegressor,
+    RadiusKernelClassifier,
+    RadiusMKLClassifier,
+)
 from kernelweave.estimators.base import BaseMKL
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
 from kernelweave.kernels.base import Rows, Table
@@ -31,6 +36,7 @@ support_ dual_coef_ intercept_ n_features_in_""".split()
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     MKLClassifier: ["classes_"],
     MKLRegressor: ["_one_output"],
+    RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
 }
 _OPTIONAL = ["feature_names_in_", "_last"]

@@ -12,9 +12,10 @@ from .ladders import (
     views,
 )
 from .precomputed import Precomputed
-from .vector import RBF, FromCallable, Laplacian, Linear, Overlap, Polynomial
+from .vector import ARD, RBF, FromCallable, Laplacian, Linear, Overlap, Polynomial
 
 __all__ = [
+    "ARD",
     "RBF",
     "Columns",
     "Cosine",

@@ -174,6 +174,60 @@ class RBF(VectorKernel):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ARD(VectorKernel):
+    """Gaussian similarity with a width for every column.
+
+    ``exp(-sum_l (x_l - z_l)^2 / (2 widths_l^2))``; a large width makes its column matter little.
+
+    Parameters
+    ----------
+    widths : sequence of float
+        One per column; infinity leaves a column out.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+
+    Examples
+    --------
+    >>> ARD(widths=(2.0, float("inf")))([[0.0, 5.0], [2.0, 9.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    widths: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        widths = self.widths
+        if not isinstance(widths, list | tuple | np.ndarray) or not len(widths):
+            raise InputTypeError(
+                f"ARD(widths={widths!r}): widths must be a list of numbers, one per column."
+            )
+        for k, width in enumerate(widths):
+            if not is_number(width) or not width > 0:
+                raise InputError(f"ARD: widths[{k}] must be a number > 0, got {width!r}.")
+        object.__setattr__(self, "widths", tuple(float(width) for width in widths))
+
+    def _title(self) -> str:
+        low, high = min(self.widths), max(self.widths)
+        return f"ard({len(self.widths)} widths from {low:.4g} to {high:.4g})"
+
+    def _block(self, A: Rows, B: Rows) -> Floats:
+        if is_sparse(A) or is_sparse(B):
+            raise InputError(f"{self}: sparse rows cannot be used; pass X.toarray().")
+        if A.shape[1] != len(self.widths):
+            raise InputError(
+                f"{self}: there are {len(self.widths)} widths for {A.shape[1]} columns."
+            )
+        widths = np.array(self.widths)
+        scaled = A / widths
+        K = squared_distances(scaled, scaled if A is B else B / widths)
+        K *= -0.5
+        return np.exp(K, out=K)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Laplacian(VectorKernel):
     """Similarity that falls with the sum of differences, ``exp(-|x - z|_1 / width)``.
 

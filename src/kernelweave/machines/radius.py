@@ -190,7 +190,7 @@ class RadiusMargin(Criterion):
         return Hinge(self.fit_intercept)
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
-        return cost / ball.squared_radius
+        return np.asarray(cost / ball.squared_radius)
 
     def value(self, objective: float, ball: Ball) -> float:
         return ball.squared_radius * objective
@@ -199,7 +199,7 @@ class RadiusMargin(Criterion):
         self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
         quadratic = float(np.vdot(solution.coef, solution.fitted))
-        return 0.5 * (quadratic * spreads - ball.squared_radius * forms)
+        return np.asarray(0.5 * (quadratic * spreads - ball.squared_radius * forms))
 
     def lower_bound(
         self,
@@ -269,7 +269,7 @@ class Chapelle(Criterion):
     def gradient(
         self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
-        return solution.primal * spreads - 0.5 * ball.squared_radius * forms
+        return np.asarray(solution.primal * spreads - 0.5 * ball.squared_radius * forms)
 
 
 @dataclass(frozen=True)

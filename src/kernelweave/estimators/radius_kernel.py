@@ -1,0 +1,199 @@
+"""Widths of Gaussian kernels, learned by the ratio of margin and radius."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from kernelweave._progress import Progress
+from kernelweave._threads import threads
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions
+from kernelweave.errors import InputError
+from kernelweave.kernels import RBF, Kernel
+from kernelweave.machines import RadiusMargin
+from kernelweave.solvers import (
+    ARDFamily,
+    Family,
+    MixtureFamily,
+    WidthFamily,
+    learn_family,
+)
+
+from .classifier import KernelClassifier
+from .rows import merge_rows
+
+_INHERITED = "C tol max_iter fit_intercept class_weight n_jobs verbose".split()
+
+
+class RadiusKernelClassifier(KernelClassifier):
+    """Support vector classifier on a Gaussian kernel whose widths are learned.
+
+    Minimises ``1/2 R^2 |w|^2 + sum_i C_i max(0, 1 - y_i f(x_i))`` over functions and the parameters
+    of the kernel, R being the radius of the smallest ball around the training points. The problem
+    is not convex: several starting points are tried, and the best local minimum is kept.
+
+    Parameters
+    ----------
+    family : {"width", "ard", "mixture"}
+        One Gaussian; a Gaussian with a width for every column; or a weighted sum of Gaussians.
+    n_widths : int
+        Gaussians of a mixture.
+    n_starts : int
+        Starting points from which to go downhill, the best of five.
+    C : float
+        Cost of errors, for a kernel of unit radius.
+    tol : float
+        Stop when a relative change of a parameter changes the criterion by no more than this times
+        the change, relatively.
+    max_iter : int
+        Support vector machines and balls solved at most.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The learned kernel. The method `kernel` returns it divided by `squared_radius_`.
+    squared_radius_ : float
+        Of the ball around the training points.
+    kernels_ : list of Kernel
+        The Gaussians that `kernel_` is the sum of.
+    weights_ : ndarray of shape (n_kernels,)
+        Their weights, which sum to one.
+    contributions_ : ndarray of shape (n_kernels,)
+        Share of each Gaussian in the squared norm of the decision function.
+    scales_ : ndarray of shape (n_kernels,)
+        Ones.
+    objective_ : float
+        Value of the criterion at the returned model.
+    duality_gap_ : float
+        Infinite: no bound is known.
+    converged_ : bool
+        Whether the end is a stationary point, to `tol`.
+    n_iter_ : int
+        Support vector machines solved, with a ball each.
+    history_ : list of Step
+        Values and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Gai, Chen and Zhang (2010), Learning kernels with radiuses of minimum enclosing balls, NIPS 23,
+    equations (13), (21) and (22).
+
+    Examples
+    --------
+    >>> from kernelweave import RadiusKernelClassifier
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(120, random_state=0)
+    >>> model = RadiusKernelClassifier(family="width", C=10).fit(data.X, data.y)
+    >>> type(model.kernel_).__name__, bool(model.converged_)
+    ('RBF', True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
+        "family": [StrOptions({"width", "ard", "mixture"})],
+        "n_widths": [Interval(Integral, 1, None, closed="left")],
+        "n_starts": [Interval(Integral, 1, 5, closed="both")],
+    }
+    warm_start = False
+
+    def __init__(
+        self,
+        family: str = "width",
+        *,
+        n_widths: int = 3,
+        n_starts: int = 2,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.family = family
+        self.n_widths = n_widths
+        self.n_starts = n_starts
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
+        rows = merge_rows(X, Y, cost, sample_weight)
+        numbers = RBF().prepare(rows.X)
+        with threads(self.n_jobs):
+            family = self._family(np.ascontiguousarray(numbers))
+            with Progress(self.verbose, self.tol) as report:
+                result, kernel = learn_family(
+                    family,
+                    rows.Y,
+                    rows.cost,
+                    RadiusMargin(self.fit_intercept),
+                    n_starts=self.n_starts,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    report=report,
+                )
+        result = result.rescaled(np.ones(len(result.weights)), 1.0)
+        self.squared_radius_ = result.squared_radius
+        self.kernel_ = _written_out(list(kernel.bank.kernels), result.weights)
+        self._store(kernel.bank, replace(result, coef=result.coef * result.squared_radius), rows)
+        return self
+
+    def _family(self, rows: Floats) -> Family:
+        if self.family == "width":
+            return WidthFamily(rows)
+        return ARDFamily(rows) if self.family == "ard" else MixtureFamily(rows, self.n_widths)
+
+    def _path(
+        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
+    ) -> list[Self]:
+        raise InputError(f"{type(self).__name__} has no path over C; fit one model for each value.")
+
+    def _active(self) -> tuple[list[Kernel], Floats]:
+        kernels, weights = super()._active()
+        return kernels, weights / self.squared_radius_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _written_out(kernels: list[Kernel], weights: Floats) -> Kernel:
+    """Return the weighted sum as one kernel."""
+    if len(kernels) == 1:
+        return kernels[0]
+    first, *rest = (float(w) * k for w, k in zip(weights, kernels, strict=True))
+    total = first
+    for term in rest:
+        total = total + term
+    return total

@@ -1,0 +1,321 @@
+"""Gaussian kernels whose widths are learned by a smooth criterion.
+
+Parameters are logarithms of rates, ``rate = 1 / (2 width^2)``. Towards small rates every Gaussian
+turns into the linear kernel, towards large ones into the identity, where the criterion is flat; so
+rates keep to a range around the data's own, steps are short at first, and several starts are tried.
+The criterion is not convex here: a local minimum is what is found.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import CombinedKernel, KernelBank, Views
+from kernelweave.banks.parts import Ladder, support
+from kernelweave.errors import InputError
+from kernelweave.kernels import ARD, RBF, Kernel
+from kernelweave.kernels.vector import squared_distances
+from kernelweave.machines import Judged, RadiusMargin
+
+from .descend import RadiusResult
+from .result import Account, Report
+
+_LOWEST, _HIGHEST = 1e-4, 1e3  # range of the rates, in units of 1 / median squared distance
+_FIRST_STEP, _STEP = 0.5, 1.5  # how far the logarithms may move before the model is begun anew
+_STARTS = (0.03, 0.1, 0.3, 1.0, 3.0)  # rates that are looked at first, in the same units
+_ROUNDS = 30
+
+
+class Family(ABC):
+    """Gaussian kernels with free parameters.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Training rows.
+    """
+
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
+
+    @abstractmethod
+    def start(self, share: float) -> Floats:
+        """Return parameters for rates of this size relative to the data's own."""
+
+    @abstractmethod
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return the range of the parameters."""
+
+    @abstractmethod
+    def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
+        """Return the kernels, and the weights they are added with."""
+
+    @abstractmethod
+    def ladder(self, parameters: Floats) -> Ladder:
+        """Return the same kernels over the training rows."""
+
+    @abstractmethod
+    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
+        """Return the derivative of the criterion in the parameters."""
+
+    def combine(self, parameters: Floats) -> CombinedKernel:
+        """Return the weighted kernel over the training rows."""
+        kernels, weights = self.kernels(parameters)
+        m = len(kernels)
+        bank = KernelBank(
+            kernels=tuple(kernels),
+            parts=((self.ladder(parameters), np.arange(m)),),
+            scales=np.ones(m),
+            views=Views.of(kernels, self.rows),
+            centred_traces=np.full(m, float(len(self.rows))),
+        )
+        return bank.combine(weights)
+
+
+class WidthFamily(Family):
+    """One Gaussian: one parameter."""
+
+    def __init__(self, rows: Floats) -> None:
+        super().__init__(rows)
+        self.distances = squared_distances(rows, rows)
+        self.unit = 1.0 / _typical(self.distances)
+
+    def start(self, share: float) -> Floats:
+        return np.log([share * self.unit])
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        return np.log([_LOWEST * self.unit]), np.log([_HIGHEST * self.unit])
+
+    def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
+        return [RBF(_width(parameters[0]))], np.ones(1)
+
+    def ladder(self, parameters: Floats) -> Ladder:
+        return Ladder(self.distances, np.exp(parameters))
+
+    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
+        rows, pull = _pull(judged)
+        block = judged.kernel.block(rows, rows)
+        slope = 0.5 * float((pull * block * self.distances[np.ix_(rows, rows)]).sum())
+        return np.exp(parameters) * slope
+
+
+class ARDFamily(Family):
+    """A Gaussian with one width per column."""
+
+    def __init__(self, rows: Floats) -> None:
+        super().__init__(rows)
+        spreads = [_typical(squared_distances(c, c), none=0.0) for c in rows.T[:, :, None]]
+        self.varying = np.flatnonzero(np.array(spreads) > 0)
+        if not len(self.varying):
+            raise InputError("X: every column is constant, so there is no width to learn.")
+        self.units = 1.0 / np.array(spreads)[self.varying]
+
+    def start(self, share: float) -> Floats:
+        return np.log(share * self.units / len(self.units))
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        return np.log(_LOWEST * self.units / len(self.units)), np.log(_HIGHEST * self.units)
+
+    def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
+        widths = np.full(self.rows.shape[1], np.inf)  # a column that is the same everywhere
+        widths[self.varying] = [_width(p) for p in parameters]
+        return [ARD(tuple(widths.tolist()))], np.ones(1)
+
+    def ladder(self, parameters: Floats) -> Ladder:
+        scaled = self.rows[:, self.varying] * np.exp(0.5 * parameters)
+        return Ladder(squared_distances(scaled, scaled), np.ones(1))
+
+    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
+        rows, pull = _pull(judged)
+        pull *= judged.kernel.block(rows, rows)
+        # sum_ik P_ik (x_i - x_k)^2 of every column, without an n x n array for each.
+        X = self.rows[np.ix_(rows, self.varying)]
+        squares = pull.sum(axis=1) @ X**2 - np.einsum("il,il->l", X, pull @ X)
+        return np.asarray(np.exp(parameters) * squares)
+
+
+class MixtureFamily(Family):
+    """A weighted sum of Gaussians: logarithms of the rates, then of the weights."""
+
+    def __init__(self, rows: Floats, n_widths: int) -> None:
+        super().__init__(rows)
+        self.distances = squared_distances(rows, rows)
+        self.unit = 1.0 / _typical(self.distances)
+        self.n_widths = n_widths
+
+    def start(self, share: float) -> Floats:
+        ladder = 4.0 ** (np.arange(self.n_widths) - 0.5 * (self.n_widths - 1))
+        lowest, highest = self.bounds()
+        parameters = np.concatenate([np.log(share * self.unit * ladder), np.zeros(self.n_widths)])
+        return np.asarray(np.clip(parameters, lowest, highest))
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        low, high = np.log(_LOWEST * self.unit), np.log(_HIGHEST * self.unit)
+        return np.repeat([low, -12.0], self.n_widths), np.repeat([high, 12.0], self.n_widths)
+
+    def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
+        rates, logs = np.split(parameters, 2)
+        return [RBF(_width(rate)) for rate in rates], np.exp(logs)
+
+    def ladder(self, parameters: Floats) -> Ladder:
+        return Ladder(self.distances, np.exp(parameters[: self.n_widths]))
+
+    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
+        rows, pull = _pull(judged)
+        distances = self.distances[np.ix_(rows, rows)]
+        weights = judged.kernel.weights
+        pull *= distances
+        slopes = [
+            0.5 * rate * weight * float((pull * np.exp(-rate * distances)).sum())
+            for rate, weight in zip(np.exp(parameters[: self.n_widths]), weights, strict=True)
+        ]
+        return np.concatenate([slopes, weights * judged.gradient])
+
+
+def _typical(distances: Floats, none: float | None = None) -> float:
+    """Return the median of the distances that are not zero."""
+    some = distances[distances > 0]
+    if len(some):
+        return float(np.median(some))
+    if none is None:
+        raise InputError("X: all rows are equal, so there is no width to learn.")
+    return none
+
+
+def _width(log_rate: float) -> float:
+    return float(np.exp(-0.5 * (log_rate + np.log(2.0))))
+
+
+def _pull(judged: Judged) -> tuple[Indices, Floats]:
+    """Return rows, and P with ``dg = -1/2 sum_ik P_ik dK_ik`` for kernels of constant diagonal."""
+    coef, centre = judged.solution.coef, judged.ball.centre
+    rows = np.union1d(support(coef), np.flatnonzero(centre))
+    quadratic = float(np.vdot(coef, judged.solution.fitted))
+    a, b = coef[rows], centre[rows]
+    return rows, judged.ball.squared_radius * (a @ a.T) + quadratic * np.outer(b, b)
+
+
+@dataclass
+class _Descent:
+    family: Family
+    Y: Floats
+    cost: Floats
+    criterion: RadiusMargin
+    inner: float
+    max_iter: int
+    account: Account
+    best: Judged | None = None
+    parameters: Floats = field(default_factory=lambda: np.empty(0))
+    last: Judged | None = None
+
+    def judge(self, parameters: Floats) -> Judged:
+        if self.account.solves >= self.max_iter:
+            raise _OutOfBudget
+        self.last = judged = self.criterion.judge(
+            self.family.combine(parameters), self.Y, self.cost, tol=self.inner, start=self.last
+        )
+        self.account.solves += 1
+        self.account.work += judged.solution.work
+        self.account.readings += 2.0
+        solution = judged.solution
+        if self.account.offer_upper(
+            judged.value, judged.kernel.weights, solution.coef, solution.intercept, judged.forms
+        ):
+            self.best, self.parameters = judged, parameters.copy()
+        self.account.note()
+        return judged
+
+    def descend(self, start: Floats, tol: float) -> bool:
+        """Go downhill; tell whether the end is stationary."""
+        lowest, highest = self.family.bounds()
+        size = self.judge(start).value
+
+        def scaled(parameters: Floats) -> tuple[float, Floats]:
+            judged = self.judge(parameters)
+            return judged.value / size, self.family.gradient(parameters, judged) / size
+
+        reach = _FIRST_STEP
+        for _ in range(_ROUNDS):
+            low, high = np.maximum(lowest, start - reach), np.minimum(highest, start + reach)
+            found = minimize(
+                scaled,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
+                options={"gtol": tol, "ftol": 1e-2 * self.inner},
+            )
+            at_wall = (found.x <= low) & (low > lowest) | (found.x >= high) & (high < highest)
+            if not at_wall.any():
+                return True
+            start, reach = found.x, _STEP
+        return False
+
+
+class _OutOfBudget(Exception):
+    """As many machines were solved as were allowed."""
+
+
+def learn_family(
+    family: Family,
+    Y: Floats,
+    cost: Floats,
+    criterion: RadiusMargin,
+    *,
+    n_starts: int,
+    tol: float,
+    max_iter: int,
+    report: Report | None = None,
+) -> tuple[RadiusResult, CombinedKernel]:
+    """Minimise the radius-margin criterion over the parameters of a family of kernels.
+
+    Parameters
+    ----------
+    family : Family
+        Gaussian kernels over the training rows.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets of +-1, and the cost of each error.
+    criterion : RadiusMargin
+        What to minimise.
+    n_starts : int
+        From how many starting points to go downhill.
+    tol : float
+        Stop when a relative change of a parameter changes the criterion by no more than this times
+        the change, relatively.
+    max_iter : int
+        Machines solved at most.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : RadiusResult
+        The best function found; its lower bound is minus infinity.
+    kernel : CombinedKernel
+        The learned kernel over the training rows.
+    """
+    account = Account(tol, report)
+    inner = max(1e-3 * tol, 1e-12)
+    descent = _Descent(family, Y, cost, criterion, inner, max_iter, account)
+    converged = False
+    try:
+        starts = [family.start(share) for share in _STARTS]
+        values = [descent.judge(start).value for start in starts]
+        for k in np.argsort(values, kind="stable")[:n_starts]:
+            before = account.upper
+            stationary = descent.descend(starts[int(k)], tol)
+            if account.upper < before:
+                converged = stationary
+    except _OutOfBudget:
+        converged = False
+    assert descent.best is not None
+    result = RadiusResult(
+        **(vars(account.result()) | {"converged": converged, "lower_bound": -np.inf}),
+        squared_radius=descent.best.ball.squared_radius,
+    )
+    return result, descent.best.kernel
