@@ -22,7 +22,7 @@ from kernelweave.datasets import load_dataset
 from kernelweave.errors import DataError, KernelweaveError
 
 from .radius_protocol import GRID, METHODS, N_FOLDS, evaluate, open_fold
-from .radius_published import TITLES
+from .radius_published import SETS, source
 from .radius_report import Record, draw, summarise, to_markdown
 
 QUICK_GRID = (0.1, 1.0, 10.0, 100.0)
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     wanted = [
         (data, fold, name)
-        for data in _at_hand(options.data or list(TITLES))
+        for data in _at_hand(options.data or list(SETS))
         for fold in range(folds)
         for name in names
     ]
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"{QUICK_FOLDS} folds of {N_FOLDS}, a shorter grid, fewer methods: about 20 minutes",
     )
     parser.add_argument(
-        "--data", nargs="+", choices=TITLES, metavar="NAME", help=f"of {', '.join(TITLES)}"
+        "--data", nargs="+", choices=SETS, metavar="NAME", help=f"of {', '.join(SETS)}"
     )
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)}"
@@ -103,9 +103,9 @@ def _at_hand(names: list[str]) -> Iterator[str]:
     """Yield the data sets that can be read, and say in a sentence what is wrong with the others."""
     for name in names:
         try:
-            load_dataset(name)
+            load_dataset(source(name))
         except DataError as error:
-            print(f"{TITLES[name]} is left out. {error}", file=sys.stderr)
+            print(f"{SETS[name]} is left out. {error}", file=sys.stderr)
         else:
             yield name
 

@@ -30,6 +30,16 @@ TITLES = {
     "colon_cancer": "Coloncancer",
 }
 
+# Other forms of a set, shown beside it and left out of means: the name, its source and its title.
+VARIANTS = {"colon_cancer_rows": ("colon_cancer", "Coloncancer, rows standardised")}
+SETS = TITLES | {name: title for name, (_, title) in VARIANTS.items()}
+
+
+def source(name: str) -> str:
+    """Return the name that `load_dataset` knows, also for another form of a set."""
+    return VARIANTS[name][0] if name in VARIANTS else name
+
+
 COLUMNS = (
     "Unif",
     "MKL L1",

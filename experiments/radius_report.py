@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .radius_protocol import METHODS, N_FOLDS
-from .radius_published import TITLES, Published, read_table
+from .radius_published import SETS, TITLES, Published, read_table, source
 
 Record = dict[str, Any]
 PUBLISHED = read_table()
@@ -52,7 +52,7 @@ def summarise(records: Iterable[Record], grid: Sequence[float]) -> dict[tuple[st
     """Return the cells by data set and method, in the order of the table."""
     records = list(records)
     cells = {}
-    for data, title in TITLES.items():
+    for data, title in SETS.items():
         for method in METHODS.values():
             of = [r for r in records if (r["data"], r["method"]) == (data, method.name)]
             if not of:
@@ -61,7 +61,7 @@ def summarise(records: Iterable[Record], grid: Sequence[float]) -> dict[tuple[st
             cells[data, method.name] = Cell(
                 title=title,
                 label=method.label,
-                published=PUBLISHED.get((title, method.published or "")),
+                published=PUBLISHED.get((TITLES[source(data)], method.published or "")),
                 n_folds=len(of),
                 accuracy=float(accuracy.mean()),
                 deviation=float(accuracy.std(ddof=1)) if len(of) > 1 else 0.0,
@@ -111,14 +111,15 @@ def _overview(cells: dict[tuple[str, str], Cell]) -> str:
     rows = []
     for data in sets:
         row = [cells.get((data, name)) for name in names]
-        rows.append([TITLES[data]] + ["" if c is None else _score(c) for c in row])
+        rows.append([SETS[data]] + ["" if c is None else _score(c) for c in row])
+    counted = [data for data in sets if data in TITLES]
     ours, theirs = ["mean, ours"], ["mean, published"]
     for name in names:
-        column = [cells[data, name] for data in sets if (data, name) in cells]
+        column = [cells[data, name] for data in counted if (data, name) in cells]
         published = [cell.published.accuracy for cell in column if cell.published]
         # A mean over fewer data sets than the neighbours have would mislead.
-        ours.append(_mean([cell.accuracy for cell in column], len(sets)))
-        theirs.append(_mean(published, len(sets)))
+        ours.append(_mean([cell.accuracy for cell in column], len(counted)))
+        theirs.append(_mean(published, len(counted)))
     rows += [ours, theirs]
     return _table(["data", *(METHODS[name].label for name in names)], rows)
 
@@ -163,7 +164,7 @@ def _details(cells: list[Cell]) -> str:
 
 
 def _mean(values: list[float], n_needed: int) -> str:
-    return f"{np.mean(values):.1f}" if len(values) == n_needed else ""
+    return f"{np.mean(values):.1f}" if values and len(values) == n_needed else ""
 
 
 def _score(cell: Cell) -> str:
@@ -199,7 +200,7 @@ def draw(cells: dict[tuple[str, str], Cell], path: Path) -> None:
                 theirs = {**ours, "color": _GREY, "markerfacecolor": "white"}
                 value, width = cell.published.accuracy, cell.published.deviation
                 panel.errorbar(value, at - 0.12, xerr=width, label="published", **theirs)
-        panel.set_title(TITLES[data], fontsize=10)
+        panel.set_title(SETS[data], fontsize=10)
         panel.set_yticks(range(len(names)), [METHODS[name].label for name in names], fontsize=8)
         panel.set_ylim(len(names) - 0.4, -0.6)
         panel.tick_params(axis="x", labelsize=8)

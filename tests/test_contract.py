@@ -7,7 +7,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelweave
-from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, rbf_ladder
+from kernelweave import (
+    RBF,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    Polynomial,
+    RadiusKernelClassifier,
+    RadiusMKLClassifier,
+    rbf_ladder,
+)
 
 # Each public estimator with default parameters, then in other configurations.
 CONFIGURATIONS = {
@@ -20,6 +29,19 @@ CONFIGURATIONS = {
         MKLRegressor(),
         MKLRegressor([Linear(), RBF(2.0)], loss="square", norm="uniform", fit_intercept=False),
         MKLRegressor([Polynomial(2), RBF(2.0)], loss="huber", norm=1.5, normalize="diagonal"),
+    ],
+    RadiusKernelClassifier: [
+        RadiusKernelClassifier(),
+        RadiusKernelClassifier("ard", class_weight="balanced", n_starts=1),
+        RadiusKernelClassifier("mixture", n_widths=2, fit_intercept=False, n_jobs=1),
+    ],
+    RadiusMKLClassifier: [
+        RadiusMKLClassifier(),
+        RadiusMKLClassifier(norm=2, criterion="chapelle", class_weight="balanced"),
+        RadiusMKLClassifier([rbf_ladder([1.0, 3.0]), Linear()], radius="upper", normalize=None),
+        RadiusMKLClassifier([Linear(), RBF(2.0)], norm=1, criterion="do", n_jobs=1),
+        RadiusMKLClassifier(norm="uniform", normalize="diagonal"),
+        RadiusMKLClassifier(norm=1, solver="projection", criterion="chapelle_literal"),
     ],
 }
 

@@ -55,11 +55,16 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"X: expected a 2D array, got a {len(shape)}D array. Reshape your data with "
             "X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row."
         )
+    sparse = estimator.__sklearn_tags__().input_tags.sparse
+    if hasattr(X, "tocsr") and not sparse:
+        raise InputTypeError(
+            f"{type(estimator).__name__}: sparse X cannot be used; pass X.toarray()."
+        )
     X = validate_data(
         estimator,
         X,
         reset=reset,
-        accept_sparse="csr",
+        accept_sparse="csr" if sparse else False,
         dtype=np.float64,
         ensure_min_samples=2 if reset else 1,
         ensure_all_finite=False,

@@ -195,7 +195,19 @@ def solve_ball(
 
 
 def judge_ball(centre: Floats, fitted: Floats, diagonal: Floats, ridge: Floats) -> Ball:
-    """Return the ball with a given centre, from ``K @ centre``."""
+    """Return the ball with a given centre.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (n_samples,)
+        Not negative, sums to one.
+    fitted : ndarray of shape (n_samples,)
+        ``K @ centre``.
+    diagonal : ndarray of shape (n_samples,)
+        Of K.
+    ridge : ndarray of shape (n_samples,)
+        Added to the diagonal.
+    """
     reach = diagonal + ridge - 2.0 * (fitted + ridge * centre)
     gap = max(float(reach.max() - centre @ reach), 0.0)
     inside = float(centre @ (fitted + ridge * centre))

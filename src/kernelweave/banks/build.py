@@ -142,7 +142,13 @@ def make_bank(
 
 
 def squared_radii(bank: KernelBank) -> Floats:
-    """Return the squared radius of the smallest ball around the points of every kernel."""
+    """Return the squared radius of the smallest ball around the points of every kernel.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels; their scales count.
+    """
     units = np.eye(bank.n_kernels)
     balls = [solve_ball(bank.combine(unit), tol=_BALL_TOL) for unit in units]
     return np.array([ball.squared_radius for ball in balls])

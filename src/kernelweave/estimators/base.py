@@ -146,10 +146,15 @@ class BaseMKL(BaseEstimator):
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
         if not result.converged:
+            gap = result.gap / max(abs(result.objective), 1e-300)
+            known = np.isfinite(gap)
+            where = (
+                f"at a relative duality gap of {gap:.1e}" if known else "before it was stationary"
+            )
             warnings.warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} solves at a relative duality "
-                f"gap of {result.gap / max(abs(result.objective), 1e-300):.1e} (tol={self.tol:g}). "
-                "Hint: raise max_iter, or accept the gap by raising tol.",
+                f"{type(self).__name__} stopped after {self.n_iter_} solves {where} "
+                f"(tol={self.tol:g}). "
+                f"Hint: raise max_iter, or accept {'the gap' if known else 'this'} by raising tol.",
                 ConvergenceWarning,
                 stacklevel=5,  # where the user called fit
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from kernelweave._types import Floats, Indices
@@ -39,12 +40,15 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     """Join rows that agree in ``X`` and target, and drop those without weight.
 
     A weight of two then gives bitwise the same model as a row given twice, in any order, and the
-    Gram matrix is spared its duplicates. Data frames are left as they are.
+    Gram matrix is spared its duplicates. Of data frames only rows without weight are dropped.
     """
     everything = np.arange(len(Y))
-    if is_frame(X):
-        return Merged(X, Y, cost, weight, everything)
     kept = everything if weight is None else np.flatnonzero(weight > 0)
+    if is_frame(X):
+        if weight is not None and len(kept) < len(Y):
+            X = nw.from_native(X, eager_only=True)[kept].to_native()
+            return Merged(X, Y[kept], cost[kept], weight[kept], kept)
+        return Merged(X, Y, cost, weight, everything)
     keys = _keys(X, Y)
     groups: dict[bytes, list[int]] = {}
     for i in kept:

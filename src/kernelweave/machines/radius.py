@@ -261,7 +261,7 @@ class Chapelle(Criterion):
         if self.literal:
             return np.zeros(len(cost))
         top = cost.max(axis=1)
-        return np.divide(1.0, top, out=np.zeros(len(cost)), where=top > 0)
+        return np.asarray(np.divide(1.0, top, out=np.zeros(len(cost)), where=top > 0))
 
     def value(self, objective: float, ball: Ball) -> float:
         return ball.squared_radius * objective

@@ -31,6 +31,8 @@ class RadiusResult(Result):
 
     Parameters
     ----------
+    weights, coef, intercept, forms, objective, lower_bound, history, converged
+        As in `Result`; the coefficients are those of the weighted kernel as it is.
     squared_radius : float
         Of the ball around the training points, in the weighted kernel.
     """

@@ -78,7 +78,13 @@ class Family(ABC):
 
 
 class WidthFamily(Family):
-    """One Gaussian: one parameter."""
+    """One Gaussian: one parameter.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Training rows.
+    """
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
@@ -105,7 +111,13 @@ class WidthFamily(Family):
 
 
 class ARDFamily(Family):
-    """A Gaussian with one width per column."""
+    """A Gaussian with one width per column.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Training rows.
+    """
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
@@ -140,7 +152,15 @@ class ARDFamily(Family):
 
 
 class MixtureFamily(Family):
-    """A weighted sum of Gaussians: logarithms of the rates, then of the weights."""
+    """A weighted sum of Gaussians: logarithms of the rates, then of the weights.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Training rows.
+    n_widths : int
+        How many Gaussians.
+    """
 
     def __init__(self, rows: Floats, n_widths: int) -> None:
         super().__init__(rows)
@@ -230,8 +250,8 @@ class _Descent:
         self.account.note()
         return judged
 
-    def descend(self, start: Floats, tol: float) -> bool:
-        """Go downhill; tell whether the end is stationary."""
+    def descend(self, start: Floats, tol: float) -> tuple[float, bool]:
+        """Go downhill; return where that ends, and whether it is stationary there."""
         lowest, highest = self.family.bounds()
         size = self.judge(start).value
 
@@ -252,9 +272,9 @@ class _Descent:
             )
             at_wall = (found.x <= low) & (low > lowest) | (found.x >= high) & (high < highest)
             if not at_wall.any():
-                return True
+                return size * found.fun, True
             start, reach = found.x, _STEP
-        return False
+        return size * found.fun, False
 
 
 class _OutOfBudget(Exception):
@@ -306,13 +326,11 @@ def learn_family(
     try:
         starts = [family.start(share) for share in _STARTS]
         values = [descent.judge(start).value for start in starts]
-        for k in np.argsort(values, kind="stable")[:n_starts]:
-            before = account.upper
-            stationary = descent.descend(starts[int(k)], tol)
-            if account.upper < before:
-                converged = stationary
+        order = np.argsort(values, kind="stable")[:n_starts].tolist()
+        ends = [descent.descend(starts[k], tol) for k in order]
+        converged = min(ends)[1]
     except _OutOfBudget:
-        converged = False
+        pass
     assert descent.best is not None
     result = RadiusResult(
         **(vars(account.result()) | {"converged": converged, "lower_bound": -np.inf}),
