@@ -132,8 +132,8 @@ def read_features(data: str) -> tuple[Floats, NDArray[Any]]:
     table = load_dataset(source(data))
     X, y = np.asarray(table.X.astype(float)), np.asarray(table.y)
     if data == "colon_cancer_rows":
-        # The LIBSVM file is said to be made so from raw levels. Not the table's own entry: this form
-        # was added after the accuracy of the raw one had been seen.
+        # The LIBSVM file is said to be made so from raw levels. It is not the table's own entry: it
+        # was added after the accuracy of the raw form had been seen.
         X = StandardScaler().fit_transform(X.T).T
     return X, y
 

@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from experiments import radius
 from experiments.radius_protocol import METHODS, evaluate, fit_grid, make_grams, open_fold
 from experiments.radius_published import COLUMNS, TITLES, read_table
+from experiments.radius_report import summarise, to_markdown
 
 N_ROWS = 60
 
@@ -105,6 +106,34 @@ def test_cost_is_that_of_kernels_of_unit_trace(C):
     peer = SVC(C=C, kernel="precomputed", tol=1e-6).fit(mean, part.y[part.train])
     decision = model.decision_function(part.train[:, None])
     np.testing.assert_allclose(decision, peer.decision_function(mean), atol=0.02)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("klc-l1", 1), ("klc-l2-literal", 2)])
+def test_ridge_is_that_of_kernels_of_unit_trace(name, factor):
+    C = 10.0
+    part = open_fold("sonar", 0, 0)
+    [model] = fit_grid(METHODS[name], part, part.train, [C])
+    block = [kernel.gram[np.ix_(part.train, part.train)] for kernel in part.kernels]
+    K = sum(w * B / np.trace(B) for w, B in zip(model.weights_, block, strict=True))
+    hard = K + np.eye(len(K)) / (factor * C)
+    peer = SVC(C=1e6, kernel="precomputed", tol=1e-6).fit(hard, part.y[part.train])
+    expected = K[:, peer.support_] @ peer.dual_coef_[0] + peer.intercept_
+    decision = model.decision_function(part.train[:, None])
+    np.testing.assert_allclose(decision, expected, atol=0.02)
+
+
+def test_another_form_of_a_set_is_no_part_of_means_and_comparisons():
+    grid = (0.1, 1.0)
+    record = {"method": "unif", "fold": 0, "C": 1.0, "kernels": 20, "solves": 1, "n_fits": 7}
+    record |= {"n_unfinished": 0, "seconds": 1.0}
+    records = [
+        record | {"data": "colon_cancer", "accuracy": 60.0},
+        record | {"data": "colon_cancer_rows", "accuracy": 99.0},
+    ]
+    page = to_markdown(summarise(records, grid), grid, 0)
+    assert "| mean, ours | 60.0 |" in page
+    assert "0 of 1 differ" in page
+    assert "| Coloncancer, rows standardised | 99.0 (0.0) |" in page
 
 
 def test_grams_are_finite_where_powers_are_huge():
