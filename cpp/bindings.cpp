@@ -11,6 +11,7 @@
 
 #include "core/ball.hpp"
 #include "core/cholesky.hpp"
+#include "core/gram.hpp"
 #include "core/ladder.hpp"
 #include "core/project.hpp"
 #include "core/smo.hpp"
@@ -173,6 +174,64 @@ std::vector<std::tuple<std::int64_t, int>> ladder_plan(Vector<const double> rate
     for (const auto& step : kw::plan_ladder(rates.data(), rates.shape(0)))
         plan.emplace_back(static_cast<std::int64_t>(step.parent), step.squarings);
     return plan;
+}
+
+// --- stored Gram matrices ---
+
+template <class T>
+std::vector<const T*> stored_grams(const std::vector<Table<const T>>& grams, std::size_t n) {
+    std::vector<const T*> pointers;
+    for (const auto& gram : grams) {
+        require(gram.shape(0) == n && gram.shape(1) == n, "Gram matrices must be square and of one size");
+        pointers.push_back(gram.data());
+    }
+    return pointers;
+}
+
+template <class T>
+Out<double> forms_of_grams(std::vector<Table<const T>> grams, Vector<const std::int64_t> index, Table<const double> V) {
+    const std::size_t n = grams.empty() ? 0 : grams[0].shape(0);
+    const auto pointers = stored_grams(grams, n);
+    require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    check_index(index, n);
+    std::vector<double> forms(grams.size());
+    {
+        nb::gil_scoped_release release;
+        kw::gram_forms<T>(pointers, n, index.data(), index.shape(0), V.data(), V.shape(1), forms.data());
+    }
+    return make_array(std::move(forms), {grams.size()});
+}
+
+template <class T>
+Out<double> products_of_grams(std::vector<Table<const T>> grams, Vector<const std::int64_t> index,
+                              Table<const double> V) {
+    const std::size_t n = grams.empty() ? 0 : grams[0].shape(0);
+    const auto pointers = stored_grams(grams, n);
+    require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    check_index(index, n);
+    std::vector<double> out(grams.size() * n * V.shape(1));
+    {
+        nb::gil_scoped_release release;
+        kw::gram_products<T>(pointers, n, index.data(), index.shape(0), V.data(), V.shape(1), out.data());
+    }
+    return make_array(std::move(out), {grams.size(), n, V.shape(1)});
+}
+
+template <class T>
+Out<double> products_of_grams_at(std::vector<Table<const T>> grams, Vector<const std::int64_t> rows,
+                                 Vector<const std::int64_t> index, Table<const double> V) {
+    const std::size_t n = grams.empty() ? 0 : grams[0].shape(0);
+    const auto pointers = stored_grams(grams, n);
+    require(V.shape(0) == index.shape(0), "V needs one row per entry of index");
+    check_index(index, n);
+    check_index(rows, n);
+    std::vector<double> out(grams.size() * rows.shape(0) * V.shape(1));
+    {
+        nb::gil_scoped_release release;
+        kw::gram_products_at<T>(pointers, n, rows.data(), rows.shape(0), index.data(), index.shape(0), V.data(),
+                                V.shape(1), out.data());
+    }
+    return make_array(std::move(out), {grams.size(), rows.shape(0), V.shape(1)});
 }
 
 // --- pivoted Cholesky ---
@@ -433,6 +492,16 @@ NB_MODULE(_core, m) {
     m.def("absolute_distances", &fill_absolute_distances<double>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert());
     m.def("absolute_distances", &fill_absolute_distances<float>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert(),
           "Write the sums of absolute differences between rows of A and B.");
+
+    m.def("gram_forms", &forms_of_grams<double>, "grams"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("gram_forms", &forms_of_grams<float>, "grams"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "tr(V' K_j V) over the listed rows for every matrix.");
+    m.def("gram_products", &products_of_grams<double>, "grams"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("gram_products", &products_of_grams<float>, "grams"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "K_j[:, index] @ V for every matrix.");
+    m.def("gram_products_at", &products_of_grams_at<double>, "grams"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
+    m.def("gram_products_at", &products_of_grams_at<float>, "grams"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
+          "K_j[rows][:, index] @ V for every matrix.");
 
     m.def("factor_by_columns", &factor_by_columns, "diagonal"_a.noconvert(), "column"_a, "tol"_a, "max_rank"_a,
           "Pivoted Cholesky of a Gram matrix given by column(i): (complete, columns, pivots, residual diagonal).");

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
 
 from kernelweave import _core
-from kernelweave._threads import run_blocks, run_each
+from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
 _PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
@@ -261,19 +261,32 @@ class Grams(Part):
     def nbytes(self) -> int:
         return sum(gram.nbytes for gram in self.grams)
 
-    def _product(self, kernel: int, V: Floats, rows: Indices | None = None) -> Floats:
-        gram = self.grams[kernel] if rows is None else self.grams[kernel][rows]
-        if gram.dtype == np.float64:
-            return np.asarray(gram @ V)
-        # float32 is only storage: sums are taken in float64, a panel at a time.
-        panels = [gram[i : i + _PANEL].astype(np.float64) @ V for i in range(0, len(gram), _PANEL)]
-        return np.concatenate(panels)
+    def _alike(self, which: Indices) -> list[tuple[Indices, list[Stored]]]:
+        """Return the matrices asked for by their type, with their places in ``which``."""
+        types = np.array([self.grams[j].dtype.char for j in which])
+        groups = [np.flatnonzero(types == kind) for kind in np.unique(types)]
+        return [(places, [self.grams[which[k]] for k in places]) for places in groups]
 
     def forms(self, V: Floats, which: Indices) -> Floats:
-        return np.array(run_each(lambda j: float(np.vdot(V, self._product(j, V))), which))
+        used = support(V)
+        picked = np.ascontiguousarray(V[used])
+        out = np.empty(len(which))
+        for places, grams in self._alike(which):
+            out[places] = _core.gram_forms(grams, used, picked)
+        return out
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        return np.array(run_each(lambda j: self._product(j, V, rows), which))
+        used = support(V)
+        picked = np.ascontiguousarray(V[used])
+        out = np.empty((len(which), len(V) if rows is None else len(rows), V.shape[1]))
+        for places, grams in self._alike(which):
+            if rows is None:
+                out[places] = _core.gram_products(grams, used, picked)
+            else:
+                out[places] = _core.gram_products_at(
+                    grams, np.ascontiguousarray(rows), used, picked
+                )
+        return out
 
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         active = np.flatnonzero(weights)

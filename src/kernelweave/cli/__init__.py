@@ -139,8 +139,13 @@ together also as a linear kernel; text columns are compared by equality. The wei
 The score is measured on held-out rows beside a plain SVM; the model that is written is then fitted
 to all rows. Standardising is part of the model, so predict takes the raw file.
 
+--method radius learns classes by the ratio of the margin to the radius of the smallest ball around
+the rows, in place of the margin. The scale of a kernel then cannot matter, and --C means the same
+for narrow, wide and mixed kernels. It takes longer, and is not more accurate as a rule.
+
 examples:
   kernelweave fit patients.csv --target outcome
+  kernelweave fit patients.csv --target outcome --method radius --C 10
   kernelweave fit houses.parquet --target price --ignore id --norm 2 --C 10 --out houses.kw"""
     parser = _add(commands, "fit", "learn from a table", text)
     parser.add_argument("file", metavar="FILE", help="a .csv, .csv.gz or .parquet file")
@@ -157,23 +162,26 @@ def _add_method(parser: Any) -> None:
     group = parser.add_argument_group("method")
     group.add_argument(
         "--method",
-        choices=("auto", "classifier", "regressor"),
+        choices=("auto", "classifier", "regressor", "radius"),
         default="auto",
-        help="auto: a regressor for a target of numbers with decimals or more than 20 values",
+        help="auto: a regressor for a target of numbers with decimals or more than 20 values, else "
+        "a classifier; radius: a classifier by margin and radius",
     )
     group.add_argument(
         "--norm",
         type=_norm,
         metavar="P",
         default=1.0,
-        help="1 keeps few kernels (default), above 1 all of them, 'uniform' averages them",
+        help="1 keeps few kernels (default), above 1 all of them, 'uniform' averages them; radius: "
+        "1 or 2, by which the same weights are scaled, or 'uniform'",
     )
     group.add_argument(
         "--C",
         type=_positive,
         metavar="NUMBER",
         default=1.0,
-        help="cost of errors (1.0); regression: in units of the target's standard deviation",
+        help="cost of errors (1.0); regression: in units of the target's standard deviation; "
+        "radius: for a kernel of unit radius",
     )
     number: dict[str, Any] = {"metavar": "NUMBER"}
     group.add_argument(

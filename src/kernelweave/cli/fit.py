@@ -17,8 +17,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from kernelweave import Linear, MKLClassifier, MKLRegressor, Overlap, rbf_ladder
-from kernelweave.errors import DataError
+from kernelweave import (
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    Overlap,
+    RadiusMKLClassifier,
+    rbf_ladder,
+)
+from kernelweave.errors import DataError, InputError
 from kernelweave.io import TablePreparer, save
 
 from .report import (
@@ -26,6 +33,7 @@ from .report import (
     open_console,
     print_facts,
     print_kernels,
+    radius_facts,
     summarize,
     warn_unless_converged,
 )
@@ -41,6 +49,11 @@ def run(args: argparse.Namespace) -> int:
         what = "is a folder" if out.is_dir() else "is in a folder that does not exist"
         raise DataError(f"--out: {out} {what}.")
     console = None if args.quiet or args.json else open_console()
+    if args.method == "radius" and args.norm not in (1, 2, "uniform"):
+        raise InputError(
+            f"--norm: must be 1, 2 or 'uniform' with --method radius, got {args.norm:g}; 1 and 2 "
+            "only scale the weights there."
+        )
     problem = read_problem(args.file, args.target, args.ignore, args.method)
     held_out = evaluate(problem, args) if args.test_share else None
     model = make_model(problem, args)
@@ -91,7 +104,8 @@ def make_model(problem: Problem, args: argparse.Namespace) -> Pipeline:
         options |= {"C": args.C * unit, "epsilon": _EPSILON * unit}
         estimator = MKLRegressor(kernels, **options)
     else:
-        estimator = MKLClassifier(kernels, C=args.C, **options)
+        learner = RadiusMKLClassifier if args.method == "radius" else MKLClassifier
+        estimator = learner(kernels, C=args.C, **options)
     return Pipeline([("table", TablePreparer(standardize=args.standardize)), ("model", estimator)])
 
 
@@ -170,7 +184,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     for note in report["notes"]:
         console.print(f"Note: {note}.", soft_wrap=True)
     print_kernels(console, report)
-    facts = [certificate(report), ("fit", f"{report['seconds']:.1f} s")]
+    facts = [certificate(report), *radius_facts(report), ("fit", f"{report['seconds']:.1f} s")]
     if held_out := report["held_out"]:
         facts += score_facts(held_out)
     print_facts(console, [*facts, ("model", f"{report['model']} (fitted to all rows)")])

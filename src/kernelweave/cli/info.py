@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from numbers import Real
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from kernelweave.io import describe, load
 
-from .report import certificate, open_console, print_facts, print_kernels, summarize
+from .report import (
+    certificate,
+    open_console,
+    print_facts,
+    print_kernels,
+    radius_facts,
+    summarize,
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(console: Any, report: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
-    norm = report["norm"] if isinstance(report["norm"], str) else f"{report['norm']:g}"
-    facts = [("model", f"{report['estimator']} (norm {norm}, C {report['C']:g})")]
+    norm = report["norm"]
+    norm = f"norm {norm:g}, " if isinstance(norm, Real) else f"norm {norm}, " if norm else ""
+    facts = [("model", f"{report['estimator']} ({norm}C {report['C']:g})")]
     if report["target"] is not None:
         facts.append(("target", report["target"]))
     if report["classes"] is not None:
@@ -54,6 +63,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     facts += [
         ("prediction needs", f"{report['support_rows']} of the rows"),
         certificate(report),
+        *radius_facts(report),
         ("machines solved", str(report["machines_solved"])),
         ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"),
     ]

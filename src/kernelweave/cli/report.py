@@ -20,7 +20,7 @@ def summarize(model: Any) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     return {
         "estimator": type(model).__name__,
-        "norm": model.norm,
+        "norm": getattr(model, "norm", None),
         "C": float(model.C),
         "classes": None if classes is None else [_plain(label) for label in classes],
         "kernels_offered": len(order),
@@ -35,7 +35,9 @@ def summarize(model: Any) -> dict[str, Any]:
         ],
         "support_rows": len(model.support_),
         "objective": float(model.objective_),
-        "relative_gap": float(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
+        "lower_bound": _known(model.objective_ - model.duality_gap_),
+        "relative_gap": _known(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
+        "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
         "tol": float(model.tol),
         "converged": bool(model.converged_),
         "machines_solved": int(model.n_iter_),
@@ -44,6 +46,10 @@ def summarize(model: Any) -> dict[str, Any]:
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None  # JSON has no infinity
 
 
 def open_console() -> Any:
@@ -99,17 +105,33 @@ def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     """Return the objective and how far from the optimum it can be at most."""
     reached = "" if summary["converged"] else ", not reached"
-    return (
-        "objective",
-        f"{summary['objective']:.6g}, certified within {summary['relative_gap']:.1e} of the "
-        f"optimum (tol {summary['tol']:g}{reached})",
-    )
+    gap, tol = summary["relative_gap"], f"tol {summary['tol']:g}{reached}"
+    if gap is None:
+        proof = f"no bound is known (stationary to {tol})"
+    else:
+        proof = f"certified within {gap:.1e} of the optimum ({tol})"
+    return "objective", f"{summary['objective']:.6g}, {proof}"
+
+
+def radius_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a model by margin and radius knows beyond the others."""
+    if summary["squared_radius"] is None:
+        return []
+    facts = []
+    if summary["lower_bound"] is not None:
+        whose = "no function on these" if summary["norm"] == "uniform" else "no"
+        proof = f"{summary['lower_bound']:.6g}, {whose} weights can do better"
+        facts.append(("lower bound", proof))
+    ball = f"{summary['squared_radius']:.6g}, of the smallest ball around the rows fitted to"
+    return [*facts, ("squared radius", ball)]
 
 
 def warn_unless_converged(summary: dict[str, Any]) -> None:
     """Say on standard error that the tolerance was not met."""
     if not summary["converged"]:
+        gap = summary["relative_gap"]
+        where = "without a bound" if gap is None else f"at a relative gap of {gap:.1e}"
         sys.stderr.write(
-            f"kernelweave: warning: stopped after {summary['machines_solved']} machines at a "
-            f"relative gap of {summary['relative_gap']:.1e}; raise --max-iter or --tol.\n"
+            f"kernelweave: warning: stopped after {summary['machines_solved']} machines {where}; "
+            "raise --max-iter or --tol.\n"
         )

@@ -124,8 +124,14 @@ def _typed_target(y: pd.Series[Any], method: str) -> tuple[pd.Series[Any], bool]
         y = y.astype(bool) if y.dtype.kind == "b" else y.astype(y.to_numpy().dtype)
     whole = not number or bool((y == np.floor(y)).all())
     regression = method == "regressor"
-    if method == "auto":
+    if method in ("auto", "radius"):
         regression = number and (not whole or y.nunique() > _MANY)
+    if regression and method == "radius":
+        what = f"more than {_MANY} different numbers" if whole else "numbers with decimals"
+        raise InputError(
+            f"--method radius: it learns classes, but the target {y.name!r} holds {what}, a "
+            "quantity; use --method regressor" + (", or write classes as text." if whole else ".")
+        )
     if regression:
         if not number:
             raise InputError(
