@@ -13,7 +13,7 @@ from rich.console import Console
 
 from .machine import describe_machine, machine_lines
 from .measure import ROOT
-from .suites import Session, banks, growth, headline, peers
+from .suites import Session, banks, growth, headline, peers, radius
 from .tables import Table
 
 SUITES: dict[str, Callable[[Session], None]] = {
@@ -21,6 +21,7 @@ SUITES: dict[str, Callable[[Session], None]] = {
     "peers": peers.run,
     "growth": growth.run,
     "banks": banks.run,
+    "radius": radius.run,
 }
 
 

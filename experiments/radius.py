@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_FOLDS} folds of {N_FOLDS}, a shorter grid, fewer methods: about 20 minutes",
+        help=f"{QUICK_FOLDS} folds of {N_FOLDS}, a shorter grid, fewer methods: about ten minutes",
     )
     parser.add_argument(
         "--data", nargs="+", choices=SETS, metavar="NAME", help=f"of {', '.join(SETS)}"

@@ -92,8 +92,8 @@ class Ball {
                 needed_ = j;
                 return BallStatus::needs_rows;
             }
-            // Gains below rounding: a few may still untie equal points, many mean that this is the limit.
-            small_ = best_gain <= 1e-16 * value ? small_ + 1 : 0;
+            // The gain is quadratic in the gap, so it may be far below rounding while the gap still falls.
+            small_ = best_gain <= 1e-28 * value ? small_ + 1 : 0;
             if (small_ > 100) return BallStatus::stalled;
             const T* to = rows_[j];
             for (std::size_t k = 0; k < n; ++k)

@@ -47,9 +47,10 @@ class Progress:
         done = min(1.0, math.log(gap) / math.log(min(self.tol, 0.1)))
         bar = "#" * round(20 * done)
         seconds = time.monotonic() - self.began
-        text = (
-            f"gap {step.relative_gap:.1e} of {self.tol:.0e}, {step.solves} solves, {seconds:.1f} s"
-        )
+        state = f"gap {step.relative_gap:.1e} of {self.tol:.0e}"
+        if not math.isfinite(step.lower):  # no bound is known, so there is no gap
+            bar, state = "." * (step.solves % 21), f"value {step.upper:.6g}"
+        text = f"{state}, {step.solves} solves, {seconds:.1f} s"
         sys.stderr.write(f"\rkernelweave [{bar:<20}] {text}")
         sys.stderr.flush()
         self.shown = True

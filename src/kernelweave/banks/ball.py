@@ -11,6 +11,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError
+from kernelweave.kernels.base import is_number
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
@@ -119,31 +120,47 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
     >>> round(ball.squared_radius, 6), ball.centre.round(3)
     (0.75, array([0.25, 0.25, 0.25, 0.25]))
     """
+    given = _read_gram(K)
+    if not is_number(tol) or not 0 < tol < np.inf:
+        raise InputError(f"tol: must be a number > 0, got {tol!r}.")
+    if not is_number(max_iter) or max_iter != np.rint(max_iter) or max_iter < 1:
+        raise InputError(f"max_iter: must be a whole number >= 1, got {max_iter!r}.")
+    # The ball does not see translations: seen from the first point, an offset costs no digits.
+    scale = float(np.abs(given).max()) or 1.0
+    unit = given / scale
+    gram = unit - unit[0] - unit[0][:, None] + unit[0, 0]
+    extent = gram.diagonal()[:, None] + gram.diagonal() - 2.0 * gram
+    if extent.min() < -1e-8:
+        i, j = np.unravel_index(int(np.argmin(extent)), extent.shape)
+        raise InputError(
+            f"K: not positive semi-definite, the squared distance of points {i} and {j} is "
+            f"{scale * extent[i, j]:.3g}."
+        )
+    np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
+    inner = float(gram.diagonal().max()) or 1.0  # an offset leaves small numbers
+    ball = solve_ball(_Whole(gram / inner), tol=float(tol), max_iter=int(max_iter))
+    size = scale * inner
+    return Ball(size * ball.squared_radius, ball.centre, size * ball.gap, given @ ball.centre)
+
+
+def _read_gram(K: Any) -> Floats:
     try:
-        gram = np.array(K, dtype=np.float64, order="C")
+        raw = np.asarray(K)
+        gram = raw.astype(np.float64) if raw.dtype.kind in "biuf" else np.empty(0)
     except (TypeError, ValueError):
         gram = np.empty(0)
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
-        raise InputError("K: must be a square matrix of numbers with at least one row.")
+        raise InputError("K: must be a square matrix of real numbers with at least one row.")
     if not np.isfinite(gram).all():
         raise InputError("K: every entry must be finite.")
     size = float(np.abs(gram).max())
-    if np.abs(gram - gram.T).max() > 1e-8 * size:
+    with np.errstate(over="ignore"):
+        apart = float(np.abs(gram - gram.T).max())
+    if apart > 1e-8 * size:
         raise InputError("K: must be symmetric; pass (K + K.T) / 2 if that is rounding.")
     if not gram.diagonal().min() >= 0:
         raise InputError("K: the diagonal of a Gram matrix is not negative.")
-    if not (np.isfinite(tol) and tol > 0):
-        raise InputError(f"tol: must be a number > 0, got {tol!r}.")
-    # The ball does not see translations: seen from the first point, an offset costs no digits.
-    gram = (gram + gram.T) / 2 - gram[0] - gram[0][:, None] + gram[0, 0]
-    scale = float(gram.diagonal().max()) or 1.0
-    if scale <= 0 or not np.isfinite(1.0 / scale):
-        scale = 1.0
-    np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
-    ball = solve_ball(_Whole(gram / scale), tol=tol, max_iter=max_iter)
-    return Ball(
-        scale * ball.squared_radius, ball.centre, scale * ball.gap, np.asarray(K @ ball.centre)
-    )
+    return np.asarray(gram / 2 + gram.T / 2)
 
 
 def solve_ball(

@@ -34,9 +34,10 @@ class MKLClassifier(KernelClassifier):
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
-    normalize : {"trace", "diagonal", "cosine"} or None
+    normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned: the mean centred diagonal (the plain one
-        without an intercept), the mean diagonal, every diagonal entry, or nothing.
+        without an intercept), the mean diagonal, every diagonal entry, the radius of the smallest
+        ball around the training rows, or nothing.
     C : float
         Cost of errors. With normalised kernels it means what it means in scikit-learn's `SVC`.
     tol : float
@@ -154,7 +155,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         ``epsilon`` and straight beyond.
     epsilon : float
         Width of the free zone, or Huber's threshold.
-    normalize : {"trace", "diagonal", "cosine"} or None
+    normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
         Cost of errors.

@@ -83,8 +83,9 @@ class RadiusMKLClassifier(KernelClassifier):
     weights_ : ndarray of shape (n_kernels,)
         Weight of every (normalised) kernel.
     squared_radius_ : float
-        Of the ball around the training points in the weighted kernel. `kernel` and the decision
-        function use the weighted kernel divided by it.
+        Of the ball around the training points in the weighted kernel, with ``I/C`` added for
+        "chapelle"; the bound of it for ``radius="upper"`` and ``"trace"``. `kernel` and the
+        decision function use the weighted kernel divided by it.
     lower_bound_ : float
         No weights have a smaller value of the criterion; minus infinity if no bound is known.
     contributions_ : ndarray of shape (n_kernels,)
@@ -222,7 +223,13 @@ class RadiusMKLClassifier(KernelClassifier):
             sizes = bank.traces(centred=True) / bank.n_samples
         else:
             sizes = self._radii(bank)
-        unit = replace(bank, scales=bank.scales / sizes)
+        with np.errstate(over="ignore", divide="ignore"):
+            unit = replace(bank, scales=bank.scales / sizes)
+        if not np.isfinite(unit.scales).all():
+            raise InputError(
+                "kernels: values are too small to compare with the radius; rescale the columns "
+                "first, for example with scikit-learn's StandardScaler."
+            )
         begin = even if start is None else 0.9 * start * sizes / (start @ sizes) + 0.1 * even
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.radius == "exact":

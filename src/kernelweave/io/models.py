@@ -81,8 +81,10 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
 
 def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    given = parameters.pop("kernels")
+    given = parameters.pop("kernels", None)
     coded = {name: encode(value, writer) for name, value in parameters.items()}
+    if not hasattr(model, "kernels"):
+        return coded
     try:
         return coded | {"kernels": encode(given, writer)}
     except DependsOnDataError:
@@ -173,6 +175,14 @@ def _check_fitted(model: Any) -> None:
     _check_array("dual_coef_", model.dual_coef_, "f", (n_outputs, n_support))
     for name in ("objective_", "duality_gap_"):
         _check_type(name, getattr(model, name), Real)
+    if hasattr(model, "squared_radius_"):
+        _check_type("squared_radius_", model.squared_radius_, Real)
+        if not 0 < model.squared_radius_ < np.inf:
+            raise ValueError("squared_radius_ must be positive")
+    if hasattr(model, "lower_bound_"):
+        _check_type("lower_bound_", model.lower_bound_, Real)
+    if hasattr(model, "kernel_"):
+        _check_type("kernel_", model.kernel_, Kernel)
     _check_type("converged_", model.converged_, bool | np.bool_)
     _check_type("n_iter_", model.n_iter_, Integral)
     _check_type("history_", model.history_, list)

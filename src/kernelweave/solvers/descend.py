@@ -15,14 +15,17 @@ from scipy.optimize import minimize
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Criterion, Judged
+from kernelweave.machines import Criterion, Judged, RadiusMargin
 
-from .result import Account, Report, Result
+from .newton_bundle import newton_bundle
+from .result import Account, Report, Result, Warm
 
 _INNER = 1e-3  # inner gap, relative to the outer tolerance
 _RETRIES = 4  # times the inner gap is tightened when a line search fails
 _ARMIJO = 1e-2
 _HALVINGS = 40
+_PATIENCE = 15  # evaluations without a third off the certified gap until it counts as stuck
+_ROUNDS = 30  # convex problems solved after that
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class _Done(Exception):
     """The search is over."""
 
 
+class _Stalled(Exception):
+    """The certified gap does not move: the gradient jumps near here."""
+
+
 class _Search:
     """Judges weights, keeps count, and ends the search when the certificate or the limit says."""
 
@@ -82,7 +89,10 @@ class _Search:
         self.exact = bank.dtype == np.float64
         self.exact &= not bank.residual_roots(np.arange(bank.n_kernels)).any()
         self.best: Judged | None = None
+        self.last: Judged | None = None
         self.stationary = False
+        self.patient = False  # whether to go on however long the gap stays
+        self._mark = (np.inf, 0)
 
     def judge(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient along the set; raise `_Done` when that ends the search."""
@@ -93,16 +103,24 @@ class _Search:
         self.account.solves += 1
         self.account.work += judged.solution.work
         self.account.readings += 2.0
+        self.last = judged
         self._offer(judged)
         self.account.note()
         if self.account.converged:
             self.settle()
             if self.account.converged:
                 raise _Done
+        if self.account.gap <= 0.67 * self._mark[0]:
+            self._mark = (self.account.gap, self.account.solves)
+        elif not self.patient and self.account.solves - self._mark[1] >= _PATIENCE:
+            raise _Stalled
         gradient = self._tangent(theta, judged.gradient)
         if judged.lower == -np.inf:
             # What moving all weight to the steepest kernel promises: the gap, were this convex.
-            promise = theta.sum() * -gradient.min(initial=0.0) + theta @ np.maximum(gradient, 0.0)
+            total = theta.sum()
+            if self.norm is None:  # weights near zero are far from those that matter beside 1 / C
+                total = max(total, 1.0 / float(self.cost.max()))
+            promise = total * -gradient.min(initial=0.0) + theta @ np.maximum(gradient, 0.0)
             self.stationary = bool(promise <= self.account.tol * judged.value)
             if self.stationary:
                 raise _Done
@@ -191,12 +209,15 @@ def lbfgs(
     def along(x: Floats) -> tuple[float, Floats]:
         theta = x / sizes
         length = 1.0 if search.norm is None else _size(theta, search.norm)
-        if not length > 0:
-            return np.inf, np.zeros_like(x)
+        if not (length > 0 and theta.any()):
+            return 10.0 * abs(search.account.upper), np.zeros_like(x)  # no kernel at all
         value, gradient = search.judge(theta / length)
         return value, gradient / (sizes * length)
 
     begin = start * sizes
+    # All weights at zero would be no kernel at all.
+    lowest = 0.0 if norm is not None or criterion.scale_free else 1e-12 * float(begin.mean())
+    search.patient = not isinstance(criterion, RadiusMargin)
     try:
         for _ in range(_RETRIES):
             before = search.account.solves
@@ -205,7 +226,7 @@ def lbfgs(
                 begin,
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0.0, None)] * bank.n_kernels,
+                bounds=[(lowest, None)] * bank.n_kernels,
                 options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * max_iter},
             )
             if search.account.solves == before or search.best is None:
@@ -213,9 +234,52 @@ def lbfgs(
             # The line search failed: the values are not exact enough for it.
             search.inner = max(0.1 * search.inner, 1e-12)
             begin = search.best.kernel.weights * sizes
+    except _Stalled:
+        _by_convex_problems(search)
     except _Done:
         pass
     return search.result()
+
+
+def _by_convex_problems(search: _Search) -> None:
+    """Go on where the gradient of the radius-margin criterion jumps.
+
+    With the centre of the ball held, the criterion is that of margin-based learning on kernels
+    divided by how far they spread around the centre: a convex problem whose bound holds for the
+    criterion too, and whose weights are the next to be judged.
+    """
+    bank, Y, cost, account = search.bank, search.Y, search.cost, search.account
+    machine = search.criterion.machine
+    search.patient = True
+    assert search.best is not None
+    centre = search.best.ball.centre
+    try:
+        for _ in range(_ROUNDS):
+            best = search.best
+            spreads = bank.spreads(centre) - bank.residual_forms(centre[:, None])
+            if account.solves >= search.max_iter or not (spreads > 0).all():
+                return
+            weights = best.kernel.weights * spreads
+            convex = newton_bundle(
+                replace(bank, scales=bank.scales / spreads),
+                Y,
+                cost,
+                machine,
+                tol=0.3 * account.tol,
+                max_iter=search.max_iter - account.solves,
+                start=Warm(weights, best.solution.coef * best.ball.squared_radius),
+            )
+            account.solves += convex.history[-1].solves
+            account.work += convex.history[-1].work
+            account.readings += convex.history[-1].readings
+            account.offer_lower(convex.lower_bound)
+            search.judge(convex.weights / spreads)
+            assert search.last is not None
+            # A centre that moved too far is met half way; any centre gives a bound.
+            closer = search.best is not best
+            centre = search.last.ball.centre if closer else 0.5 * (centre + search.last.ball.centre)
+    except _Done:
+        return
 
 
 def gradient_projection(
@@ -245,6 +309,7 @@ def gradient_projection(
         The best weights found.
     """
     search = _Search(bank, Y, cost, criterion, norm, tol, max_iter, report)
+    search.patient = True
     project = _projection(norm)
     theta = project(start)
     try:
@@ -335,7 +400,7 @@ def judge_fixed(
         With the given weights.
     """
     search = _Search(bank, Y, cost, criterion, None, tol, 4, report)
-    search.inner = 0.3 * tol
+    search.inner, search.patient = 0.3 * tol, True
     try:
         while True:
             search.judge(weights)

@@ -88,7 +88,8 @@ class WidthFamily(Family):
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
-        self.distances = squared_distances(rows, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.distances = squared_distances(rows, rows)
         self.unit = 1.0 / _typical(self.distances)
 
     def start(self, share: float) -> Floats:
@@ -121,7 +122,8 @@ class ARDFamily(Family):
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
-        spreads = [_typical(squared_distances(c, c), none=0.0) for c in rows.T[:, :, None]]
+        with np.errstate(over="ignore"):
+            spreads = [_typical(squared_distances(c, c), none=0.0) for c in rows.T[:, :, None]]
         self.varying = np.flatnonzero(np.array(spreads) > 0)
         if not len(self.varying):
             raise InputError("X: every column is constant, so there is no width to learn.")
@@ -147,6 +149,7 @@ class ARDFamily(Family):
         pull *= judged.kernel.block(rows, rows)
         # sum_ik P_ik (x_i - x_k)^2 of every column, without an n x n array for each.
         X = self.rows[np.ix_(rows, self.varying)]
+        X = X - X.mean(axis=0)  # an offset would take the digits of the differences
         squares = pull.sum(axis=1) @ X**2 - np.einsum("il,il->l", X, pull @ X)
         return np.asarray(np.exp(parameters) * squares)
 
@@ -164,7 +167,8 @@ class MixtureFamily(Family):
 
     def __init__(self, rows: Floats, n_widths: int) -> None:
         super().__init__(rows)
-        self.distances = squared_distances(rows, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.distances = squared_distances(rows, rows)
         self.unit = 1.0 / _typical(self.distances)
         self.n_widths = n_widths
 
@@ -201,7 +205,13 @@ def _typical(distances: Floats, none: float | None = None) -> float:
     """Return the median of the distances that are not zero."""
     some = distances[distances > 0]
     if len(some):
-        return float(np.median(some))
+        middle = float(np.median(some))
+        if not 1e-200 < middle < 1e200:
+            raise InputError(
+                "X: its distances are too large or too small for a Gaussian; rescale the columns "
+                "first, for example with scikit-learn's StandardScaler."
+            )
+        return middle
     if none is None:
         raise InputError("X: all rows are equal, so there is no width to learn.")
     return none
@@ -253,14 +263,19 @@ class _Descent:
     def descend(self, start: Floats, tol: float) -> tuple[float, bool]:
         """Go downhill; return where that ends, and whether it is stationary there."""
         lowest, highest = self.family.bounds()
-        size = self.judge(start).value
-
-        def scaled(parameters: Floats) -> tuple[float, Floats]:
-            judged = self.judge(parameters)
-            return judged.value / size, self.family.gradient(parameters, judged) / size
-
+        judged = self.judge(start)
+        value, slope = judged.value, self.family.gradient(start, judged)
         reach = _FIRST_STEP
         for _ in range(_ROUNDS):
+            ahead = np.clip(start - slope / value, lowest, highest)
+            if np.abs(ahead - start).max() <= tol:
+                return value, True
+            size = value  # values are of order one within a round
+
+            def scaled(parameters: Floats, size: float = size) -> tuple[float, Floats]:
+                judged = self.judge(parameters)
+                return judged.value / size, self.family.gradient(parameters, judged) / size
+
             low, high = np.maximum(lowest, start - reach), np.minimum(highest, start + reach)
             found = minimize(
                 scaled,
@@ -268,13 +283,12 @@ class _Descent:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
-                options={"gtol": tol, "ftol": 1e-2 * self.inner},
+                options={"gtol": 0.5 * tol, "ftol": 1e-2 * self.inner},
             )
-            at_wall = (found.x <= low) & (low > lowest) | (found.x >= high) & (high < highest)
-            if not at_wall.any():
-                return size * found.fun, True
-            start, reach = found.x, _STEP
-        return size * found.fun, False
+            if not found.fun < 1.0:  # as far as numbers go
+                return value, False
+            start, value, slope, reach = found.x, size * found.fun, size * found.jac, _STEP
+        return value, False
 
 
 class _OutOfBudget(Exception):
