@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.linalg
 
 from kernelweave import _core
 from kernelweave._types import Floats, Indices, Stored
@@ -16,6 +17,8 @@ from kernelweave.kernels.base import is_number
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _BATCH = 32  # rows fetched together
+_MOST_USED = 1500  # points in use above which their linear system costs more than it saves
+_DROPS = 20  # points dropped in a row
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class Rows(Protocol):
     def blocks(self) -> Sequence[tuple[Indices, Stored]]: ...
     def fetch(self, index: Indices) -> None: ...
     def rows(self, index: Indices) -> Stored: ...
+    def block(self, rows: Indices, columns: Indices) -> Floats: ...
     def diag(self) -> Floats: ...
+    def product(self, V: Floats) -> Floats: ...
     def __matmul__(self, V: Floats) -> Floats: ...
 
 
@@ -81,8 +86,14 @@ class _Whole:
     def rows(self, index: Indices) -> Stored:
         return self.K[index]
 
+    def block(self, rows: Indices, columns: Indices) -> Floats:
+        return self.K[np.ix_(rows, columns)]
+
     def diag(self) -> Floats:
         return np.ascontiguousarray(self.K.diagonal())
+
+    def product(self, V: Floats) -> Floats:
+        return self @ V
 
     def __matmul__(self, V: Floats) -> Floats:
         return np.asarray(self.K @ V)
@@ -198,7 +209,7 @@ def solve_ball(
     solver = kind(diagonal, ridge)
     solver.start(beta, np.ascontiguousarray(fitted))
     lent = 0
-    at_a_time = int(max(1000, _ENTRIES_AT_A_TIME / n))
+    at_a_time = int(min(10 * n + 500, max(1000, _ENTRIES_AT_A_TIME / n)))
     while True:
         for index, block in K.blocks[lent:]:
             solver.lend(index, block)
@@ -208,6 +219,11 @@ def solve_ball(
             K.fetch(np.sort(solver.wanted(_BATCH)))
         elif status != _PAUSED or solver.updates >= max_iter:
             break
+        else:
+            # Moves between pairs crawl where points nearly depend on each other.
+            centre = _jump(K, solver.beta, diagonal, ridge)
+            if centre is not None:
+                solver.start(centre, np.ascontiguousarray((K @ centre[:, None])[:, 0]))
     return judge_ball(solver.beta, solver.fitted, diagonal, ridge)
 
 
@@ -235,7 +251,7 @@ def _first(K: Rows, diagonal: Floats) -> tuple[Floats, Floats]:
     """Return the mean of all points or of two far ones, whichever is nearer to the answer."""
     n = K.n_samples
     even = np.full(n, 1.0 / n)
-    means = (K @ even[:, None])[:, 0]
+    means = K.product(even[:, None])[:, 0]
     i = int(np.argmax(diagonal - 2.0 * means))
     row = K.rows(np.array([i]))[0].astype(np.float64)
     j = int(np.argmax(diagonal - 2.0 * row))
@@ -245,3 +261,35 @@ def _first(K: Rows, diagonal: Floats) -> tuple[Floats, Floats]:
     beta = np.zeros(n)
     beta[[i, j]] = 0.5
     return beta, 0.5 * (row + K.rows(np.array([j]))[0])
+
+
+def _jump(K: Rows, beta: Floats, diagonal: Floats, ridge: Floats) -> Floats | None:
+    """Solve for the weights in use exactly, dropping those that would turn negative.
+
+    Every move goes towards the maximum over the weights in use, so the value cannot fall.
+    """
+    beta = beta.copy()
+    for _ in range(_DROPS):
+        used = np.flatnonzero(beta)
+        if not 2 <= len(used) <= _MOST_USED:
+            return None
+        M = K.block(used, used)
+        M[np.diag_indices_from(M)] += ridge[used] + 1e-14 * max(float(np.trace(M)), 1e-300)
+        sides = np.column_stack([0.5 * (diagonal + ridge)[used], np.ones(len(used))])
+        try:
+            solved = scipy.linalg.solve(M, sides, assume_a="pos", check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+        target = solved[:, 0] - solved[:, 1] * ((solved[:, 0].sum() - 1.0) / solved[:, 1].sum())
+        falls = target < 0
+        if not np.isfinite(target).all():
+            return None
+        if not falls.any():
+            beta[used] = target / target.sum()
+            return beta
+        now = beta[used]
+        share = now[falls] / (now[falls] - target[falls])
+        step = now + float(share.min()) * (target - now)
+        step[np.flatnonzero(falls)[np.argmin(share)]] = 0.0
+        beta[used] = np.maximum(step, 0.0) / np.maximum(step, 0.0).sum()
+    return beta

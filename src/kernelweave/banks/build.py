@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._threads import run_blocks
+from kernelweave._threads import run_blocks, run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
@@ -25,7 +25,7 @@ NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
 _TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
-_BALL_TOL = 1e-8
+_BALL_TOL = 1e-5  # of the radii that kernels are divided by
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
@@ -150,7 +150,7 @@ def squared_radii(bank: KernelBank) -> Floats:
         The kernels; their scales count.
     """
     units = np.eye(bank.n_kernels)
-    balls = [solve_ball(bank.combine(unit), tol=_BALL_TOL) for unit in units]
+    balls = run_each(lambda unit: solve_ball(bank.combine(unit), tol=_BALL_TOL), units)
     return np.array([ball.squared_radius for ball in balls])
 
 

@@ -134,6 +134,10 @@ class CombinedKernel:
         if self.forms_for(V):
             K = self.dense()
             return np.concatenate(run_blocks(lambda rows: K[rows] @ V, len(K), _PANEL))
+        return self.product(V)
+
+    def product(self, V: Floats) -> Floats:
+        """Multiply without forming the Gram matrix."""
         which = np.flatnonzero(self.weights)
         return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 
