@@ -724,8 +724,8 @@ double smallest_circle(const std::vector<double>& X, std::size_t n) {
                 const double ax = X[2 * i] - X[2 * k], ay = X[2 * i + 1] - X[2 * k + 1];
                 const double bx = X[2 * j] - X[2 * k], by = X[2 * j + 1] - X[2 * k + 1];
                 const double cross = 2.0 * (ax * by - ay * bx), a = ax * ax + ay * ay, b = bx * bx + by * by;
-                if (cross != 0.0)
-                    best = std::min(best, around(X[2 * k] + (by * a - ay * b) / cross, X[2 * k + 1] + (ax * b - bx * a) / cross));
+                const double x = (by * a - ay * b) / cross, y = (ax * b - bx * a) / cross;
+                if (cross != 0.0) best = std::min(best, around(X[2 * k] + x, X[2 * k + 1] + y));
             }
         }
     return best;
@@ -738,7 +738,8 @@ struct Cloud {
     std::vector<T> K;
 
     // Points in the plane by their inner products, or Gaussians of them.
-    Cloud(std::size_t rows, bool gaussian, double most_ridge, unsigned seed) : n(rows), X(normals(2 * rows, seed)), ridge(rows) {
+    Cloud(std::size_t rows, bool gaussian, double most_ridge, unsigned seed)
+        : n(rows), X(normals(2 * rows, seed)), ridge(rows) {
         const auto D = squared_distances<double>(X, n, 2);
         K.resize(n * n);
         for (std::size_t i = 0; i < n; ++i)

@@ -134,10 +134,10 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
     given = _read_gram(K)
     if not is_number(tol) or not 0 < tol < np.inf:
         raise InputError(f"tol: must be a number > 0, got {tol!r}.")
-    if not is_number(max_iter) or max_iter != np.rint(max_iter) or max_iter < 1:
+    if not is_number(max_iter) or not 1 <= max_iter < np.inf or max_iter != int(max_iter):
         raise InputError(f"max_iter: must be a whole number >= 1, got {max_iter!r}.")
     # The ball does not see translations: seen from the first point, an offset costs no digits.
-    scale = float(np.abs(given).max()) or 1.0
+    scale = 2.0 ** float(np.frexp(np.abs(given).max())[1] - 1)  # a power of two rounds nothing
     unit = given / scale
     gram = unit - unit[0] - unit[0][:, None] + unit[0, 0]
     extent = gram.diagonal()[:, None] + gram.diagonal() - 2.0 * gram
@@ -150,8 +150,8 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
     np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
     inner = float(gram.diagonal().max()) or 1.0  # an offset leaves small numbers
     ball = solve_ball(_Whole(gram / inner), tol=float(tol), max_iter=int(max_iter))
-    size = scale * inner
-    return Ball(size * ball.squared_radius, ball.centre, size * ball.gap, given @ ball.centre)
+    squared_radius, gap = scale * (inner * ball.squared_radius), scale * (inner * ball.gap)
+    return Ball(squared_radius, ball.centre, gap, given @ ball.centre)
 
 
 def _read_gram(K: Any) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from kernelweave._types import Bools, Floats
 
@@ -100,7 +100,7 @@ class _NewtonSystem:
     gradient: Floats
     off: Floats
     balance: float
-    factor: tuple[Floats, bool]
+    factor: Floats
     border: Floats
 
     @classmethod
@@ -122,12 +122,13 @@ class _NewtonSystem:
         barrier[np.arange(k), np.arange(k)] += z / x
         if not np.isfinite(barrier).all():
             return None
-        try:
-            factor = scipy.linalg.cho_factor(barrier, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        # LAPACK itself: at this size its wrappers cost more than the work.
+        factor, failed = dpotrf(barrier, lower=1)
+        if failed:
             return None
-        ones = np.append(np.ones(k), 0.0)
-        border = scipy.linalg.cho_solve(factor, ones, check_finite=False)
+        ones = np.ones(k + 1)
+        ones[k] = 0.0
+        border = dpotrs(factor, ones, lower=1)[0]
         return cls(A, x, z, slack, multipliers, gradient, off, balance, factor, border)
 
     def direction(
@@ -138,7 +139,7 @@ class _NewtonSystem:
         side = -self.gradient
         side[:k] += target_x / self.x - self.z
         side += self.A.T @ (target_s / self.slack - self.multipliers - ratio * self.off)
-        base = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
+        base = dpotrs(self.factor, side, lower=1)[0]
         step_nu = float((base[:k].sum() + self.balance) / self.border[:k].sum())
         step = base - step_nu * self.border
         step_s = self.A @ step + self.off

@@ -234,7 +234,7 @@ class _Bundle:
         self.account.readings += self.listed.readings
         extra = np.argsort(-forms, kind="stable")[: self.working]
         self.which = np.union1d(np.flatnonzero(kernel.weights), extra[forms[extra] > 0])
-        point = self.learner.evaluate(kernel, solution, self.which)
+        point = self.learner.evaluate(kernel, solution, self.which, forms[self.which])
         self.learner.offer_lower(point, forms)
         return point
 

@@ -147,12 +147,17 @@ class Learner:
         return solution
 
     def evaluate(
-        self, kernel: CombinedKernel, solution: Solution, which: Indices | None = None
+        self,
+        kernel: CombinedKernel,
+        solution: Solution,
+        which: Indices | None = None,
+        forms: Floats | None = None,
     ) -> Point:
-        """Read the forms of the kernels of interest and offer the upper bound."""
+        """Read the forms of the kernels of interest, unless known, and offer the upper bound."""
         which = np.flatnonzero(kernel.weights) if which is None else which
-        forms = self.bank.forms(solution.coef, which)
-        self.account.readings += len(which) / self.bank.n_kernels
+        if forms is None:
+            forms = self.bank.forms(solution.coef, which)
+            self.account.readings += len(which) / self.bank.n_kernels
         fitted = self._exact_fitted(kernel, solution.coef) if self.exact else solution.fitted
         return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
 
