@@ -163,12 +163,7 @@ class BaseMKL(BaseEstimator):
         self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
     ) -> list[Self]:
         """Fit one estimator per C on one bank, from small to large C, each from the last."""
-        try:
-            values = [float(C) for C in Cs]
-        except (TypeError, ValueError):
-            values = []
-        if not values or not all(np.isfinite(C) and C > 0 for C in values):
-            raise InputError(f"Cs: must be one or more finite numbers > 0, got {Cs!r}.")
+        values = check_costs(Cs)
         fitted: dict[float, Self] = {}
         warm: Warm | None = None
         rows = merge_rows(X, Y, cost, sample_weight)
@@ -176,14 +171,7 @@ class BaseMKL(BaseEstimator):
             bank = self._bank(rows, max(values))
             before = 1.0
             for C in sorted(set(values)):
-                model = clone(self).set_params(C=C)
-                model.__dict__.update(
-                    {
-                        k: v
-                        for k, v in vars(self).items()
-                        if k.endswith("_in_") or k in ("classes_", "_one_output")
-                    }
-                )
+                model = self._with_cost(C)
                 if warm is not None:
                     warm = Warm(warm.weights, warm.coef * (C / before))
                 with Progress(self.verbose, self.tol) as report:
@@ -192,6 +180,17 @@ class BaseMKL(BaseEstimator):
                 warm, before = Warm(result.weights, result.coef), C
                 fitted[C] = model
         return [fitted[C] for C in values]
+
+    def _with_cost(self, C: float) -> Self:
+        """Return a copy for another C that knows what was learned from the data so far."""
+        known = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_in_") or name in ("classes_", "_one_output")
+        }
+        model: Self = clone(self).set_params(C=C)
+        model.__dict__.update(known)
+        return model
 
     def kernel(self, X: Any, Y: Any = None) -> Floats:
         """Return the learned kernel between the rows of ``X`` and of ``Y``.
@@ -206,7 +205,8 @@ class BaseMKL(BaseEstimator):
         Returns
         -------
         block : ndarray of shape (n_rows of X, n_rows of Y)
-            ``sum_j weights_j k_j``, with the normalisation of the training data.
+            ``sum_j weights_j k_j``, with the normalisation of the training data; for the radius
+            methods divided by `squared_radius_`.
         """
         check_is_fitted(self)
         kernels, weights = self._active()
@@ -263,3 +263,14 @@ class BaseMKL(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def check_costs(Cs: Iterable[float]) -> list[float]:
+    """Return the values of C for a path, or say what is wrong with them."""
+    try:
+        values = [float(C) for C in Cs]
+    except (TypeError, ValueError):
+        values = []
+    if not values or not all(np.isfinite(C) and C > 0 for C in values):
+        raise InputError(f"Cs: must be one or more finite numbers > 0, got {Cs!r}.")
+    return values

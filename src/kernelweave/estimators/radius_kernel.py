@@ -13,7 +13,6 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
-from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Kernel
 from kernelweave.machines import RadiusMargin
 from kernelweave.solvers import (
@@ -24,6 +23,7 @@ from kernelweave.solvers import (
     learn_family,
 )
 
+from .base import check_costs
 from .classifier import KernelClassifier
 from .rows import merge_rows
 
@@ -176,7 +176,8 @@ class RadiusKernelClassifier(KernelClassifier):
     def _path(
         self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
     ) -> list[Self]:
-        raise InputError(f"{type(self).__name__} has no path over C; fit one model for each value.")
+        models = [self._with_cost(C) for C in check_costs(Cs)]
+        return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
 
     def _active(self) -> tuple[list[Kernel], Floats]:
         kernels, weights = super()._active()
