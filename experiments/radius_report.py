@@ -42,10 +42,10 @@ class Cell:
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is larger than both deviations together."""
+        """Whether the difference is larger than both deviations, and than their rounding."""
         if self.published is None or self.difference is None:
             return False
-        return abs(self.difference) > self.deviation + self.published.deviation + 1e-9
+        return abs(self.difference) > self.deviation + self.published.deviation + 0.05
 
 
 def summarise(records: Iterable[Record], grid: Sequence[float]) -> dict[tuple[str, str], Cell]:
