@@ -218,7 +218,9 @@ class BaseMKL(BaseEstimator):
     def _active(self) -> tuple[list[Kernel], Floats]:
         """Return the kernels in use, with weights for the kernels as written."""
         active = np.flatnonzero(self.weights_)
-        return [self.kernels_[j] for j in active], (self.weights_ * self.scales_)[active]
+        radius = getattr(self, "squared_radius_", 1.0)  # the radius methods divide by it
+        weights = (self.weights_ * self.scales_)[active] / radius
+        return [self.kernels_[j] for j in active], weights
 
     def _decide(self, X: Any) -> Floats:
         """Return decision values, one column per output."""

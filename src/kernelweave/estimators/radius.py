@@ -13,7 +13,6 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
 from kernelweave.machines import Chapelle, Criterion, Do, Hinge, RadiusMargin
 from kernelweave.solvers import (
     RadiusResult,
@@ -270,10 +269,6 @@ class RadiusMKLClassifier(KernelClassifier):
 
     def _radii(self, bank: KernelBank) -> Floats:
         return np.ones(bank.n_kernels) if self.normalize == "radius" else squared_radii(bank)
-
-    def _active(self) -> tuple[list[Kernel], Floats]:
-        kernels, weights = super()._active()
-        return kernels, weights / self.squared_radius_
 
 
 def _varying(bank: KernelBank) -> Indices:

@@ -179,10 +179,6 @@ class RadiusKernelClassifier(KernelClassifier):
         models = [self._with_cost(C) for C in check_costs(Cs)]
         return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
 
-    def _active(self) -> tuple[list[Kernel], Floats]:
-        kernels, weights = super()._active()
-        return kernels, weights / self.squared_radius_
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
