@@ -126,7 +126,7 @@ def make_bank(
     centred_traces = n * plain
     sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
     if normalize == "radius":
-        sizes = np.where(plain > 0, squared_radii(bank), 0.0)
+        sizes = np.where(plain > 0, squared_radii(bank, tol=_BALL_TOL), 0.0)
     scales = np.ones(len(kernels))
     if sizes is not None:
         # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
@@ -141,16 +141,18 @@ def make_bank(
     return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
 
 
-def squared_radii(bank: KernelBank) -> Floats:
+def squared_radii(bank: KernelBank, *, tol: float) -> Floats:
     """Return the squared radius of the smallest ball around the points of every kernel.
 
     Parameters
     ----------
     bank : KernelBank
         The kernels; their scales count.
+    tol : float
+        Relative accuracy.
     """
     units = np.eye(bank.n_kernels)
-    balls = run_each(lambda unit: solve_ball(bank.combine(unit), tol=_BALL_TOL), units)
+    balls = run_each(lambda unit: solve_ball(bank.combine(unit), tol=tol), units)
     return np.array([ball.squared_radius for ball in balls])
 
 

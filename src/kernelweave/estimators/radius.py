@@ -61,7 +61,8 @@ class RadiusMKLClassifier(KernelClassifier):
     C : float
         Cost of errors, for a kernel of unit radius.
     tol : float
-        Relative gap to stop at, at least 1e-9.
+        Relative gap to stop at, at least 1e-9. The radii of single kernels, which are part of the
+        problem for "do" and "upper", are computed to a hundredth of it.
     max_iter : int
         Support vector machines and balls solved at most.
     fit_intercept : bool
@@ -229,7 +230,7 @@ class RadiusMKLClassifier(KernelClassifier):
                 "kernels: values are too small to compare with the radius; rescale the columns "
                 "first, for example with scikit-learn's StandardScaler."
             )
-        begin = even if start is None else 0.9 * start * sizes / (start @ sizes) + 0.1 * even
+        begin = even if start is None else start * sizes / (start @ sizes)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.radius == "exact":
             solve = lbfgs if self.solver == "lbfgs" else gradient_projection
@@ -259,7 +260,7 @@ class RadiusMKLClassifier(KernelClassifier):
         else:
             criterion = Chapelle(self.fit_intercept, literal=self.criterion == "chapelle_literal")
         even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        begin = even if start is None else 0.9 * start / start.sum() + 0.1 * even
+        begin = even if start is None else start / start.sum()
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.solver == "lbfgs":
             limits["sizes"] = radii
@@ -268,7 +269,16 @@ class RadiusMKLClassifier(KernelClassifier):
         return result.rescaled(np.ones(bank.n_kernels), self.norm)
 
     def _radii(self, bank: KernelBank) -> Floats:
-        return np.ones(bank.n_kernels) if self.normalize == "radius" else squared_radii(bank)
+        only_scales = self._only_scales()
+        if self.normalize == "radius" and (self.tol >= 1e-3 or only_scales):
+            return np.ones(bank.n_kernels)  # to 1e-5
+        return squared_radii(bank, tol=1e-5 if only_scales else min(1e-5, 0.01 * self.tol))
+
+    def _only_scales(self) -> bool:
+        """Tell whether the radii of single kernels are for the search only, not in the problem."""
+        return self.criterion.startswith("chapelle") or (
+            self.criterion == "radius" and self.radius == "exact"
+        )
 
 
 def _varying(bank: KernelBank) -> Indices:
