@@ -180,6 +180,13 @@ class RadiusMKLClassifier(KernelClassifier):
     ) -> Result:
         self._refuse()
         varying = _varying(bank)
+        traces = bank.traces(centred=True)[varying] / bank.n_samples
+        if not ((traces > 1e-100) & (traces < 1e100)).all():
+            raise InputError(
+                "kernels: values are too small or too large to compare with the radius; rescale "
+                "the columns, for example with scikit-learn's StandardScaler, or use "
+                "normalize='radius'."
+            )
         learn = self._radius_margin if self.criterion == "radius" else self._other
         begin = None if start is None else start.weights[varying]
         result = learn(bank.subset(varying), Y, cost, begin, report)
@@ -223,13 +230,7 @@ class RadiusMKLClassifier(KernelClassifier):
             sizes = bank.traces(centred=True) / bank.n_samples
         else:
             sizes = self._radii(bank)
-        with np.errstate(over="ignore", divide="ignore"):
-            unit = replace(bank, scales=bank.scales / sizes)
-        if not np.isfinite(unit.scales).all():
-            raise InputError(
-                "kernels: values are too small to compare with the radius; rescale the columns "
-                "first, for example with scikit-learn's StandardScaler."
-            )
+        unit = replace(bank, scales=bank.scales / sizes)
         begin = even if start is None else start * sizes / (start @ sizes)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.radius == "exact":
