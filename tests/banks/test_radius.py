@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from kernelweave import MKLClassifier, MKLRegressor, enclosing_ball
+from kernelweave._threads import threads
 from kernelweave.banks import build, judge_ball, make_bank, solve_ball, squared_radii
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from radius_oracles import ball_oracle
@@ -16,6 +17,13 @@ KERNELS = [RBF(3.0, columns=0), RBF(0.8, columns=[0, 1, 2]), Linear(columns=[0, 
 KERNELS += [1e4 * Polynomial(2, columns=[0, 1, 2]), Laplacian(1.0, columns=[0, 1, 2])]
 KERNELS += [Precomputed(1e-3 * RBF(0.5)(X), columns=[3])]
 GRAMS = np.stack([kernel(TABLE) for kernel in KERNELS])
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Spare these small arrays the threads of BLAS, which wait for each other."""
+    with threads(1):
+        yield
 
 
 def simplex(seed=0, used=N):

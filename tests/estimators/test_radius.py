@@ -30,6 +30,7 @@ from kernelweave import (
     enclosing_ball,
     rbf_ladder,
 )
+from kernelweave._threads import threads
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from radius_oracles import (
@@ -60,6 +61,13 @@ CONFIGURATIONS = {
     "no intercept": {"fit_intercept": False},
 }
 FAMILIES = ["width", "ard", "mixture"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Spare these small arrays the threads of BLAS, which wait for each other."""
+    with threads(1):
+        yield
 
 
 def make_data(n=50, n_classes=2, seed=0):
@@ -403,14 +411,15 @@ def test_surrogates_enclose_the_optimum_and_come_near_it(case):
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("case", CASES[1::7], ids=str)
 def test_do(case, norm, normalize):
-    for options in ({"tol": 1e-6}, {"tol": 1e-2, "solver": "projection", "max_iter": 500}):
-        model = case.fit(criterion="do", norm=norm, normalize=normalize, **options)
-        # Kernels have unit radius to 1e-5, and the radii in the problem are known to tol / 100.
-        grams = model.scales_[:, None, None] * case.problem.grams
-        value, _ = solve_do(grams, case.problem.Y, case.cost[:, 0], norm)
-        slack = 1e-8 + min(1e-5, 0.01 * model.tol)
+    fixed = {"criterion": "do", "norm": norm, "normalize": normalize}
+    tight = case.fit(**fixed, tol=1e-6)
+    # Radii are normalised to 1e-5, which the scales know of.
+    grams = tight.scales_[:, None, None] * case.problem.grams
+    value, _ = solve_do(grams, case.problem.Y, case.cost[:, 0], norm)
+    for model in (tight, case.fit(**fixed, tol=1e-2, solver="projection", max_iter=500)):
+        slack = 0.02 * model.tol  # radii are part of the criterion, and known to a share of it
         assert model.converged_
-        assert value * (1 - slack) <= model.objective_ <= value * (1 + 1.01 * model.tol + slack)
+        assert value * (1 - slack) <= model.objective_ <= value * (1 + 1.02 * model.tol)
         assert model.lower_bound_ <= value * (1 + slack)
         assert model.duality_gap_ <= model.tol * model.objective_
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-9)

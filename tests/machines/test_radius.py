@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from kernelweave.machines import Chapelle, Do, RadiusMargin, SquaredHinge
@@ -24,6 +25,13 @@ from radius_oracles import (
 
 NAMES = ["radius", "chapelle", "chapelle_literal", "do"]
 M = 3
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Spare these small arrays the threads of BLAS, which wait for each other."""
+    with threads(1):
+        yield
 
 
 def bank_of(grams):

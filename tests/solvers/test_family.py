@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_circles, make_classification, make_moons
 
+from kernelweave._threads import threads
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF
 from kernelweave.machines import RadiusMargin
@@ -13,6 +14,13 @@ from kernelweave.solvers import ARDFamily, MixtureFamily, WidthFamily, learn_fam
 from radius_oracles import radius_margin_value
 
 MAKERS = {"width": WidthFamily, "ard": ARDFamily, "mixture": lambda rows: MixtureFamily(rows, 3)}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Spare these small arrays the threads of BLAS, which wait for each other."""
+    with threads(1):
+        yield
 
 
 def signed(labels):
