@@ -14,6 +14,7 @@
 
 #include "core/ball.hpp"
 #include "core/cholesky.hpp"
+#include "core/gram.hpp"
 #include "core/ladder.hpp"
 #include "core/parallel.hpp"
 #include "core/project.hpp"
@@ -704,6 +705,58 @@ void test_smo() {
     kw::thread_limit = 0;
 }
 
+// --- gram.hpp ---
+
+template <class T>
+void test_grams_of(std::size_t n, std::size_t n_outputs) {
+    std::mt19937 random(17);
+    std::normal_distribution<double> normal;
+    const std::size_t m = 3;
+    std::vector<std::vector<T>> grams(m, std::vector<T>(n * n));
+    for (auto& gram : grams)
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t k = 0; k <= i; ++k) gram[i * n + k] = gram[k * n + i] = static_cast<T>(normal(random));
+    std::vector<std::int64_t> index, rows;
+    for (std::size_t i = 0; i < n; i += 2) index.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = n; i-- > 0;)
+        if (i % 3 == 1) rows.push_back(static_cast<std::int64_t>(i));
+    std::vector<double> V(index.size() * n_outputs);
+    for (auto& v : V) v = normal(random);
+    std::vector<const T*> pointers;
+    for (const auto& gram : grams) pointers.push_back(gram.data());
+    std::vector<double> forms(m), all(m * n * n_outputs), some(m * rows.size() * n_outputs);
+    kw::gram_forms<T>(pointers, n, index.data(), index.size(), V.data(), n_outputs, forms.data());
+    kw::gram_products<T>(pointers, n, index.data(), index.size(), V.data(), n_outputs, all.data());
+    kw::gram_products_at<T>(pointers, n, rows.data(), rows.size(), index.data(), index.size(), V.data(), n_outputs,
+                            some.data());
+    const double near = 1e-12 * static_cast<double>(n + 1);
+    for (std::size_t j = 0; j < m; ++j) {
+        double form = 0.0;
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t o = 0; o < n_outputs; ++o) {
+                double product = 0.0;
+                for (std::size_t k = 0; k < index.size(); ++k)
+                    product += static_cast<double>(grams[j][i * n + static_cast<std::size_t>(index[k])]) * V[k * n_outputs + o];
+                check(std::abs(product - all[(j * n + i) * n_outputs + o]) <= near, at("product with a stored matrix", n));
+                if (i % 2 == 0) form += V[(i / 2) * n_outputs + o] * product;
+                for (std::size_t r = 0; r < rows.size(); ++r)
+                    if (static_cast<std::size_t>(rows[r]) == i)
+                        check(std::abs(product - some[(j * rows.size() + r) * n_outputs + o]) <= near,
+                              at("the same at some rows", n));
+            }
+        check(std::abs(form - forms[j]) <= near * static_cast<double>(n + 1), at("form of a stored matrix", n));
+    }
+}
+
+void test_grams() {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{64}})
+        for (const std::size_t n_outputs : {std::size_t{1}, std::size_t{3}}) {
+            test_grams_of<double>(n, n_outputs);
+            test_grams_of<float>(n, n_outputs);
+        }
+    test_grams_of<double>(kw::kGramChunk + 3, 1);  // more than one task per matrix
+}
+
 // --- ball.hpp ---
 
 // Squared radius of the smallest circle around points in the plane: some two or three of them lie on it.
@@ -881,6 +934,7 @@ int main() {
         kw::thread_limit = threads;
         test_ladder();
         test_cholesky();
+        test_grams();
     }
     test_project();
     test_bias();

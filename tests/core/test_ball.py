@@ -321,6 +321,18 @@ def test_many_points():
     assert np.linalg.norm(X - centre, axis=1).max() == pytest.approx(ball.radius, rel=1e-7)
 
 
+def test_points_that_nearly_lie_in_a_plane():
+    # Four points in use, which nearly depend on each other.
+    X = np.random.default_rng(31).normal(size=(60, 6))
+    X[:, 3] = np.round(X[:, 3])
+    sizes = np.square(np.ptp(X, axis=0)[[0, 2, 3]] / 2)
+    for weights in ([1.132, 0.0013, 0.5502], [1.132, 1e-5, 0.5502], [1.132, 1e-8, 0.5502]):
+        P = X[:, [0, 2, 3]] * np.sqrt(weights / sizes)
+        ball = enclosing_ball(P @ P.T, tol=1e-9, max_iter=300_000)
+        assert ball.gap <= 1e-9 * ball.squared_radius
+        check_ball(ball, P @ P.T)
+
+
 def test_known_balls():
     for n in (1, 2, 9):
         ball = enclosing_ball(np.eye(n))
