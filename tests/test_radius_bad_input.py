@@ -35,8 +35,9 @@ GRAM = Precomputed(RBF(1.0)(X))
 
 
 @pytest.fixture(autouse=True)
-def no_hang():
-    """End the run, with the place, if something does not come back."""
+def no_hang(monkeypatch):
+    """End the run, with the place, if something does not come back; one thread is faster here."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()

@@ -208,7 +208,7 @@ def solve_ball(
     kind = _core.BallDouble if K.dtype == np.float64 else _core.BallFloat
     solver = kind(diagonal, ridge)
     solver.start(beta, np.ascontiguousarray(fitted))
-    lent = 0
+    lent, jumping = 0, True
     at_a_time = int(min(10 * n + 500, max(1000, _ENTRIES_AT_A_TIME / n)))
     while True:
         for index, block in K.blocks[lent:]:
@@ -219,11 +219,20 @@ def solve_ball(
             K.fetch(np.sort(solver.wanted(_BATCH)))
         elif status != _PAUSED or solver.updates >= max_iter:
             break
-        else:
+        elif jumping:
             # Moves between pairs crawl where points nearly depend on each other.
-            centre = _jump(K, solver.beta, diagonal, ridge)
-            if centre is not None:
-                solver.start(centre, np.ascontiguousarray((K @ centre[:, None])[:, 0]))
+            now = judge_ball(solver.beta, solver.fitted, diagonal, ridge)
+            centre = _jump(K, now.centre, diagonal, ridge)
+            if centre is None:
+                jumping = False
+                continue
+            fitted = np.ascontiguousarray((K @ centre[:, None])[:, 0])
+            there = judge_ball(centre, fitted, diagonal, ridge)
+            # Where the system is singular to rounding the jump leads nowhere, again and again.
+            gain = (there.squared_radius - there.gap) - (now.squared_radius - now.gap)
+            jumping = gain > 1e-12 * now.squared_radius
+            if jumping:
+                solver.start(centre, fitted)
     return judge_ball(solver.beta, solver.fitted, diagonal, ridge)
 
 
