@@ -51,7 +51,7 @@ clean: ## Remove the environments and everything that was built
 
 # Long experiments: published tables on the real data, see experiments/README.md. What is done is kept,
 # so a second call goes on; options go into ARGS, as in make radius ARGS=--quick.
-radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (about an hour)
+radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (about half an hour)
 	$(VENV)/bin/python -m experiments.radius $(ARGS)
 
 # An environment with a pip that knows dependency groups.

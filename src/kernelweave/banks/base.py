@@ -172,6 +172,12 @@ class KernelBank:
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every kernel is held as it is, so that combined Grams need no second look."""
+        roots = (part.residual_roots() for part, _ in self.parts)
+        return self.dtype == np.float64 and not any(r is not None and r.any() for r in roots)
+
     def exact_product(self, weights: Floats, V: Floats) -> Floats:
         """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms."""
         raw = weights * self.scales

@@ -141,6 +141,10 @@ class CombinedKernel:
         which = np.flatnonzero(self.weights)
         return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 
+    def exact_product(self, V: Floats) -> Floats:
+        """Multiply by the exact kernels, whatever their forms leave out."""
+        return self @ V if self.bank.is_exact else self.bank.exact_product(self.weights, V)
+
     def features(self) -> Floats | None:
         """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
         if not all(isinstance(part, WeightedFactors) for part in self._parts):

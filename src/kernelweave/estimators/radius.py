@@ -51,7 +51,8 @@ class RadiusMKLClassifier(KernelClassifier):
         the same with ``R`` of ``K`` alone, as equation (10) of the reference prints it; or the
         convex criterion of Do et al., equation (11).
     solver : {"lbfgs", "projection"}
-        L-BFGS, or gradient projection with Armijo's rule as in the reference.
+        L-BFGS, or gradient projection with Armijo's rule as in the reference. Both are for
+        ``radius="exact"``; the problems with a bound are solved as in `MKLClassifier`.
     radius : {"exact", "upper", "trace"}
         What R^2 is: itself; its upper bound ``sum_j theta_j R_j^2``; or its lower bound by the
         centred traces. The bounds make the problem that of `MKLClassifier` with norm 1.
@@ -188,7 +189,7 @@ class RadiusMKLClassifier(KernelClassifier):
                 "normalize='radius'."
             )
         learn = self._radius_margin if self.criterion == "radius" else self._other
-        begin = None if start is None else start.weights[varying]
+        begin = None if start is None else Warm(start.weights[varying], start.coef)
         result = learn(bank.subset(varying), Y, cost, begin, report)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
@@ -218,7 +219,7 @@ class RadiusMKLClassifier(KernelClassifier):
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        start: Floats | None,
+        start: Warm | None,
         report: Report | None,
     ) -> RadiusResult:
         """Learn on kernels of unit size, whatever size they came with."""
@@ -231,13 +232,14 @@ class RadiusMKLClassifier(KernelClassifier):
         else:
             sizes = self._radii(bank)
         unit = replace(bank, scales=bank.scales / sizes)
-        begin = even if start is None else start * sizes / (start @ sizes)
+        begin = even if start is None else start.weights * sizes / (start.weights @ sizes)
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.radius == "exact":
             solve = lbfgs if self.solver == "lbfgs" else gradient_projection
             result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
         else:
-            flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), **limits)
+            last = None if start is None else Warm(begin, start.coef)
+            flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), start=last, **limits)
             result = RadiusResult(**vars(flat), squared_radius=1.0)
         return result.rescaled(1.0 / sizes, self.norm)
 
@@ -246,7 +248,7 @@ class RadiusMKLClassifier(KernelClassifier):
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        start: Floats | None,
+        start: Warm | None,
         report: Report | None,
     ) -> RadiusResult:
         radii = self._radii(bank)
@@ -261,7 +263,7 @@ class RadiusMKLClassifier(KernelClassifier):
         else:
             criterion = Chapelle(self.fit_intercept, literal=self.criterion == "chapelle_literal")
         even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        begin = even if start is None else start / start.sum()
+        begin = even if start is None else start.weights / start.weights.sum()
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.solver == "lbfgs":
             limits["sizes"] = radii

@@ -127,15 +127,16 @@ class Criterion(ABC):
         return self._judged(kernel, solution, kernel.bank.forms(solution.coef), ball, Y, cost)
 
     def verified(self, judged: Judged, Y: Floats, cost: Floats) -> Judged:
-        """Return the same point judged by the exact kernels, whatever the bank leaves out."""
-        bank, old, centre = judged.kernel.bank, judged.solution, judged.ball.centre
-        weights = judged.kernel.weights
-        fitted = bank.exact_product(weights, np.column_stack([old.coef, centre]))
-        ball = judge_ball(
-            centre, fitted[:, -1].copy(), bank.exact_diagonal(weights), self.ball_ridge(cost)
-        )
+        """Return the same point judged afresh by the exact kernels.
+
+        Running sums of ball and machine drift, and the bank may leave something out.
+        """
+        kernel, old, centre = judged.kernel, judged.solution, judged.ball.centre
+        fitted = kernel.exact_product(np.column_stack([old.coef, centre]))
+        diagonal = kernel.bank.exact_diagonal(kernel.weights)
+        ball = judge_ball(centre, fitted[:, -1].copy(), diagonal, self.ball_ridge(cost))
         solution = replace(old, fitted=np.ascontiguousarray(fitted[:, :-1]))
-        return self._judged(judged.kernel, solution, judged.forms, ball, Y, cost)
+        return self._judged(kernel, solution, judged.forms, ball, Y, cost)
 
     def _judged(
         self,

@@ -7,6 +7,7 @@ Both minimise over non-negative weights, with or without a norm. L-BFGS sees a n
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,8 +87,6 @@ class _Search:
         self.max_iter = max_iter
         self.account = Account(tol, report)
         self.inner = max(_INNER * tol, 1e-12)
-        self.exact = bank.dtype == np.float64
-        self.exact &= not bank.residual_roots(np.arange(bank.n_kernels)).any()
         self.best: Judged | None = None
         self.last: Judged | None = None
         self.stationary = False
@@ -145,10 +144,9 @@ class _Search:
     def settle(self) -> None:
         """Recompute the best value from the exact kernels."""
         assert self.best is not None
-        if not self.exact:
-            self.account.upper = np.inf
-            self._offer(self.criterion.verified(self.best, self.Y, self.cost))
-            self.account.note()
+        self.account.upper = np.inf
+        self._offer(self.criterion.verified(self.best, self.Y, self.cost))
+        self.account.note()
 
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""
@@ -218,26 +216,25 @@ def lbfgs(
     # All weights at zero would be no kernel at all.
     lowest = 0.0 if norm is not None or criterion.scale_free else 1e-12 * float(begin.mean())
     search.patient = not isinstance(criterion, RadiusMargin)
-    try:
-        for _ in range(_RETRIES):
-            before = search.account.solves
-            minimize(
-                along,
-                begin,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(lowest, None)] * bank.n_kernels,
-                options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * max_iter},
-            )
-            if search.account.solves == before or search.best is None:
-                break
-            # The line search failed: the values are not exact enough for it.
-            search.inner = max(0.1 * search.inner, 1e-12)
-            begin = search.best.kernel.weights * sizes
-    except _Stalled:
-        _by_convex_problems(search)
-    except _Done:
-        pass
+    with suppress(_Done):
+        with suppress(_Stalled):
+            for _ in range(_RETRIES):
+                before = search.account.solves
+                minimize(
+                    along,
+                    begin,
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=[(lowest, None)] * bank.n_kernels,
+                    options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * max_iter},
+                )
+                if search.account.solves == before or search.best is None:
+                    break
+                # The line search failed: the values are not exact enough for it.
+                search.inner = max(0.1 * search.inner, 1e-12)
+                begin = search.best.kernel.weights * sizes
+        if isinstance(criterion, RadiusMargin):
+            _by_convex_problems(search)
     return search.result()
 
 
@@ -253,33 +250,30 @@ def _by_convex_problems(search: _Search) -> None:
     search.patient = True
     assert search.best is not None
     centre = search.best.ball.centre
-    try:
-        for _ in range(_ROUNDS):
-            best = search.best
-            spreads = bank.spreads(centre) - bank.residual_forms(centre[:, None])
-            if account.solves >= search.max_iter or not (spreads > 0).all():
-                return
-            weights = best.kernel.weights * spreads
-            convex = newton_bundle(
-                replace(bank, scales=bank.scales / spreads),
-                Y,
-                cost,
-                machine,
-                tol=0.3 * account.tol,
-                max_iter=search.max_iter - account.solves,
-                start=Warm(weights, best.solution.coef * best.ball.squared_radius),
-            )
-            account.solves += convex.history[-1].solves
-            account.work += convex.history[-1].work
-            account.readings += convex.history[-1].readings
-            account.offer_lower(convex.lower_bound)
-            search.judge(convex.weights / spreads)
-            assert search.last is not None
-            # A centre that moved too far is met half way; any centre gives a bound.
-            closer = search.best is not best
-            centre = search.last.ball.centre if closer else 0.5 * (centre + search.last.ball.centre)
-    except _Done:
-        return
+    for _ in range(_ROUNDS):
+        best = search.best
+        spreads = bank.spreads(centre) - bank.residual_forms(centre[:, None])
+        if account.solves >= search.max_iter or not (spreads > 0).all():
+            return
+        weights = best.kernel.weights * spreads
+        convex = newton_bundle(
+            replace(bank, scales=bank.scales / spreads),
+            Y,
+            cost,
+            machine,
+            tol=0.3 * account.tol,
+            max_iter=search.max_iter - account.solves,
+            start=Warm(weights, best.solution.coef * best.ball.squared_radius),
+        )
+        account.solves += convex.history[-1].solves
+        account.work += convex.history[-1].work
+        account.readings += convex.history[-1].readings
+        account.offer_lower(convex.lower_bound)
+        search.judge(convex.weights / spreads)
+        assert search.last is not None
+        # A centre that moved too far is met half way; any centre gives a bound.
+        closer = search.best is not best
+        centre = search.last.ball.centre if closer else 0.5 * (centre + search.last.ball.centre)
 
 
 def gradient_projection(
@@ -312,7 +306,7 @@ def gradient_projection(
     search.patient = True
     project = _projection(norm)
     theta = project(start)
-    try:
+    with suppress(_Done):
         value, gradient = search.judge(theta)
         step = 0.5 * float(np.linalg.norm(theta)) / max(float(np.abs(gradient).max()), 1e-300)
         retries = 0
@@ -342,8 +336,6 @@ def gradient_projection(
             if norm is None and not 1e-3 <= total <= 1e3:
                 # Every step lengthens the weights, which changes nothing but the numbers.
                 theta, gradient, step = theta / total, gradient * total, step / total**2
-    except _Done:
-        pass
     return search.result()
 
 
@@ -401,10 +393,8 @@ def judge_fixed(
     """
     search = _Search(bank, Y, cost, criterion, None, tol, 4, report)
     search.inner, search.patient = 0.3 * tol, True
-    try:
+    with suppress(_Done):
         while True:
             search.judge(weights)
             search.inner *= 0.1
-    except _Done:
-        pass
     return search.result()

@@ -9,6 +9,7 @@ The criterion is not convex here: a local minimum is what is found.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -337,14 +338,12 @@ def learn_family(
     inner = max(1e-3 * tol, 1e-12)
     descent = _Descent(family, Y, cost, criterion, inner, max_iter, account)
     converged = False
-    try:
+    with suppress(_OutOfBudget):
         starts = [family.start(share) for share in _STARTS]
         values = [descent.judge(start).value for start in starts]
         order = np.argsort(values, kind="stable")[:n_starts].tolist()
         ends = [descent.descend(starts[k], tol) for k in order]
         converged = min(ends)[1]
-    except _OutOfBudget:
-        pass
     assert descent.best is not None
     result = RadiusResult(
         **(vars(account.result()) | {"converged": converged, "lower_bound": -np.inf}),

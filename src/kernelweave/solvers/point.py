@@ -158,7 +158,7 @@ class Learner:
         if forms is None:
             forms = self.bank.forms(solution.coef, which)
             self.account.readings += len(which) / self.bank.n_kernels
-        fitted = self._exact_fitted(kernel, solution.coef) if self.exact else solution.fitted
+        fitted = kernel.exact_product(solution.coef) if self.exact else solution.fitted
         return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
 
     def _look(
@@ -193,11 +193,6 @@ class Learner:
             self._best = kernel
         return Point(kernel, solution, which, forms, linear, ridge, loss)
 
-    def _exact_fitted(self, kernel: CombinedKernel, coef: Floats) -> Floats:
-        if self.roots.any() or self.bank.dtype != np.float64:
-            return self.bank.exact_product(kernel.weights, coef)
-        return kernel @ coef
-
     def lower_bound(self, point: Point, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
         return self.weight_set.lower_bound(
@@ -223,6 +218,6 @@ class Learner:
             account.upper = np.inf
             kernel, coef = self._best, account.coef
             which = np.flatnonzero(kernel.weights)
-            fitted = self._exact_fitted(kernel, coef)
+            fitted = kernel.exact_product(coef)
             self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()
