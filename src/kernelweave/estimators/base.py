@@ -146,7 +146,7 @@ class BaseMKL(BaseEstimator):
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
         if not result.converged:
-            gap = result.gap / max(abs(result.objective), 1e-300)
+            gap = result.gap / result.size
             known = np.isfinite(gap)
             where = (
                 f"at a relative duality gap of {gap:.1e}" if known else "before it was stationary"

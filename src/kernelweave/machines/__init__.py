@@ -1,11 +1,13 @@
 """Learners for one fixed kernel."""
 
 from .base import Curvature, DualShape, Machine, Solution
+from .capped import CappedHinge
 from .radius import Chapelle, Criterion, Do, Judged, RadiusMargin
 from .ridge import Square
 from .support import EpsilonInsensitive, Hinge, Huber, SquaredHinge
 
 __all__ = [
+    "CappedHinge",
     "Chapelle",
     "Criterion",
     "Curvature",

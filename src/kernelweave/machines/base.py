@@ -160,6 +160,14 @@ class Machine(ABC):
             total += loss
         return total, bias
 
+    def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
+        """Return a part of the loss that a tolerance should not be measured against."""
+        return 0.0
+
+    def normal(self, coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
+        """Return the normal of the equation that the coefficients of an output satisfy, if any."""
+        return np.ones(len(Y)) if self.fit_intercept else None
+
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
         """Return the total loss of the function that is zero everywhere."""
         shape = self.shape(Y, cost)
@@ -208,17 +216,20 @@ class Machine(ABC):
         responses = []
         for o, free in enumerate(free_sets):
             V = values[:, np.searchsorted(some, free), o].T
-            if len(free) < (2 if self.fit_intercept else 1):
+            normal = self.normal(coef, Y, cost, o)
+            if len(free) < (1 if normal is None else 2):
                 responses.append(np.zeros_like(V))
                 continue
             M = K.block(free, free)
             M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-9 * np.trace(M) / len(free)
-            sides = np.column_stack([V, np.ones(len(free))])
-            solved = solve_positive(M, sides)
-            response = solved[:, :-1]
-            if self.fit_intercept:
-                ones = solved[:, -1]
-                response = response - np.outer(ones, (ones @ V) / ones.sum())
+            if normal is None:
+                response = solve_positive(M, V)
+            else:
+                across = normal[free]
+                solved = solve_positive(M, np.column_stack([V, across]))
+                response = solved[:, :-1] - np.outer(
+                    solved[:, -1], (solved[:, -1] @ V) / (across @ solved[:, -1])
+                )
             hessian += V.T @ response
             responses.append(response)
         return Curvature(0.5 * (hessian + hessian.T), free_sets, responses)

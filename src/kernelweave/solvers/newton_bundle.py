@@ -210,11 +210,11 @@ class _Bundle:
 
     def _slack(self) -> float:
         """Return the smaller of the certified gap and that of the working set, absolute."""
-        return min(self.account.gap, self._working_gap()) * abs(self.account.upper)
+        return min(self.account.gap, self._working_gap()) * self.account.size
 
     def _inner_aim(self) -> float:
         """Return the inner gap at which a step is worth computing."""
-        size = abs(self.account.upper)
+        size = self.account.size
         # Near the end a step promises a tenth to a hundredth of the one before.
         aim = min(1e-3 * size, 0.1 * self._slack(), 0.005 * self.promised)
         return max(aim, 1e-3 * self.tol * size)
@@ -253,8 +253,7 @@ class _Bundle:
         return weights / weights.sum() if weights.sum() > 0 else uniform
 
     def _working_gap(self) -> float:
-        upper = self.account.upper
-        return (upper - self.working_lower) / max(abs(upper), 1e-300)
+        return (self.account.upper - self.working_lower) / self.account.size
 
     def _price(self, point: Point) -> Point:
         """Update the bound on the working set; read other kernels once it is the tighter one."""
@@ -270,7 +269,7 @@ class _Bundle:
         self.learner.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
         if self.account.converged:
             return point
-        margin = self.account.gap * abs(self.account.upper)
+        margin = self.account.upper - self.account.lower
         fresh = priced.ids[priced.forms > level + 0.05 * margin][: self.working]
         fresh = np.setdiff1d(fresh, self.which)
         idle = (point.inner == 0) & (point.forms < 0.8 * level)

@@ -189,7 +189,8 @@ class Learner:
         upper = self.weight_set.penalty(norms) + loss
         known = np.zeros(len(weights))
         known[which] = forms
-        if self.account.offer_upper(upper, weights, coef, intercept, known):
+        constant = self.machine.constant(fitted, self.Y, self.cost)
+        if self.account.offer_upper(upper, weights, coef, intercept, known, constant):
             self._best = kernel
         return Point(kernel, solution, which, forms, linear, ridge, loss)
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from kernelweave._types import Floats
 
+_LEAST_SIZE = 1e-3  # of the upper bound: below this share a gap is not worth closing further
+
 
 @dataclass(frozen=True)
 class Step:
@@ -54,6 +56,8 @@ class Result:
         ``tr(coef' K_j coef)`` of the kernels with a weight, zero for others.
     objective, lower_bound : float
         Both hold for the exact kernels.
+    size : float
+        What the tolerance is relative to: the objective, less a constant part of it.
     history : tuple of Step
         Bounds as they were found.
     converged : bool
@@ -66,6 +70,7 @@ class Result:
     forms: Floats
     objective: float
     lower_bound: float
+    size: float
     history: tuple[Step, ...]
     converged: bool
 
@@ -102,6 +107,7 @@ class Account:
     report: Report | None = None
     floor: float = 0.0  # values below this are rounding
     upper: float = np.inf
+    constant: float = 0.0  # part of the upper bound that the gap is not relative to
     lower: float = -np.inf
     weights: Floats = field(default_factory=lambda: np.empty(0))
     coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
@@ -113,12 +119,18 @@ class Account:
     history: list[Step] = field(default_factory=list)
 
     def offer_upper(
-        self, value: float, weights: Floats, coef: Floats, intercept: Floats, forms: Floats
+        self,
+        value: float,
+        weights: Floats,
+        coef: Floats,
+        intercept: Floats,
+        forms: Floats,
+        constant: float = 0.0,
     ) -> bool:
         """Keep a point if it is the best so far, and tell whether it is."""
         if not value < self.upper:
             return False
-        self.upper = value
+        self.upper, self.constant = value, constant
         self.weights, self.coef, self.intercept = weights.copy(), coef, intercept
         self.forms = forms
         return True
@@ -135,9 +147,15 @@ class Account:
             self.report(step)
 
     @property
+    def size(self) -> float:
+        """What gaps are relative to: the upper bound, less its constant part."""
+        value = abs(self.upper)
+        return max(value - self.constant, _LEAST_SIZE * value, 1e-300)
+
+    @property
     def gap(self) -> float:
-        """The gap relative to the upper bound."""
-        return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+        """The relative gap."""
+        return (self.upper - self.lower) / self.size
 
     @property
     def converged(self) -> bool:
@@ -153,6 +171,7 @@ class Account:
             forms=self.forms,
             objective=self.upper,
             lower_bound=min(self.lower, self.upper),  # the order of two equal sums is rounding
+            size=self.size,
             history=tuple(self.history),
             converged=self.converged,
         )

@@ -1,0 +1,216 @@
+"""The hinge loss of the rows that fit worst: a support machine with a cap on its coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.banks import CombinedKernel, KernelBank
+
+from .base import DualShape, Machine, Solution
+from .support import Hinge
+
+_INNER = Hinge(fit_intercept=True)
+_ACTIVE = 1e-9  # how near the cap the coefficients count as held by it, relatively
+
+
+@dataclass(frozen=True)
+class CappedHinge(Machine):
+    """The largest ``sum alpha_i (1 - y_i f_i)`` over ``alpha <= cost`` with a capped sum.
+
+    The cap is a share of the summed cost of an output, so that with equal costs and a share k the
+    loss is that of the fraction k of the rows that fit worst. There is no intercept: the multiplier
+    of the cap takes its place, and is what the loss of the other rows does not exceed.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        One per output, in (0, 1]; 1 is no cap.
+    """
+
+    shares: tuple[float, ...]
+    fit_intercept = False
+
+    def shape(self, Y: Floats, cost: Floats) -> DualShape:
+        return _INNER.shape(Y, cost)
+
+    def totals(self, cost: Floats) -> Floats:
+        """Return the largest sum of coefficients of every output."""
+        return np.asarray(np.array(self.shares) * cost.sum(axis=0))
+
+    def thresholds(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
+        """Return the multiplier of every cap: zero where it does not bind."""
+        return np.array([self._worst(fitted, Y, cost, o)[1] for o in range(Y.shape[1])])
+
+    def loss(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
+        n_outputs = Y.shape[1]
+        total = sum(self._worst(fitted, Y, cost, o)[0] for o in range(n_outputs))
+        return total, np.zeros(n_outputs)
+
+    def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
+        return float(self.thresholds(fitted, Y, cost) @ self.totals(cost))
+
+    def _worst(self, fitted: Floats, Y: Floats, cost: Floats, o: int) -> tuple[float, float]:
+        """Return the loss of one output, and the loss of the row at which its cap is used up."""
+        slack = 1.0 - Y[:, o] * fitted[:, o]
+        if self.shares[o] >= 1.0:
+            return float(cost[:, o] @ np.maximum(slack, 0.0)), 0.0
+        order = np.argsort(-slack, kind="stable")
+        worst, room = slack[order], cost[order, o]
+        left = self.shares[o] * cost[:, o].sum() - (np.cumsum(room) - room)
+        taken = np.clip(left, 0.0, room)
+        last = int(np.searchsorted(-left, 0.0)) - 1  # the last row that gets anything
+        return float(taken @ np.maximum(worst, 0.0)), max(float(worst[last]), 0.0)
+
+    def zero_loss(self, Y: Floats, cost: Floats) -> float:
+        return self.loss(np.zeros_like(Y), Y, cost)[0]
+
+    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+        out = np.empty_like(coef)
+        for o in range(Y.shape[1]):
+            target, room = self._extended(Y, cost, o)
+            start = _extend(Y[:, o] * coef[:, o], -np.abs(coef[:, o]).sum())
+            out[:, o] = Y[:, o] * _INNER.repair(start, target, room)[:-1, 0]
+        return out
+
+    def solve(
+        self,
+        K: CombinedKernel,
+        Y: Floats,
+        cost: Floats,
+        *,
+        tol: float,
+        floor: float = 0.0,
+        start: Solution | None = None,
+        enough: float = np.inf,
+    ) -> Solution:
+        """Solve one output after the other, so that one signed copy of the kernel is held."""
+        n_outputs = Y.shape[1]
+        if start is None:
+            K.dense()
+        parts = []
+        for o in range(n_outputs):
+            target, room = self._extended(Y, cost, o)
+            begin = None
+            if start is not None:
+                alpha = Y[:, o] * start.coef[:, o]
+                begin = Solution(
+                    _extend(alpha, -float(alpha.sum())),
+                    np.zeros(1),
+                    _extend(Y[:, o] * start.fitted[:, o], 0.0),
+                    np.inf,
+                    -np.inf,
+                )
+            parts.append(
+                _INNER.solve(
+                    SignedKernel(K, Y[:, o]),  # type: ignore[arg-type]
+                    target,
+                    room,
+                    tol=tol,
+                    floor=floor / n_outputs,
+                    start=begin,
+                    enough=enough if n_outputs == 1 else np.inf,
+                )
+            )
+        return Solution(
+            coef=np.column_stack([Y[:, o] * p.coef[:-1, 0] for o, p in enumerate(parts)]),
+            intercept=np.zeros(n_outputs),
+            fitted=np.column_stack([Y[:, o] * p.fitted[:-1, 0] for o, p in enumerate(parts)]),
+            primal=sum(p.primal for p in parts),
+            dual=sum(p.dual for p in parts),
+            work=sum(p.work for p in parts),
+        )
+
+    def normal(self, coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
+        total = self.totals(cost)[o]
+        if self.shares[o] < 1.0 and float(np.abs(coef[:, o]).sum()) >= (1 - _ACTIVE) * total:
+            return Y[:, o]
+        return None
+
+    def _extended(self, Y: Floats, cost: Floats, o: int) -> tuple[Floats, Floats]:
+        """Return targets and costs of the problem in ``alpha = y * coef`` with a slack row.
+
+        ``sum alpha <= total`` is ``sum alpha - s = 0`` with ``s`` in ``[0, total]``: the slack is a
+        row of target zero that no kernel sees, and the multiplier of the cap a bias.
+        """
+        target = _extend(np.ones(len(Y)), 0.0)
+        return target, _extend(cost[:, o], float(self.totals(cost)[o]))
+
+
+class SignedKernel:
+    """``y_i y_k K_ik`` with a last row and column of zeros, made as far as somebody asks.
+
+    Stands in for a `CombinedKernel` where support machines read one.
+
+    Parameters
+    ----------
+    kernel : CombinedKernel
+        What is signed.
+    signs : ndarray of shape (n_samples,)
+        Minus or plus one.
+    """
+
+    def __init__(self, kernel: CombinedKernel, signs: Floats) -> None:
+        self.kernel = kernel
+        self.signs = signs
+        self._blocks: list[tuple[Indices, Stored]] = []
+        self._copied = 0
+
+    @property
+    def bank(self) -> KernelBank:
+        """Where the kernels are."""
+        return self.kernel.bank
+
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        """The rows computed so far, as (row numbers, rows)."""
+        for index, rows in self.kernel.blocks[self._copied :]:
+            n = len(self.signs)
+            signed = np.zeros((len(index), n + 1), dtype=rows.dtype)
+            np.multiply(rows, self.signs.astype(rows.dtype), out=signed[:, :n])
+            signed *= self.signs[index, None].astype(rows.dtype)
+            self._blocks.append((index, signed))
+            self._copied += 1
+        return self._blocks
+
+    def dense(self) -> None:
+        """Compute all rows."""
+        self.fetch(np.arange(len(self.signs) + 1))
+
+    def fetch(self, index: Indices) -> None:
+        """Compute those of the rows that are not there yet."""
+        n = len(self.signs)
+        if len(index) and index[-1] == n:  # callers give increasing rows
+            slack = np.zeros((1, n + 1), dtype=self.bank.dtype)
+            self._blocks.append((np.array([n]), slack))
+            index = index[:-1]
+        if len(index) == n:
+            self.kernel.dense()
+        elif len(index):
+            self.kernel.fetch(index)
+
+    def block(self, rows: Indices, columns: Indices) -> Floats:
+        """Return a block of the matrix; callers ask for the same rows and columns."""
+        n = len(self.signs)
+        inside = rows[rows < n]
+        signs = self.signs[inside]
+        out = np.zeros((len(rows), len(rows)))
+        out[: len(inside), : len(inside)] = (
+            signs[:, None] * self.kernel.block(inside, inside) * signs
+        )
+        return out
+
+    def diag(self) -> Floats:
+        """Return the diagonal."""
+        return np.append(self.kernel.diag(), 0.0)
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Multiply a matrix whose last row belongs to the slack."""
+        signs = self.signs[:, None]
+        return np.vstack([signs * (self.kernel @ (signs * V[:-1])), np.zeros((1, V.shape[1]))])
+
+
+def _extend(values: Floats, last: float) -> Floats:
+    return np.append(values, last)[:, None]
