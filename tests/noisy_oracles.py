@@ -6,9 +6,9 @@ As in ``oracles``, nothing is shared with the library, and each answer is checke
 those of the specification of noisy labels.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
@@ -266,15 +266,16 @@ def _project(v, members):
 
 
 def _root(decreasing, kinks):
-    """Return the root of a function that falls, linearly between the kinks."""
+    """Return the root of a function that falls, linearly between the kinks, from zero or above."""
     kinks = sorted({Fraction(k) for k in kinks if k >= 0})
-    if decreasing(kinks[0]) == 0:
+    right = bisect_left(kinks, 0, key=lambda k: -decreasing(k))
+    if right == len(kinks):
+        raise OracleError("No root.")
+    if right == 0:
         return kinks[0]
-    for left, right in pairwise(kinks):
-        high, low = decreasing(left), decreasing(right)
-        if low <= 0:
-            return left + (right - left) * high / (high - low)
-    raise OracleError("No root.")
+    left, right = kinks[right - 1], kinks[right]
+    high, low = decreasing(left), decreasing(right)
+    return left + (right - left) * high / (high - low)
 
 
 class _Search:
@@ -310,8 +311,14 @@ class _Search:
 
     @property
     def size(self):
-        """The share of the objective that is not lost to the caps, the gamma of one output."""
+        """The largest gamma of an output, which is the size of its classifier."""
         return float(np.clip(np.max(1 - self.thresholds), 1e-6, 1.0))
+
+    @property
+    def unit(self):
+        """The objective over ``size`` without what the caps take, of plain learning for one."""
+        taken = sum(s.total * th for s, th in zip(self.sets, self.thresholds, strict=True))
+        return float(np.clip((self.upper - taken / len(self.Y)) / self.size, 1e-8, None))
 
     @property
     def gap(self):
@@ -321,9 +328,11 @@ class _Search:
         for _ in range(2):
             for form in (_GroupForm, _DualForm):
                 if self.gap > TARGET * self.size:
-                    size = self.size if self.log else 1.0
-                    status = self.attempt(form, size)
-                    self.log.append(f"{form.__name__} {size:.1e} {status}, gap {self.gap:.1e}")
+                    size, unit = (self.size, self.unit) if self.log else (1.0, 1.0)
+                    status = self.attempt(form, size, unit)
+                    self.log.append(
+                        f"{form.__name__} {size:.1e} {unit:.1e} {status}, gap {self.gap:.1e}"
+                    )
         # Bounds may cross by rounding; by more, one of the two objectives is wrong.
         if not abs(self.gap) <= ACCEPT:
             raise OracleError(
@@ -334,14 +343,15 @@ class _Search:
         weights, omega = self.weights(self.norms), float(self.norms.sum())
         return NoisySolution(lower, upper, self.alpha, weights, self.F, self.thresholds, omega)
 
-    def attempt(self, form, size):
-        """Solve one formulation for ``f / size`` and take what it gives."""
-        scale = np.sqrt(size * self.lam)
-        stated = form([L / scale for L in self.factors], self.Y, self.sets, size)
+    def attempt(self, form, size, unit):
+        """Solve one formulation for ``f / size`` and ``alpha / unit`` and take what it gives."""
+        scale = np.sqrt(unit / (size * self.lam))
+        sets = [_CappedBox(s.free / unit, s.box / unit, s.total / unit) for s in self.sets]
+        stated = form([scale * L for L in self.factors], self.Y, sets, size)
         status = _solve(stated.problem)
         if status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
             W, alpha = stated.answer()
-            self.offer([size / scale * w for w in W], alpha)
+            self.offer([size * scale * w for w in W], unit * alpha)
         return status
 
     def offer(self, W, alpha):
@@ -365,7 +375,7 @@ class _Search:
 class _GroupForm:
     """``1/2 (sum_j |w_j|)^2`` and the losses over a threshold ``th = 1 - size * s``.
 
-    All is divided by ``size``, and the sum of the ``total * th`` is left without its constant.
+    For ``f / size`` with all divided by ``size``; the constant of ``total * th`` is left out.
     """
 
     def __init__(self, factors, Y, sets, size):
@@ -396,13 +406,11 @@ class _DualForm:
     """Maximise the mean of alpha minus half the largest ``|v_j|^2``, divided by ``size``."""
 
     def __init__(self, factors, Y, sets, size):
-        n, n_outputs = Y.shape
+        n = len(Y)
         self.free, self.capped = cp.Variable(Y.shape), cp.Variable(Y.shape)
         norm = cp.Variable()
         Z = cp.multiply(Y, self.free + self.capped) / n
-        self.cones = [
-            cp.SOC(norm, cp.vec(L.T @ Z, order="C")) if L.size else None for L in factors
-        ]
+        self.cones = [cp.SOC(norm, cp.vec(L.T @ Z, order="C")) if L.size else None for L in factors]
         constraints = [cone for cone in self.cones if cone is not None]
         if sets[0].free:
             constraints += [self.free >= 0, self.free <= sets[0].free]

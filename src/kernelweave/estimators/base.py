@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import KernelBank, Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
@@ -140,7 +140,7 @@ class BaseMKL(BaseEstimator):
         self.support_ = rows.index[support]
         self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
         self.intercept_ = result.intercept
-        active = np.flatnonzero(result.weights)
+        active = in_use(result.weights)
         parts = result.weights * result.forms
         self.contributions_ = parts / (parts.sum() or 1.0)
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
@@ -217,7 +217,7 @@ class BaseMKL(BaseEstimator):
 
     def _active(self) -> tuple[list[Kernel], Floats]:
         """Return the kernels in use, with weights for the kernels as written."""
-        active = np.flatnonzero(self.weights_)
+        active = in_use(self.weights_)
         radius = getattr(self, "squared_radius_", 1.0)  # the radius methods divide by it
         weights = (self.weights_ * self.scales_)[active] / radius
         return [self.kernels_[j] for j in active], weights
@@ -265,6 +265,12 @@ class BaseMKL(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def in_use(weights: Floats) -> Indices:
+    """Return the kernels that prediction needs; one of them even where only a bias was learned."""
+    active = np.flatnonzero(weights)
+    return active if len(active) else np.arange(1)
 
 
 def check_costs(Cs: Iterable[float]) -> list[float]:

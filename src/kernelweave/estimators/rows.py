@@ -27,6 +27,8 @@ class Merged:
         Their summed weights; None when all are one.
     index : ndarray of shape (n_rows,)
         Where each stands in the given data.
+    inverse : ndarray of shape (n_samples,)
+        The distinct row of every given one; -1 where it has no weight.
     """
 
     X: Any
@@ -34,6 +36,7 @@ class Merged:
     cost: Floats
     weight: Floats | None
     index: Indices
+    inverse: Indices
 
 
 def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
@@ -47,17 +50,22 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     if is_frame(X):
         if weight is not None and len(kept) < len(Y):
             X = nw.from_native(X, eager_only=True)[kept].to_native()
-            return Merged(X, Y[kept], cost[kept], weight[kept], kept)
-        return Merged(X, Y, cost, weight, everything)
+            inverse = np.full(len(Y), -1)
+            inverse[kept] = np.arange(len(kept))
+            return Merged(X, Y[kept], cost[kept], weight[kept], kept, inverse)
+        return Merged(X, Y, cost, weight, everything, everything)
     keys = _keys(X, Y)
     groups: dict[bytes, list[int]] = {}
     for i in kept:
         groups.setdefault(keys[i], []).append(int(i))
     if weight is None and len(groups) == len(Y):
-        return Merged(X, Y, cost, None, everything)
+        return Merged(X, Y, cost, None, everything, everything)
     # Sorted by content, so that the order in which rows came does not matter.
     members = [groups[key] for key in sorted(groups)]
     index = np.array([rows[0] for rows in members])
+    inverse = np.full(len(Y), -1)
+    for place, rows in enumerate(members):
+        inverse[rows] = place
     counts = np.ones(len(Y)) if weight is None else weight
     return Merged(
         X[index],
@@ -65,6 +73,7 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
         np.array([cost[rows].sum(axis=0) for rows in members]),
         np.array([counts[rows].sum() for rows in members]),
         index,
+        inverse,
     )
 
 

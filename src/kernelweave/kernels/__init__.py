@@ -1,6 +1,7 @@
 """Kernels, their sums and products, and ready-made families."""
 
 from .base import Columns, Kernel, n_rows, take
+from .constant import Constant
 from .cosine import Cosine
 from .expression import Product, Scaled, Sum
 from .ladders import (
@@ -18,6 +19,7 @@ __all__ = [
     "ARD",
     "RBF",
     "Columns",
+    "Constant",
     "Cosine",
     "FromCallable",
     "Kernel",

@@ -17,8 +17,70 @@ _ACTIVE = 1e-9  # how near the cap the coefficients count as held by it, relativ
 
 
 @dataclass(frozen=True)
+class Ambiguity:
+    """What is known of the weights of losses: ``0 <= alpha_i <= free_i + room_i``, with a cap.
+
+    The cap is on ``sum_i max(0, alpha_i - free_i)``.
+
+    Parameters
+    ----------
+    room : ndarray of shape (n_samples,)
+        How far each weight may go beyond its free part.
+    total : float
+        The largest sum of what is beyond the free parts.
+    free : ndarray of shape (n_samples,) or float
+        What the cap does not count.
+    """
+
+    room: Floats
+    total: float
+    free: Floats | float = 0.0
+
+    def worst(self, slack: Floats) -> tuple[float, float]:
+        """Return the largest ``sum alpha_i slack_i``, and the multiplier of the cap there."""
+        loss = np.maximum(slack, 0.0)
+        base = float((self.free * loss).sum())
+        if self.total >= self.room.sum():
+            return base + float(self.room @ loss), 0.0
+        order = np.argsort(-loss, kind="stable")
+        room = self.room[order]
+        left = self.total - (np.cumsum(room) - room)
+        taken = np.clip(left, 0.0, room)
+        last = max(int(np.searchsorted(-left, 0.0)) - 1, 0)  # the last row that gets anything
+        return base + float(taken @ loss[order]), float(loss[order[last]])
+
+    def project(self, values: Floats) -> Floats:
+        """Return the nearest point of the set."""
+        beyond = values - self.free
+        inside = np.clip(beyond, 0.0, self.room)
+        if inside.sum() > self.total:
+            inside = self._lowered(beyond)
+        return np.where(beyond > 0, self.free + inside, np.maximum(values, 0.0))
+
+    def _lowered(self, beyond: Floats) -> Floats:
+        """Lower everything alike, by an amount found exactly, until the cap holds."""
+        # The sum is piecewise linear in the amount, with kinks where an entry leaves a bound.
+        kinks = np.unique(np.concatenate([beyond, beyond - self.room]))
+        low, high = 0, len(kinks) - 1  # the sum is above the cap at low, not above it at high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if np.clip(beyond - kinks[middle], 0.0, self.room).sum() > self.total:
+                low = middle
+            else:
+                high = middle
+        centre = 0.5 * (kinks[low] + kinks[high])
+        moving = (beyond - self.room < centre) & (beyond > centre)
+        full = beyond - self.room >= centre
+        spare = beyond[moving].sum() + self.room[full].sum() - self.total
+        amount = spare / max(int(moving.sum()), 1)
+        inside = np.clip(beyond - min(max(amount, 0.0), kinks[high]), 0.0, self.room)
+        excess = inside.sum() - self.total
+        return inside * (self.total / inside.sum()) if excess > 0 else inside  # rounding
+
+
+@dataclass(frozen=True)
 class CappedHinge(Machine):
-    """The largest ``sum alpha_i (1 - y_i f_i)`` over ``alpha <= cost`` with a capped sum.
+    """The largest ``sum alpha_i (1 - y_i f_i)`` over weights ``alpha <= cost`` with a capped sum.
 
     The cap is a share of the summed cost of an output, so that with equal costs and a share k the
     loss is that of the fraction k of the rows that fit worst. There is no intercept: the multiplier
@@ -28,41 +90,40 @@ class CappedHinge(Machine):
     ----------
     shares : tuple of float
         One per output, in (0, 1]; 1 is no cap.
+    free : float
+        Share of each cost that the cap does not count. With any, the machine values functions but
+        cannot be solved: first-order methods serve.
     """
 
     shares: tuple[float, ...]
+    free: float = 0.0
     fit_intercept = False
 
     def shape(self, Y: Floats, cost: Floats) -> DualShape:
         return _INNER.shape(Y, cost)
 
-    def totals(self, cost: Floats) -> Floats:
-        """Return the largest sum of coefficients of every output."""
-        return np.asarray(np.array(self.shares) * cost.sum(axis=0))
+    def sets(self, cost: Floats) -> list[Ambiguity]:
+        """Return where the weights of losses live, output by output."""
+        free, room = self.free * cost, (1.0 - self.free) * cost
+        return [
+            Ambiguity(room[:, o], share * float(room[:, o].sum()), free[:, o])
+            for o, share in enumerate(self.shares)
+        ]
+
+    def _worst(self, fitted: Floats, Y: Floats, cost: Floats) -> list[tuple[float, float]]:
+        slack = 1.0 - Y * fitted
+        return [known.worst(slack[:, o]) for o, known in enumerate(self.sets(cost))]
 
     def thresholds(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
         """Return the multiplier of every cap: zero where it does not bind."""
-        return np.array([self._worst(fitted, Y, cost, o)[1] for o in range(Y.shape[1])])
+        return np.array([multiplier for _, multiplier in self._worst(fitted, Y, cost)])
 
     def loss(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
-        n_outputs = Y.shape[1]
-        total = sum(self._worst(fitted, Y, cost, o)[0] for o in range(n_outputs))
-        return total, np.zeros(n_outputs)
+        return sum(value for value, _ in self._worst(fitted, Y, cost)), np.zeros(Y.shape[1])
 
     def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
-        return float(self.thresholds(fitted, Y, cost) @ self.totals(cost))
-
-    def _worst(self, fitted: Floats, Y: Floats, cost: Floats, o: int) -> tuple[float, float]:
-        """Return the loss of one output, and the loss of the row at which its cap is used up."""
-        slack = 1.0 - Y[:, o] * fitted[:, o]
-        if self.shares[o] >= 1.0:
-            return float(cost[:, o] @ np.maximum(slack, 0.0)), 0.0
-        order = np.argsort(-slack, kind="stable")
-        worst, room = slack[order], cost[order, o]
-        left = self.shares[o] * cost[:, o].sum() - (np.cumsum(room) - room)
-        taken = np.clip(left, 0.0, room)
-        last = int(np.searchsorted(-left, 0.0)) - 1  # the last row that gets anything
-        return float(taken @ np.maximum(worst, 0.0)), max(float(worst[last]), 0.0)
+        totals = np.array([known.total for known in self.sets(cost)])
+        return float(self.thresholds(fitted, Y, cost) @ totals)
 
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
         return self.loss(np.zeros_like(Y), Y, cost)[0]
@@ -87,6 +148,7 @@ class CappedHinge(Machine):
         enough: float = np.inf,
     ) -> Solution:
         """Solve one output after the other, so that one signed copy of the kernel is held."""
+        assert self.free == 0.0, "pair updates know one cap on all coefficients only"
         n_outputs = Y.shape[1]
         if start is None:
             K.dense()
@@ -124,7 +186,7 @@ class CappedHinge(Machine):
         )
 
     def normal(self, coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
-        total = self.totals(cost)[o]
+        total = self.sets(cost)[o].total
         if self.shares[o] < 1.0 and float(np.abs(coef[:, o]).sum()) >= (1 - _ACTIVE) * total:
             return Y[:, o]
         return None
@@ -136,7 +198,7 @@ class CappedHinge(Machine):
         row of target zero that no kernel sees, and the multiplier of the cap a bias.
         """
         target = _extend(np.ones(len(Y)), 0.0)
-        return target, _extend(cost[:, o], float(self.totals(cost)[o]))
+        return target, _extend(cost[:, o], self.sets(cost)[o].total)
 
 
 class SignedKernel:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import linprog
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
@@ -31,6 +32,7 @@ _SAMPLE_SHARE = 4  # every fourth row
 _SAMPLE_TOL = 0.1
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
+_FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _FAILURES = 8  # such steps without progress before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
@@ -123,15 +125,37 @@ class _Cuts:
 
     constants: list[float] = field(default_factory=list)
     forms: list[Floats] = field(default_factory=list)
+    coefs: list[Floats] = field(default_factory=list)
 
     def push(self, point: Point) -> None:
         self.constants = [*self.constants, point.cut][-_CUTS:]
         self.forms = [*self.forms, point.forms][-_CUTS:]
+        self.coefs = [*self.coefs, point.coef][-_CUTS:]
 
     def with_point(self, point: Point) -> tuple[Floats, Floats]:
         """Return constants and slopes, the present point's own cut last."""
         constants = np.array([*self.constants, point.cut])
         return constants, -0.5 * np.array([*self.forms, point.forms])
+
+    def mixed(self, point: Point) -> Floats:
+        """Return the mixture of coefficients whose cut has the highest minimum over the simplex."""
+        constants, slopes = self.with_point(point)
+        heights = constants[:, None] + slopes  # of each cut at each kernel alone
+        size = float(np.abs(heights).max()) or 1.0
+        n_cuts, n_kernels = heights.shape
+        answer = linprog(
+            np.append(np.zeros(n_cuts), -1.0),
+            A_ub=np.column_stack([-heights.T / size, np.ones(n_kernels)]),
+            b_ub=np.zeros(n_kernels),
+            A_eq=np.append(np.ones(n_cuts), 0.0)[None],
+            b_eq=[1.0],
+            bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
+        )
+        if answer.x is None:
+            return point.coef
+        shares = np.maximum(answer.x[:-1], 0.0)
+        coefs = np.array([*self.coefs, point.coef])
+        return np.asarray(np.tensordot(shares / shares.sum(), coefs, axes=1))
 
 
 class _Bundle:
@@ -192,12 +216,26 @@ class _Bundle:
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             closer = 0
+            if predicted <= _FLAT * self.tol * self.account.size and self._mix(point):
+                continue
             if self.failures >= _FAILURES:  # solved as far as numbers go
                 break
             point = self._try(point, trial, predicted)
         self.account.note()
         self.learner.settle()
         return self.account.result()
+
+    def _mix(self, point: Point) -> bool:
+        """Bound by a mixture of coefficients; tell whether that closed the gap.
+
+        Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
+        with columns of few values), those of one solution prove little, and a mixture is needed.
+        """
+        coef = self.cuts.mixed(point)
+        forms = self.listed.read(coef)
+        self.account.readings += 1
+        self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
+        return self.account.converged
 
     def guess(self, sample: tuple[Floats, int]) -> None:
         """Begin from weights that were learned elsewhere.

@@ -9,8 +9,6 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-_LEAST_SIZE = 1e-3  # of the upper bound: below this share a gap is not worth closing further
-
 
 @dataclass(frozen=True)
 class Step:
@@ -108,6 +106,7 @@ class Account:
     floor: float = 0.0  # values below this are rounding
     upper: float = np.inf
     constant: float = 0.0  # part of the upper bound that the gap is not relative to
+    least: float = 1e-3  # share of the upper bound that it is relative to in any case
     lower: float = -np.inf
     weights: Floats = field(default_factory=lambda: np.empty(0))
     coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
@@ -150,7 +149,7 @@ class Account:
     def size(self) -> float:
         """What gaps are relative to: the upper bound, less its constant part."""
         value = abs(self.upper)
-        return max(value - self.constant, _LEAST_SIZE * value, 1e-300)
+        return max(value - self.constant, self.least * value, 1e-300)
 
     @property
     def gap(self) -> float:

@@ -1,0 +1,447 @@
+"""Kernel learning from labels some of which are wrong, by the worst case (StPMKL)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from kernelweave._progress import Progress
+from kernelweave._threads import threads
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions, fit_context
+from kernelweave.banks import KernelBank, make_bank
+from kernelweave.errors import InputError
+from kernelweave.kernels import Constant, expand_kernels
+from kernelweave.machines import CappedHinge
+from kernelweave.noise import judge_labels
+from kernelweave.solvers import (
+    Report,
+    Result,
+    Warm,
+    gradient_play,
+    mirror_prox,
+    solve_capped,
+    trimmed,
+)
+
+from .classifier import KernelClassifier
+from .label_quality import LabelQuality
+from .rows import Merged, merge_rows
+
+_DEFAULT_NOISE = 0.2
+_NOTHING = 1e-10  # gamma from which the function is zero
+_INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
+verbose""".split()
+
+
+class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
+    """Multiple kernel learning when a known share of the labels is wrong.
+
+    Minimises over functions ``f = sum_j f_j``, one per kernel, and maximises over the unknown
+    weights of the losses
+
+    ``lam/2 (sum_j |f_j|)^2 + 1/n sum_i alpha_i (1 - y_i f(x_i))``
+
+    with ``0 <= alpha_i <= 1 + slack`` and ``sum_i alpha_i <= n (cap + slack)``: the loss of the
+    fraction `cap` of the rows that fit worst. The classifier is always one that plain multiple
+    kernel learning gives for a smaller `lam` (the scale of its values apart), so this chooses how
+    much to regularise rather than a different kind of model; `NoiseTolerantKernelClassifier` is the
+    one to try where accuracy under wrong labels is what matters.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
+        columns, `Overlap` on the others.
+    noise_level : float in [0, 0.5) or "auto"
+        Expected share of wrong labels; "auto" estimates it from the data.
+    lam : float
+        Weight of the squared norm; C of a support vector machine is ``1 / (n lam)``.
+    cap : float in (0, 1] or None
+        Share of the rows that count; None: one less the noise level (with more than two classes,
+        less the share of rows for which membership of a class is wrong). 1 is plain multiple kernel
+        learning.
+    slack : float
+        By how much a loss may count beyond its probability, the constant of a chance constraint.
+    uncertainty : {"relaxed", "exact"}
+        With `slack`: the published set above, or the one it relaxes, in which the cap counts only
+        what is beyond the slack.
+    robust : {"worst", "best"}
+        Keep the rows that fit worst, or (MiPMKL) leave them out; the latter is not convex.
+    solver : {"fast", "paper", "vi"}
+        Bundle steps (mirror prox with restarts for the exact set), the published accelerated mirror
+        prox, or plain subgradient steps for the variational inequality.
+    normalize : {"trace", "diagonal", "cosine", "radius"} or None
+        What is made one before weights are learned: the mean diagonal (both of the first two),
+        every diagonal entry, the radius of the smallest ball around the rows, or nothing.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9; relative to the part of the objective that
+        depends on the classifier, since a cap adds a constant.
+    max_iter : int
+        Support vector machines solved at most, or steps of a first-order method.
+    fit_intercept : bool
+        Whether to add a constant kernel, whose function is a bias. It has a weight of its own and
+        counts in the norm.
+    class_weight : dict, "balanced" or None
+        Factors of the losses by class.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Weight of every (normalised) kernel; with `bias_weight_` they sum to one.
+    bias_weight_ : float
+        Weight of the constant kernel.
+    noise_level_ : float
+        The level used, or the estimate.
+    cap_ : ndarray of shape (n_outputs,)
+        Share of the rows that count.
+    gamma_ : float or ndarray of shape (n_outputs,)
+        One less the multiplier of the cap. With two classes ``decision_function / gamma_`` is plain
+        multiple kernel learning at ``lam gamma_``, with margins in the usual units. 1 where the cap
+        does nothing.
+    dual_weights_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        The worst-case weight of every loss.
+    label_quality_ : ndarray of shape (n_samples,)
+        Estimated probability that a label is right, from leave-one-out values of ridge regression
+        on the average kernel.
+    contributions_ : ndarray of shape (n_kernels,)
+        Share of each kernel in the squared norm of the decision function, the bias apart.
+    kernels_ : list of Kernel
+        The kernels, families written out.
+    scales_ : ndarray of shape (n_kernels,)
+        What each kernel was multiplied by to normalise it.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
+        ``robust="best"``.
+    converged_ : bool
+        Whether the gap met `tol`, or the alternation ended.
+    n_iter_ : int
+        Support vector machines solved, or steps.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients; with more than two classes divided by `gamma_`, so that the
+        values of different classes can be compared.
+    intercept_ : ndarray of shape (n_outputs,)
+        What the constant kernel adds.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Yang, Mahdavi, Jin, Zhang and Zhou (2012), Multiple kernel learning from noisy labels by
+    stochastic programming, ICML, problems (10) and (11), Algorithm 1.
+
+    Examples
+    --------
+    >>> from kernelweave import NoisyLabelMKLClassifier
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(120, random_state=0)
+    >>> model = NoisyLabelMKLClassifier(noise_level=0.3, lam=0.05).fit(data.X, data.y)
+    >>> bool(model.converged_), model.cap_
+    (True, array([0.7]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
+        "noise_level": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
+        "lam": [Interval(Real, 0, None, closed="neither")],
+        "cap": [Interval(Real, 0, 1, closed="right"), None],
+        "slack": [Interval(Real, 0, None, closed="left")],
+        "uncertainty": [StrOptions({"relaxed", "exact"})],
+        "robust": [StrOptions({"worst", "best"})],
+        "solver": [StrOptions({"fast", "paper", "vi"})],
+    }
+    warm_start = False
+    C = 1.0  # of the base class; costs are 1 / (n lam) here
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        noise_level: float | str = _DEFAULT_NOISE,
+        lam: float = 0.01,
+        cap: float | None = None,
+        slack: float = 0.0,
+        uncertainty: str = "relaxed",
+        robust: str = "worst",
+        solver: str = "fast",
+        normalize: str | None = "trace",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.noise_level = noise_level
+        self.lam = lam
+        self.cap = cap
+        self.slack = slack
+        self.uncertainty = uncertainty
+        self.robust = robust
+        self.solver = solver
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
+        return self._fit_all([self], X, Y, cost, sample_weight)[0]
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        lams: Iterable[float],
+        caps: Iterable[float] | None = None,
+        sample_weight: Any = None,
+    ) -> list[Self]:
+        """Fit for every pair of a `lam` and a `cap`, sharing kernels.
+
+        Where a cap binds, all larger values of `lam` give the same classifier up to a factor, and
+        where it does not, the classifier is that without a cap. Fits that start from a neighbour
+        know this, so that a grid costs about as many solutions as it has rows and columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,)
+            Class labels.
+        lams : iterable of float
+            Values of `lam`, in any order.
+        caps : iterable of float, optional
+            Values of `cap`; None: that of this estimator.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        models : list
+            A fitted estimator for every pair, all caps of the first `lam` first.
+        """
+        lams = _numbers("lams", lams, np.inf)
+        pairs: list[dict[str, Any]] = [{"lam": lam} for lam in lams]
+        if caps is not None:
+            caps = _numbers("caps", caps, 1.0)
+            pairs = [{"lam": lam, "cap": cap} for lam, cap in product(lams, caps)]
+        with self._all_or_nothing():
+            X, Y, cost, weight = self._targets(X, y, sample_weight)
+            models: list[Self] = [clone(self).set_params(**pair) for pair in pairs]
+            for model in models:
+                model.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
+                model.classes_ = self.classes_
+            return self._fit_all(models, X, Y, cost, weight)
+
+    def _fit_all(
+        self,
+        models: list[Self],
+        X: Any,
+        Y: Floats,
+        cost: Floats,
+        sample_weight: Floats | None,
+    ) -> list[Self]:
+        """Fit models that differ in `lam` and `cap` on one bank, from small to large `lam`."""
+        rows = merge_rows(X, Y, cost, sample_weight)
+        with threads(self.n_jobs):
+            bank = self._bank(rows, 1.0 / (_count(rows) * min(m.lam for m in models)))
+            plain = bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
+            codes = rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else (rows.Y[:, 0] > 0).astype(int)
+            labels = judge_labels(plain, codes, len(self.classes_))
+            known: list[tuple[Self, Floats, Warm]] = []
+            for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
+                model._set_caps(labels.noise_level, rows)
+                start = _neighbour(known, model)
+                with Progress(self.verbose, self.tol) as report:
+                    result = model._search(bank, rows, start, report)
+                known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))
+                model._keep(bank, plain, result, rows)
+                quality = labels.label_quality[rows.inverse]
+                model.label_quality_ = np.where(rows.inverse >= 0, quality, np.nan)
+        return models
+
+    def _bank(self, rows: Merged, C: float) -> KernelBank:
+        kernels = expand_kernels(self.kernels, rows.X, rows.weight)
+        if self.fit_intercept:
+            kernels = [*kernels, Constant()]
+        return make_bank(
+            kernels,
+            rows.X,
+            normalize=self.normalize,
+            centred=False,
+            tol=self.tol / max(1.0, C),
+            memory_limit=self.memory_limit,
+            sample_weight=rows.weight,
+        )
+
+    def _set_caps(self, estimate: float, rows: Merged) -> None:
+        """Set the noise level, and the share of the rows that counts for each output."""
+        auto = self.noise_level == "auto"
+        self.noise_level_ = float(estimate if auto else self.noise_level)  # type: ignore[arg-type]
+        n_outputs = rows.Y.shape[1]
+        if self.cap is not None:
+            self.cap_ = np.full(n_outputs, float(self.cap))
+            level = self.noise_level
+            if level not in ("auto", _DEFAULT_NOISE) and abs(self.cap - (1.0 - level)) > 1e-9:  # type: ignore[operator]
+                warnings.warn(
+                    f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.",
+                    UserWarning,
+                    stacklevel=6,
+                )
+            return
+        if n_outputs == 1:
+            self.cap_ = np.array([1.0 - self.noise_level_])
+            return
+        # A label that is wrong with probability q, and then any other, changes membership of class
+        # c with probability q (share_c + (1 - share_c) / (n_classes - 1)).
+        weight = _row_weights(rows)
+        share = weight @ (rows.Y > 0) / weight.sum()
+        changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
+        self.cap_ = 1.0 - np.minimum(changed, 0.49)
+
+    def _machine(self) -> CappedHinge:
+        box = 1.0 + self.slack
+        if self.uncertainty == "exact":
+            return CappedHinge(tuple(self.cap_), free=self.slack / box)
+        return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
+
+    def _search(
+        self, bank: KernelBank, rows: Merged, start: Warm | None, report: Report | None
+    ) -> Result:
+        n, lam = _count(rows), self.lam
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
+        if self.robust == "best":
+            cost = rows.cost / (n * lam)
+            return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
+        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / n
+        if self.solver == "fast" and machine.free == 0.0:
+            return solve_capped(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
+        if self.solver == "vi":
+            return gradient_play(bank, rows.Y, box / lam, machine, lam=lam, n=n, **limits)
+        restarts = self.solver == "fast"
+        return mirror_prox(
+            bank, rows.Y, box / lam, machine, lam=lam, n=n, restarts=restarts, **limits
+        )
+
+    def _keep(self, bank: KernelBank, plain: KernelBank, result: Result, rows: Merged) -> None:
+        """Store a result in units of the problem above, the constant kernel as an intercept."""
+        fitted = bank.combine(result.weights).exact_product(result.coef)
+        gamma = np.ones(rows.Y.shape[1])
+        if self.robust == "worst":
+            gamma -= self._machine().thresholds(fitted, rows.Y, rows.cost)
+        self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
+        weight = _row_weights(rows)
+        alpha = _count(rows) * self.lam * np.abs(result.coef) / weight[:, None]
+        alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
+        self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
+        coef, intercept = result.coef, result.intercept
+        if gamma.max() <= _NOTHING:
+            warnings.warn(
+                f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
+                "and the larger class is predicted everywhere. Hint: raise cap.",
+                UserWarning,
+                stacklevel=6,
+            )
+            coef = np.zeros_like(coef)
+        if len(gamma) > 1:  # values of different classes are compared, so in the same units
+            coef = coef / np.where(gamma > _NOTHING, gamma, 1.0)
+        weights, forms = result.weights, result.forms
+        self.bias_weight_ = 0.0
+        if self.fit_intercept:
+            self.bias_weight_ = float(weights[-1])
+            intercept = self.bias_weight_ * bank.scales[-1] * coef.sum(axis=0)
+            weights, forms = weights[:-1], forms[:-1]
+        history = tuple(
+            replace(step, upper=self.lam * step.upper, lower=self.lam * step.lower)
+            for step in result.history
+        )
+        own = replace(
+            result,
+            weights=weights,
+            coef=coef,
+            intercept=intercept,
+            forms=forms,
+            objective=self.lam * result.objective,
+            lower_bound=self.lam * result.lower_bound,
+            size=self.lam * result.size,
+            history=history,
+        )
+        balance = weight @ rows.Y
+        self._larger = int(balance[0] >= 0 if len(balance) == 1 else balance.argmax())
+        self._store(plain, own, rows)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class labels; where all values are exactly zero, the larger class.
+        """
+        decision = self._decide(X)
+        codes = (decision[:, 0] > 0).astype(int) if decision.shape[1] == 1 else decision.argmax(1)
+        codes = np.where(decision.any(axis=1), codes, self._larger)
+        return np.asarray(self.classes_[codes])
+
+
+def _count(rows: Merged) -> float:
+    """Return the number of rows, or the sum of their weights."""
+    return float(_row_weights(rows).sum())
+
+
+def _row_weights(rows: Merged) -> Floats:
+    return np.ones(len(rows.Y)) if rows.weight is None else rows.weight
+
+
+def _neighbour(known: list[tuple[Any, Floats, Warm]], model: Any) -> Warm | None:
+    """Return the solution to start from: of the same cap if it binds, or of the same `lam`."""
+    same_cap = [k for k in known if np.array_equal(k[1], model.cap_)]
+    same_lam = [k for k in known if k[0].lam == model.lam]
+    binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
+    nearest = (binding or same_lam or same_cap or known)[-1:]
+    return Warm(nearest[0][2].weights, nearest[0][2].coef / model.lam) if nearest else None
+
+
+def _numbers(name: str, values: Iterable[float], top: float) -> list[float]:
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or not all(np.isfinite(v) and 0 < v <= top for v in numbers):
+        limit = "" if np.isinf(top) else f" and at most {top:g}"
+        raise InputError(f"{name}: must be one or more finite numbers > 0{limit}, got {values!r}.")
+    return numbers

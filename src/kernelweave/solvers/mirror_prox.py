@@ -1,0 +1,313 @@
+"""First-order methods for the game between functions and the weights of their losses.
+
+``min over f, max over alpha``: ``lam/2 (sum_j |f_j|)^2 + 1/n sum_i alpha_i (1 - y_i f(x_i))``. A
+function has coefficients of its own for every kernel while these methods run. What is certified and
+returned is the classifier in which all kernels share the coefficients ``y alpha / (n lam)``, the
+form that every solution has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
+from kernelweave.machines import CappedHinge
+from kernelweave.weights import Simplex
+
+from .point import Learner
+from .result import Account, Report, Result, Step
+
+_CHECK = 10  # steps between two looks at the gap
+_REFRESH = 50  # steps after which squared norms are computed anew, against drift
+_POWER_STEPS = 40
+_RESTART = 0.5  # a restart follows when the gap of the average has fallen to this share
+
+
+def group_shrink(norms: Floats, strength: float) -> Floats:
+    """Return the factors that solve ``min 1/2 sum |f_j - g_j|^2 + strength/2 (sum |f_j|)^2``.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n_kernels,)
+        The norms of the g_j.
+    strength : float
+        Not negative.
+
+    Returns
+    -------
+    factors : ndarray of shape (n_kernels,)
+        In [0, 1], with ``f_j = factors_j g_j``.
+    """
+    ordered = np.sort(norms)[::-1]
+    sums = np.cumsum(ordered) / (1.0 + strength * np.arange(1, len(norms) + 1))
+    kept = np.flatnonzero(ordered > strength * sums)
+    if not len(kept):
+        return np.ones_like(norms)  # all norms are zero
+    cut = strength * sums[kept[-1]]
+    return np.maximum(0.0, 1.0 - np.divide(cut, norms, out=np.ones_like(norms), where=norms > 0))
+
+
+@dataclass
+class Functions:
+    """One function per kernel: coefficients, values on the training rows, squared norms."""
+
+    coef: Floats  # (n_kernels, n_samples, n_outputs)
+    values: Floats
+    squares: Floats  # (n_kernels,)
+
+    @classmethod
+    def zero(cls, n_kernels: int, shape: tuple[int, ...]) -> Functions:
+        return cls(
+            np.zeros((n_kernels, *shape)), np.zeros((n_kernels, *shape)), np.zeros(n_kernels)
+        )
+
+    @property
+    def total(self) -> Floats:
+        """Values of the sum of all functions."""
+        return np.asarray(self.values.sum(axis=0))
+
+    @property
+    def norms(self) -> Floats:
+        return np.sqrt(self.squares)
+
+    def refresh(self) -> None:
+        """Compute the squared norms anew; cancellation must not make them negative."""
+        self.squares = np.maximum(np.einsum("jno,jno->j", self.coef, self.values), 0.0)
+
+    def moved(self, length: float, Z: Floats, products: Floats) -> Functions:
+        """Return ``f_j + length sum_i Z_i k_j(x_i, .)``, given the products ``K_j Z``."""
+        squares = self.squares + length * (
+            2.0 * np.tensordot(self.values, Z, axes=2) + length * np.tensordot(products, Z, axes=2)
+        )
+        return Functions(
+            self.coef + length * Z,
+            self.values + length * products,
+            np.maximum(squares, 0.0),
+        )
+
+    def scaled(self, factors: Floats) -> Functions:
+        """Return ``factors_j f_j``."""
+        wide = factors[:, None, None]
+        return Functions(wide * self.coef, wide * self.values, factors**2 * self.squares)
+
+
+class Average:
+    """Running means of functions, weights of losses, and the products these have."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.coef = self.values = self.alpha = self.products = np.zeros(1)
+
+    def add(self, functions: Functions, alpha: Floats, products: Floats) -> None:
+        self.count += 1
+        share = 1.0 / self.count
+        self.coef = self.coef + share * (functions.coef - self.coef)
+        self.values = self.values + share * (functions.values - self.values)
+        self.alpha = self.alpha + share * (alpha - self.alpha)
+        self.products = self.products + share * (products - self.products)
+
+    @property
+    def functions(self) -> Functions:
+        """The mean functions; their norms are not the means of norms."""
+        mean = Functions(self.coef, self.values, np.empty(0))
+        mean.refresh()
+        return mean
+
+
+class Game:
+    """The problem, its certificates and the best classifier so far.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Signs, and the largest dual coefficients, ``weights / (n lam)``.
+    machine : CappedHinge
+        The loss.
+    lam : float
+        Weight of the squared norm.
+    n : float
+        Number of rows, or the sum of their weights.
+    tol : float
+        Relative gap to stop at.
+    report : callable or None
+        Called with every `Step`.
+    """
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        machine: CappedHinge,
+        *,
+        lam: float,
+        n: float,
+        tol: float,
+        report: Report | None,
+    ) -> None:
+        self.bank, self.Y, self.lam, self.n = bank, Y, lam, n
+        self.unit = n * lam  # weights of losses are this times dual coefficients
+        self.sets = machine.sets(self.unit * cost)
+        self.account = Account(tol)
+        self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
+        self.everything = np.arange(bank.n_kernels)
+        self.report = report
+        self.history: list[Step] = []
+
+    def products(self, alpha: Floats) -> Floats:
+        """Return ``K_j (y alpha)`` of all kernels."""
+        self.account.readings += 1
+        return self.bank.products(self.Y * alpha, self.everything)
+
+    def project(self, alpha: Floats) -> Floats:
+        """Return the nearest weights of losses that are allowed."""
+        columns = [known.project(alpha[:, o]) for o, known in enumerate(self.sets)]
+        return np.column_stack(columns)
+
+    def ascent(self, functions: Functions) -> Floats:
+        """Return the gradient in the weights of losses."""
+        return np.asarray((1.0 - self.Y * functions.total) / self.n)
+
+    def primal(self, functions: Functions) -> float:
+        """Return the objective of functions with coefficients of their own."""
+        slack = 1.0 - self.Y * functions.total
+        losses = sum(known.worst(slack[:, o])[0] for o, known in enumerate(self.sets))
+        return 0.5 * self.lam * float(functions.norms.sum()) ** 2 + losses / self.n
+
+    def dual(self, alpha: Floats, products: Floats) -> float:
+        """Return the value that these weights of losses prove."""
+        forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+        largest = float(forms.max()) / self.n**2
+        return float(alpha.sum()) / self.n - 0.5 * largest / self.lam
+
+    def offer(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> float:
+        """Certify a pair, note it, and return its own gap."""
+        gap = self.primal(functions) - self.dual(alpha, products)
+        norms = functions.norms
+        if norms.sum() > 0:
+            coef = self.Y * alpha / self.unit
+            point = self.learner.at(norms / norms.sum(), coef)
+            forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+            self.learner.offer_lower(point, forms / self.unit**2)
+        self.account.solves = steps
+        return gap
+
+    def note(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> None:
+        """Add the bounds of a pair, in units of the returned objective, to the history."""
+        upper = self.primal(functions) / self.lam
+        lower = self.dual(alpha, products) / self.lam
+        step = Step(upper, lower, steps, 0, self.account.readings)
+        self.history.append(step)
+        if self.report is not None:
+            self.report(step)
+
+    def result(self) -> Result:
+        """Return the best classifier, judged by the exact kernels."""
+        self.learner.settle()
+        account = self.account
+        account.history = [*self.history, *account.history[-1:]]
+        return account.result()
+
+
+def mirror_prox(
+    bank: KernelBank,
+    Y: Floats,
+    cost: Floats,
+    machine: CappedHinge,
+    *,
+    lam: float,
+    n: float,
+    tol: float,
+    max_iter: int,
+    restarts: bool = True,
+    report: Report | None = None,
+) -> Result:
+    """Learn kernels and a classifier by accelerated mirror prox.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Signs, and the largest dual coefficients, ``weights / (n lam)``.
+    machine : CappedHinge
+        The loss.
+    lam : float
+        Weight of the squared norm.
+    n : float
+        Number of rows, or the sum of their weights.
+    tol : float
+        Relative gap to stop at.
+    max_iter : int
+        Steps at most.
+    restarts : bool
+        Balance the two step lengths and restart from averages. Without, the published algorithm:
+        equal steps of length ``sqrt(n / (2 m)) / B``, averages of everything.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        In units of the support vector machine: values are divided by ``lam``.
+    """
+    game = Game(bank, Y, cost, machine, lam=lam, n=n, tol=tol, report=report)
+    if restarts:
+        length, balance = _safe_step(bank, n), 1.0
+    else:
+        top = max(_largest_entry(bank), 1e-300)
+        length, balance = float(np.sqrt(n / (2.0 * bank.n_kernels * top))), 1.0
+    functions = Functions.zero(bank.n_kernels, Y.shape)
+    anchor = np.zeros_like(Y)  # the dual copy that prox steps start from
+    average, mark = Average(), np.inf
+    for step in range(1, max_iter + 1):
+        alpha = game.project(anchor + length / balance * game.ascent(functions))
+        products = game.products(alpha)
+        primal_step = length * balance
+        half = functions.moved(primal_step / n, Y * alpha, products)
+        functions = half.scaled(group_shrink(half.norms, primal_step * lam))
+        anchor = game.project(anchor + length / balance * game.ascent(functions))
+        average.add(functions, alpha, products)
+        if step % _REFRESH == 0:
+            functions.refresh()
+        if step % _CHECK and step < max_iter:
+            continue
+        mean = average.functions
+        game.note(mean, average.alpha, average.products, step)
+        gap = game.offer(mean, average.alpha, average.products, step)
+        if restarts:
+            game.offer(functions, alpha, products, step)
+        if game.learner.verify():
+            break
+        if restarts and gap <= _RESTART * mark:
+            mark, functions, anchor = gap, mean, average.alpha
+            size, other = float(np.sqrt(mean.squares.sum())), float(np.linalg.norm(anchor))
+            if size > 0 and other > 0:
+                balance = float(np.sqrt(balance * size / other))
+            average = Average()
+    return game.result()
+
+
+def _largest_entry(bank: KernelBank) -> float:
+    """Return the largest diagonal entry of all normalised kernels."""
+    entries = (kernel.diagonal(bank.views[j]).max() for j, kernel in enumerate(bank.kernels))
+    return max(float(scale * top) for scale, top in zip(bank.scales, entries, strict=True))
+
+
+def _safe_step(bank: KernelBank, n: float) -> float:
+    """Return the longest step that the proof covers, from the largest eigenvalue of the sum."""
+    kernel = bank.combine(np.ones(bank.n_kernels))
+    vector = np.ones((bank.n_samples, 1))
+    largest = 1e-300
+    for _ in range(_POWER_STEPS):
+        image = kernel @ vector
+        largest = float(np.linalg.norm(image) / np.linalg.norm(vector))
+        if largest == 0.0:
+            return 1.0
+        vector = image / np.linalg.norm(image)
+    return n / float(np.sqrt(1.02 * largest))
