@@ -15,6 +15,7 @@ from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
     MKLClassifier,
     MKLRegressor,
+    NoiseTolerantKernelClassifier,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
 )
@@ -32,10 +33,14 @@ from .preparer import TablePreparer
 _COMMON = """weights_ scales_ contributions_ objective_ duality_gap_ converged_ n_iter_ history_
 support_ dual_coef_ intercept_ n_features_in_""".split()
 
+_NOISE = """classes_ ridge_weights_ ridges_ threshold_ rates_ noise_level_ label_quality_
+wrong_label_probability_ loo_scores_ loo_error_ _given _suggested _slope""".split()
+
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     MKLClassifier: ["classes_"],
     MKLRegressor: ["_one_output"],
+    NoiseTolerantKernelClassifier: _NOISE,
     RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
 }
@@ -172,7 +177,9 @@ def _check_fitted(model: Any) -> None:
     n_outputs, n_support = model.intercept_.size, model.support_.size
     _check_array("intercept_", model.intercept_, "f", (n_outputs,))
     _check_array("support_", model.support_, "i", (n_support,))
-    _check_array("dual_coef_", model.dual_coef_, "f", (n_outputs, n_support))
+    per_kernel = isinstance(model, NoiseTolerantKernelClassifier)
+    shape = (n_kernels, n_outputs, n_support) if per_kernel else (n_outputs, n_support)
+    _check_array("dual_coef_", model.dual_coef_, "f", shape)
     for name in ("objective_", "duality_gap_"):
         _check_type(name, getattr(model, name), Real)
     if hasattr(model, "squared_radius_"):
@@ -191,12 +198,37 @@ def _check_fitted(model: Any) -> None:
         for value in vars(step).values():
             _check_type("a number in history_", value, Real)
     _check_inputs_and_outputs(model, n_outputs)
+    if isinstance(model, NoiseTolerantKernelClassifier):
+        _check_noise(model)
     if (last := getattr(model, "_last", None)) is not None:
         weights, coef, C = last
         _check_array("the weights to start from", weights, "f", (n_kernels,))
         _check_type("the coefficients to start from", coef, np.ndarray)
         _check_array("the coefficients to start from", coef, "f", (len(coef), n_outputs))
         _check_type("the C to start from", C, Real)
+
+
+def _check_noise(model: Any) -> None:
+    """Refuse what is said about training labels unless it has one entry per label."""
+    n_classes = model.classes_.size
+    _check_type("label_quality_", model.label_quality_, np.ndarray)
+    n = model.label_quality_.size
+    _check_array("label_quality_", model.label_quality_, "f", (n,))
+    _check_array("wrong_label_probability_", model.wrong_label_probability_, "f", (n,))
+    two = n_classes == 2
+    _check_array("loo_scores_", model.loo_scores_, "f", (n,) if two else (n, n_classes))
+    _check_array("rates_", model.rates_, "f", (2,) if two else (n_classes, n_classes))
+    _check_type("ridges_", model.ridges_, np.ndarray)
+    _check_array("ridges_", model.ridges_, "f", (model.ridges_.size,))
+    shape = (len(model.kernels_), model.ridges_.size)
+    _check_array("ridge_weights_", model.ridge_weights_, "f", shape)
+    for name in ("threshold_", "noise_level_", "loo_error_", "_slope"):
+        _check_type(name, getattr(model, name), Real)
+    for name in ("_given", "_suggested"):
+        codes = getattr(model, name)
+        _check_array(name, codes, "i", (n,))
+        if n and not 0 <= codes.min() <= codes.max() < n_classes:
+            raise ValueError(f"{name} must hold positions in classes_")
 
 
 def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
