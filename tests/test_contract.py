@@ -12,6 +12,8 @@ from kernelweave import (
     Linear,
     MKLClassifier,
     MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
     Polynomial,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
@@ -29,6 +31,18 @@ CONFIGURATIONS = {
         MKLRegressor(),
         MKLRegressor([Linear(), RBF(2.0)], loss="square", norm="uniform", fit_intercept=False),
         MKLRegressor([Polynomial(2), RBF(2.0)], loss="huber", norm=1.5, normalize="diagonal"),
+    ],
+    NoisyLabelMKLClassifier: [
+        NoisyLabelMKLClassifier(),
+        NoisyLabelMKLClassifier(rbf_ladder(), noise_level="auto", fit_intercept=False, n_jobs=1),
+        NoisyLabelMKLClassifier(cap=0.6, lam=1.0, slack=0.2),
+        NoisyLabelMKLClassifier(robust="best", noise_level=0.1),
+    ],
+    NoiseTolerantKernelClassifier: [
+        NoiseTolerantKernelClassifier(),
+        NoiseTolerantKernelClassifier(mode="class", average="kernels"),
+        NoiseTolerantKernelClassifier([RBF(2.0), Linear()], mode="symmetric", floor=0.0, n_jobs=1),
+        NoiseTolerantKernelClassifier(rbf_ladder(), mode="class", final="svm"),
     ],
     RadiusKernelClassifier: [
         RadiusKernelClassifier(),
@@ -60,6 +74,8 @@ def test_every_public_estimator_is_checked():
 
 # scikit-learn's own test of the type of y casts an infinite label to a whole number.
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+# Some of its tests have labels that nothing can be learned about.
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
 @parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -76,6 +92,7 @@ def test_everything_public_is_documented(kind):
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
 def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]
     model = kind().fit(X, [0, 1, 0, 1])

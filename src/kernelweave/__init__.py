@@ -8,40 +8,53 @@ if TYPE_CHECKING:
     from .estimators import (
         MKLClassifier,
         MKLRegressor,
+        NoiseTolerantKernelClassifier,
+        NoisyLabelMKLClassifier,
         RadiusKernelClassifier,
         RadiusMKLClassifier,
     )
     from .kernels import (
         ARD,
         RBF,
+        Additive,
         FromCallable,
         Laplacian,
         Linear,
         Overlap,
         Polynomial,
         Precomputed,
+        complete_ladder,
         polynomial_ladder,
         rbf_ladder,
         views,
     )
+    from .noise import estimate_noise, estimate_rates, label_quality, suspects
 
 __all__ = [
     "ARD",
     "RBF",
+    "Additive",
     "FromCallable",
     "Laplacian",
     "Linear",
     "MKLClassifier",
     "MKLRegressor",
+    "NoiseTolerantKernelClassifier",
+    "NoisyLabelMKLClassifier",
     "Overlap",
     "Polynomial",
     "Precomputed",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
     "__version__",
+    "complete_ladder",
     "enclosing_ball",
+    "estimate_noise",
+    "estimate_rates",
+    "label_quality",
     "polynomial_ladder",
     "rbf_ladder",
+    "suspects",
     "views",
 ]
 
@@ -58,6 +71,8 @@ def __getattr__(name: str) -> Any:
             home = "estimators"
         elif name == "enclosing_ball":
             home = "banks"
+        elif name in ("estimate_noise", "estimate_rates", "label_quality", "suspects"):
+            home = "noise"
         value = getattr(importlib.import_module(f"kernelweave.{home}"), name)
     else:
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")

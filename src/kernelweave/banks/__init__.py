@@ -4,7 +4,7 @@ from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank
 from .build import make_bank, squared_radii
 from .combined import CombinedKernel
-from .cross import cross_block
+from .cross import cross_block, cross_products
 from .views import Views
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "KernelBank",
     "Views",
     "cross_block",
+    "cross_products",
     "enclosing_ball",
     "judge_ball",
     "make_bank",

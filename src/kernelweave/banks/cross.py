@@ -35,17 +35,66 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
         The combined kernel.
     """
     out = np.zeros((A.n_samples, B.n_samples))
+    ladders, others = _split(kernels, np.flatnonzero(weights).tolist(), A, B)
+    for j in others:
+        out += weights[j] * kernels[j].block(A[j], B[j])
+    everything = np.arange(A.n_samples)
+    for members in ladders:
+        distances = squared_distances(A[members[0]], B[members[0]])
+        rates = np.array([_rate(kernels[j]) for j in members])
+        _core.ladder_combine_rows(distances, rates, weights[members], everything, out)
+    return _finite(out)
+
+
+def cross_products(kernels: Sequence[Kernel], coef: Floats, A: Views, B: Views) -> Floats:
+    """Return ``sum_j k_j(A, B) @ coef_j.T``, each kernel with coefficients of its own.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        As the views were prepared for.
+    coef : ndarray of shape (n_kernels, n_outputs, B.n_samples)
+        Coefficients of the kernels as written.
+    A, B : Views
+        Prepared rows.
+
+    Returns
+    -------
+    values : ndarray of shape (A.n_samples, n_outputs)
+        Sums over all kernels and rows of ``B``.
+    """
+    out = np.zeros((A.n_samples, coef.shape[1]))
+    ladders, others = _split(kernels, list(range(len(kernels))), A, B)
+    for j in others:
+        out += kernels[j].block(A[j], B[j]) @ coef[j].T
+    for members in ladders:
+        distances = squared_distances(A[members[0]], B[members[0]])
+        block = np.empty_like(distances)
+        for j in members:
+            np.multiply(distances, -_rate(kernels[j]), out=block)
+            out += np.exp(block, out=block) @ coef[j].T
+    return _finite(out)
+
+
+def _split(
+    kernels: Sequence[Kernel], which: list[int], A: Views, B: Views
+) -> tuple[list[list[int]], list[int]]:
+    """Return Gaussians by the columns they share, and the other kernels."""
     ladders: dict[Any, list[int]] = {}
-    for j in np.flatnonzero(weights).tolist():
+    others = []
+    for j in which:
         if is_plain_gaussian(kernels[j], A[j], B[j]):
             ladders.setdefault(A.keys[j], []).append(j)
         else:
-            out += weights[j] * kernels[j].block(A[j], B[j])
-    everything = np.arange(A.n_samples)
-    for members in ladders.values():
-        distances = squared_distances(A[members[0]], B[members[0]])
-        rates = np.array([0.5 / kernels[j].width ** 2 for j in members])  # type: ignore[attr-defined]
-        _core.ladder_combine_rows(distances, rates, weights[members], everything, out)
+            others.append(j)
+    return list(ladders.values()), others
+
+
+def _rate(kernel: Kernel) -> float:
+    return 0.5 / float(kernel.width) ** 2  # type: ignore[attr-defined]
+
+
+def _finite(out: Floats) -> Floats:
     if not np.isfinite(out).all():
         raise InputError(
             "The learned kernel overflows on these rows; their columns are on another scale than "

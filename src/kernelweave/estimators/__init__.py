@@ -1,12 +1,16 @@
 """Estimators with scikit-learn's interface."""
 
 from .mkl import MKLClassifier, MKLRegressor
+from .noise_tolerant import NoiseTolerantKernelClassifier
+from .noisy_labels import NoisyLabelMKLClassifier
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
 
 __all__ = [
     "MKLClassifier",
     "MKLRegressor",
+    "NoiseTolerantKernelClassifier",
+    "NoisyLabelMKLClassifier",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
 ]

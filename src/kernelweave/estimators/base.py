@@ -233,9 +233,13 @@ class BaseMKL(BaseEstimator):
         with threads(self.n_jobs):
             for start in range(0, rows.n_samples, at_a_time):
                 part = slice(start, start + at_a_time)
-                block = cross_block(kernels, weights, rows.take(part), self._support_views)
-                out[part] = block @ self.dual_coef_.T
+                out[part] = self._values(kernels, weights, rows.take(part))
         return out + self.intercept_
+
+    def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
+        """Return decision values of a block of rows, without the intercept."""
+        block = cross_block(kernels, weights, rows, self._support_views)
+        return np.asarray(block @ self.dual_coef_.T)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all kernels, heaviest first.

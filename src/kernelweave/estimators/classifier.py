@@ -12,14 +12,77 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
 
 from .base import BaseMKL
 
 
-class KernelClassifier(ClassifierMixin, BaseMKL):
+class BaseClassifier(ClassifierMixin, BaseMKL):
+    """Base of everything that reads class labels and votes."""
+
+    def _read_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray[Any, Any], Indices]:
+        """Return the table, the labels, and their codes; learn the classes."""
+        X = check_table(self, X, reset=True)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise InputError("y: contains NaN or infinity where class labels are needed.")
+        check_classification_targets(y)
+        encoder = LabelEncoder()
+        codes = encoder.fit_transform(y)
+        self.classes_ = encoder.classes_
+        return X, y, codes
+
+    def _refuse_one_class(self, present: Indices, where: str = "") -> None:
+        if len(present) < 2:
+            label = self.classes_[present[0]]
+            label = label.item() if isinstance(label, np.generic) else label
+            raise InputError(
+                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
+                f"{label!r}{where}."
+            )
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``f(x)`` for every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
+        """
+        decision = self._decide(X)
+        return decision.ravel() if len(self.classes_) == 2 else decision
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        decision = self.decision_function(X)
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+
+class KernelClassifier(BaseClassifier):
     """Base of the classifiers: several classes are learned one against the rest."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -81,28 +144,12 @@ class KernelClassifier(ClassifierMixin, BaseMKL):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, Floats, Floats, Floats | None]:
         """Return the table, signed targets, costs for C = 1 and the weights of rows."""
-        X = check_table(self, X, reset=True)
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise InputError("y: contains NaN or infinity where class labels are needed.")
-        check_classification_targets(y)
-        encoder = LabelEncoder()
-        codes = encoder.fit_transform(y)
-        self.classes_ = encoder.classes_
+        X, y, codes = self._read_labels(X, y)
         weight = check_weights(sample_weight, len(codes))
         present = np.unique(codes if weight is None else codes[weight > 0])
-        if len(present) < 2:
-            label = self.classes_[present[0]]
-            label = label.item() if isinstance(label, np.generic) else label
-            raise InputError(
-                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
-                f"{label!r}{'' if weight is None else ' among the rows of positive weight'}."
-            )
+        self._refuse_one_class(
+            present, "" if weight is None else " among the rows of positive weight"
+        )
         factors = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=weight
         )
@@ -116,36 +163,3 @@ class KernelClassifier(ClassifierMixin, BaseMKL):
         Y = np.where(codes[:, None] == columns, 1.0, -1.0)
         cost = np.repeat(row_cost[:, None], len(columns), axis=1)
         return X, Y, cost, weight
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
-        """
-        decision = self._decide(X)
-        return decision.ravel() if len(self.classes_) == 2 else decision
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])

@@ -14,13 +14,13 @@ from sklearn.base import clone
 
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import Constant, expand_kernels
 from kernelweave.machines import CappedHinge
-from kernelweave.noise import judge_labels
+from kernelweave.noise import LabelReport, judge_labels
 from kernelweave.solvers import (
     Report,
     Result,
@@ -217,7 +217,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return self._fit_all([self], X, Y, cost, sample_weight)[0]
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(  # type: ignore[override]
+    def fit_path(
         self,
         X: Any,
         y: Any,
@@ -275,8 +275,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         with threads(self.n_jobs):
             bank = self._bank(rows, 1.0 / (_count(rows) * min(m.lam for m in models)))
             plain = bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
-            codes = rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else (rows.Y[:, 0] > 0).astype(int)
-            labels = judge_labels(plain, codes, len(self.classes_))
+            labels = judge_labels(plain, _codes(rows.Y), len(self.classes_))
             known: list[tuple[Self, Floats, Warm]] = []
             for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
                 model._set_caps(labels.noise_level, rows)
@@ -285,8 +284,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
                     result = model._search(bank, rows, start, report)
                 known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))
                 model._keep(bank, plain, result, rows)
-                quality = labels.label_quality[rows.inverse]
-                model.label_quality_ = np.where(rows.inverse >= 0, quality, np.nan)
+                model._keep_labels(labels, _codes(Y), rows)
         return models
 
     def _bank(self, rows: Merged, C: float) -> KernelBank:
@@ -306,7 +304,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _set_caps(self, estimate: float, rows: Merged) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
         auto = self.noise_level == "auto"
-        self.noise_level_ = float(estimate if auto else self.noise_level)  # type: ignore[arg-type]
+        self.noise_level_ = float(estimate if auto else self.noise_level)
         n_outputs = rows.Y.shape[1]
         if self.cap is not None:
             self.cap_ = np.full(n_outputs, float(self.cap))
@@ -399,6 +397,13 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self._larger = int(balance[0] >= 0 if len(balance) == 1 else balance.argmax())
         self._store(plain, own, rows)
 
+    def _keep_labels(self, labels: LabelReport, codes: Indices, rows: Merged) -> None:
+        """Store what was found out about the labels, for every given row."""
+        used = rows.inverse >= 0
+        self.label_quality_ = np.where(used, labels.label_quality[rows.inverse], np.nan)
+        self._given = codes
+        self._suggested = np.where(used, labels.suggested[rows.inverse], codes)
+
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
 
@@ -416,6 +421,11 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         codes = (decision[:, 0] > 0).astype(int) if decision.shape[1] == 1 else decision.argmax(1)
         codes = np.where(decision.any(axis=1), codes, self._larger)
         return np.asarray(self.classes_[codes])
+
+
+def _codes(Y: Floats) -> Indices:
+    """Return the class numbers that signed targets stand for."""
+    return Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp)
 
 
 def _count(rows: Merged) -> float:

@@ -21,6 +21,7 @@ from kernelweave.errors import ModelFileError
 from kernelweave.kernels import (
     ARD,
     RBF,
+    Additive,
     Cosine,
     FromCallable,
     Kernel,
@@ -33,10 +34,12 @@ from kernelweave.kernels import (
     Product,
     Scaled,
     Sum,
+    complete_ladder,
     polynomial_ladder,
     rbf_ladder,
     views,
 )
+from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.solvers import Step
 
@@ -46,6 +49,7 @@ KERNELS: dict[str, type[Kernel]] = {
     kind.__name__: kind
     for kind in (
         ARD,
+        Additive,
         Cosine,
         Laplacian,
         Linear,
@@ -58,6 +62,8 @@ KERNELS: dict[str, type[Kernel]] = {
         Sum,
     )
 }
+
+_FAMILIES = (CompleteLadder, PolynomialLadder, RBFLadder, Views)
 
 
 class DependsOnDataError(ModelFileError):
@@ -124,7 +130,7 @@ def _encode_array(array: NDArray[Any], writer: Writer) -> Any:
 
 def _encode_kernel(value: Kernel | KernelFamily, writer: Writer) -> Any:
     kind = type(value)
-    if KERNELS.get(kind.__name__) is not kind and kind not in (RBFLadder, PolynomialLadder, Views):
+    if KERNELS.get(kind.__name__) is not kind and kind not in _FAMILIES:
         why = (
             "the code of its function cannot be stored"
             if isinstance(value, FromCallable)
@@ -217,6 +223,8 @@ def _family(name: str, fields: dict[str, Any]) -> KernelFamily:
         raise ValueError("per_feature must be true or false")
     if name == RBFLadder.__name__:
         return rbf_ladder(**fields)
+    if name == CompleteLadder.__name__:
+        return complete_ladder(**fields)
     if name == PolynomialLadder.__name__:
         return polynomial_ladder(**fields)
     if name == Views.__name__:

@@ -15,10 +15,12 @@ from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
     MKLClassifier,
     MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
 )
-from kernelweave.estimators.base import BaseMKL
+from kernelweave.estimators.base import BaseMKL, in_use
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
 from kernelweave.kernels.base import Rows, Table
 from kernelweave.kernels.expression import Composite
@@ -32,10 +34,17 @@ from .preparer import TablePreparer
 _COMMON = """weights_ scales_ contributions_ objective_ duality_gap_ converged_ n_iter_ history_
 support_ dual_coef_ intercept_ n_features_in_""".split()
 
+_NOISE = """classes_ ridge_weights_ ridges_ threshold_ rates_ noise_level_ label_quality_
+wrong_label_probability_ loo_scores_ loo_error_ _given _suggested _slope""".split()
+_NOISY = """classes_ bias_weight_ noise_level_ cap_ gamma_ dual_weights_ label_quality_ _given
+_suggested _larger""".split()
+
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     MKLClassifier: ["classes_"],
     MKLRegressor: ["_one_output"],
+    NoiseTolerantKernelClassifier: _NOISE,
+    NoisyLabelMKLClassifier: _NOISY,
     RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
 }
@@ -165,14 +174,18 @@ def _check_fitted(model: Any) -> None:
     n_kernels = len(model.kernels_)
     for name in ("weights_", "scales_", "contributions_"):
         _check_array(name, getattr(model, name), "f", (n_kernels,))
-    if not (model.weights_ >= 0).all() or not model.weights_.any():
-        raise ValueError("weights_ must not be negative, nor all zero")
+    if not (model.weights_ >= 0).all():
+        raise ValueError("weights_ must not be negative")
+    if not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
+        raise ValueError("weights_ must not all be zero")
     _check_type("intercept_", model.intercept_, np.ndarray)
     _check_type("support_", model.support_, np.ndarray)
     n_outputs, n_support = model.intercept_.size, model.support_.size
     _check_array("intercept_", model.intercept_, "f", (n_outputs,))
     _check_array("support_", model.support_, "i", (n_support,))
-    _check_array("dual_coef_", model.dual_coef_, "f", (n_outputs, n_support))
+    per_kernel = isinstance(model, NoiseTolerantKernelClassifier)
+    shape = (n_kernels, n_outputs, n_support) if per_kernel else (n_outputs, n_support)
+    _check_array("dual_coef_", model.dual_coef_, "f", shape)
     for name in ("objective_", "duality_gap_"):
         _check_type(name, getattr(model, name), Real)
     if hasattr(model, "squared_radius_"):
@@ -191,12 +204,59 @@ def _check_fitted(model: Any) -> None:
         for value in vars(step).values():
             _check_type("a number in history_", value, Real)
     _check_inputs_and_outputs(model, n_outputs)
+    if isinstance(model, NoiseTolerantKernelClassifier):
+        _check_noise(model)
+    if isinstance(model, NoisyLabelMKLClassifier):
+        _check_noisy(model, n_outputs)
     if (last := getattr(model, "_last", None)) is not None:
         weights, coef, C = last
         _check_array("the weights to start from", weights, "f", (n_kernels,))
         _check_type("the coefficients to start from", coef, np.ndarray)
         _check_array("the coefficients to start from", coef, "f", (len(coef), n_outputs))
         _check_type("the C to start from", C, Real)
+
+
+def _check_labels(model: Any) -> int:
+    """Refuse what is said about training labels unless it has one entry per label."""
+    _check_type("label_quality_", model.label_quality_, np.ndarray)
+    n = int(model.label_quality_.size)
+    _check_array("label_quality_", model.label_quality_, "f", (n,))
+    _check_type("noise_level_", model.noise_level_, Real)
+    for name in ("_given", "_suggested"):
+        codes = getattr(model, name)
+        _check_array(name, codes, "i", (n,))
+        if n and not 0 <= codes.min() <= codes.max() < model.classes_.size:
+            raise ValueError(f"{name} must hold positions in classes_")
+    return n
+
+
+def _check_noisy(model: Any, n_outputs: int) -> None:
+    n = _check_labels(model)
+    one = n_outputs == 1
+    _check_array("cap_", model.cap_, "f", (n_outputs,))
+    _check_array("dual_weights_", model.dual_weights_, "f", (n,) if one else (n, n_outputs))
+    _check_type("bias_weight_", model.bias_weight_, Real)
+    if one:
+        _check_type("gamma_", model.gamma_, Real)
+    else:
+        _check_array("gamma_", model.gamma_, "f", (n_outputs,))
+    _check_type("_larger", model._larger, Integral)
+    if not 0 <= model._larger < model.classes_.size:
+        raise ValueError("_larger must be a position in classes_")
+
+
+def _check_noise(model: Any) -> None:
+    n_classes, n = model.classes_.size, _check_labels(model)
+    _check_array("wrong_label_probability_", model.wrong_label_probability_, "f", (n,))
+    two = n_classes == 2
+    _check_array("loo_scores_", model.loo_scores_, "f", (n,) if two else (n, n_classes))
+    _check_array("rates_", model.rates_, "f", (2,) if two else (n_classes, n_classes))
+    _check_type("ridges_", model.ridges_, np.ndarray)
+    _check_array("ridges_", model.ridges_, "f", (model.ridges_.size,))
+    shape = (len(model.kernels_), model.ridges_.size)
+    _check_array("ridge_weights_", model.ridge_weights_, "f", shape)
+    for name in ("threshold_", "loo_error_", "_slope"):
+        _check_type(name, getattr(model, name), Real)
 
 
 def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
@@ -218,7 +278,7 @@ def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
 
 def _views(model: Any, rows: Any) -> Views:
     """Give the rows that prediction needs to the kernels in use."""
-    kernels = [model.kernels_[j] for j in np.flatnonzero(model.weights_)]
+    kernels = [model.kernels_[j] for j in in_use(model.weights_)]
     keys: list[Hashable] = [kernel.view for kernel in kernels]
     distinct = dict.fromkeys(keys)
     if not isinstance(rows, list) or len(rows) != len(distinct):

@@ -1,6 +1,7 @@
 """Kernels, their sums and products, and ready-made families."""
 
 from .base import Columns, Kernel, n_rows, take
+from .complete import complete_ladder
 from .constant import Constant
 from .cosine import Cosine
 from .expression import Product, Scaled, Sum
@@ -13,11 +14,12 @@ from .ladders import (
     views,
 )
 from .precomputed import Precomputed
-from .vector import ARD, RBF, FromCallable, Laplacian, Linear, Overlap, Polynomial
+from .vector import ARD, RBF, Additive, FromCallable, Laplacian, Linear, Overlap, Polynomial
 
 __all__ = [
     "ARD",
     "RBF",
+    "Additive",
     "Columns",
     "Constant",
     "Cosine",
@@ -33,6 +35,7 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
+    "complete_ladder",
     "expand_kernels",
     "n_rows",
     "polynomial_ladder",

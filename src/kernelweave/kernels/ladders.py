@@ -93,7 +93,7 @@ class RBFLadder(Ladder):
         widths = self.widths
         if widths is None:
             rows = RBF(columns=columns, name=self.label + describe_columns(columns)).prepare(X)
-            middle = _typical_distance(rows, sample_weight)
+            middle = typical_distance(rows, sample_weight)
             # In many columns all rows are about equally far apart, and a quarter of that distance
             # is a kernel close to the identity, which only remembers.
             first = 0.25 if rows.shape[1] <= 3 else 0.5
@@ -339,7 +339,7 @@ def _several(who: str, what: str, values: Any) -> list[Any]:
     return several
 
 
-def _typical_distance(rows: Rows, sample_weight: Floats | None) -> float:
+def typical_distance(rows: Rows, sample_weight: Floats | None) -> float:
     """Return the root mean squared distance between two rows, or 1 if it is 0.
 
     A mean and not a median, so that a weight of two is the same as a row given twice.

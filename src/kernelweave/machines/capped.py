@@ -74,8 +74,7 @@ class Ambiguity:
         spare = beyond[moving].sum() + self.room[full].sum() - self.total
         amount = spare / max(int(moving.sum()), 1)
         inside = np.clip(beyond - min(max(amount, 0.0), kinks[high]), 0.0, self.room)
-        excess = inside.sum() - self.total
-        return inside * (self.total / inside.sum()) if excess > 0 else inside  # rounding
+        return np.asarray(inside * min(1.0, self.total / inside.sum()))  # against rounding
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from .closed_form import closed_form
 from .descend import RadiusResult, gradient_projection, judge_fixed, lbfgs
 from .family import ARDFamily, Family, MixtureFamily, WidthFamily, learn_family
 from .gradient_play import gradient_play
+from .loo_ridge import RidgeAverage, average_ridges, default_ridges
 from .mirror_prox import mirror_prox
 from .newton_bundle import newton_bundle
 from .one_shot import one_shot
@@ -18,10 +19,13 @@ __all__ = [
     "RadiusResult",
     "Report",
     "Result",
+    "RidgeAverage",
     "Step",
     "Warm",
     "WidthFamily",
+    "average_ridges",
     "closed_form",
+    "default_ridges",
     "gradient_play",
     "gradient_projection",
     "judge_fixed",

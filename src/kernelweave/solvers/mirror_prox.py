@@ -47,7 +47,8 @@ def group_shrink(norms: Floats, strength: float) -> Floats:
     if not len(kept):
         return np.ones_like(norms)  # all norms are zero
     cut = strength * sums[kept[-1]]
-    return np.maximum(0.0, 1.0 - np.divide(cut, norms, out=np.ones_like(norms), where=norms > 0))
+    shares = np.divide(cut, norms, out=np.ones_like(norms), where=norms > 0)
+    return np.asarray(np.maximum(0.0, 1.0 - shares))
 
 
 @dataclass

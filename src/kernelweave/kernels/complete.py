@@ -1,0 +1,128 @@
+"""Kernels that could each do the work alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from kernelweave._types import Floats
+
+from .base import Columns, Kernel, Rows, describe_columns, is_sparse, normal_columns, read_table
+from .expression import Product
+from .ladders import KernelFamily, typical_distance
+from .vector import RBF, Additive, Linear, Overlap
+
+# In units of the typical distance; with steps of sqrt(2) a Gaussian is the square of the next.
+_WIDTHS = (0.25, 0.5**1.5, 0.5, 0.5**0.5, 1.0, 2**0.5, 2.0, 4.0)
+_PRODUCT_WIDTHS = (0.5, 1.0, 2.0)
+_COLUMN_WIDTHS = (0.5, 1.0, 2.0)  # in units of a column's standard deviation
+_POWERS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class CompleteLadder(KernelFamily):
+    """What `complete_ladder` returns."""
+
+    columns: Columns
+
+    def __str__(self) -> str:
+        return "complete_ladder" + describe_columns(self.columns)
+
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+        return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
+
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``."""
+        table = read_table(X, str(self))
+        picked, numeric = table.positions(self.columns, str(self)), table.numeric()
+        numbers = [i for i in picked if numeric[i]]
+        others = [i for i in picked if not numeric[i]]
+        if not numbers:
+            return _of_categories(self.columns if self.columns is None else table.keys(others))
+        everything = numbers == list(range(table.n_columns))
+        columns = None if everything else table.keys(numbers)
+        rows = RBF(columns=columns, name=str(self)).prepare(X)
+        if not others:
+            return _of_numbers(rows, columns, sample_weight)
+        return _of_both(rows, columns, table.keys(others), sample_weight)
+
+
+def _of_numbers(rows: Rows, columns: Columns, weight: Floats | None) -> list[Kernel]:
+    gaussians = [RBF(width, columns=columns) for width in _gaussian_widths(rows, weight)]
+    return [*gaussians, *_additive(rows, columns, weight), Linear(columns=columns)]
+
+
+def _of_categories(columns: Columns) -> list[Kernel]:
+    overlap = Overlap(columns=columns)
+    return [overlap if power == 1 else Product((overlap,) * power) for power in _POWERS]
+
+
+def _of_both(
+    rows: Rows, columns: Columns, others: Sequence[str | int], weight: Floats | None
+) -> list[Kernel]:
+    """Let every kernel see numbers and categories, in shares that follow the number of columns."""
+    overlap = Overlap(columns=list(others))
+    n_numbers, n_others = rows.shape[1], len(others)
+    gaussians = [RBF(width, columns=columns) for width in _gaussian_widths(rows, weight)]
+    chosen = [gaussians[_WIDTHS.index(width)] for width in _PRODUCT_WIDTHS]
+    return [
+        *(n_numbers * kernel + n_others * overlap for kernel in gaussians),
+        *(kernel * overlap for kernel in chosen),
+        *(n_numbers * kernel + n_others * overlap for kernel in _additive(rows, columns, weight)),
+        Linear(columns=columns) + n_others * overlap,
+    ]
+
+
+def _gaussian_widths(rows: Rows, weight: Floats | None) -> list[float]:
+    middle = typical_distance(rows, weight)
+    return [step * middle for step in _WIDTHS]
+
+
+def _additive(rows: Rows, columns: Columns, weight: Floats | None) -> list[Kernel]:
+    if is_sparse(rows):  # usually too many columns to take one by one, and Linear is additive too
+        return []
+    share = np.full(len(rows), 1.0 / len(rows)) if weight is None else weight / weight.sum()
+    unit = np.abs(rows).max(axis=0, initial=0.0)
+    unit[unit == 0] = 1.0  # squares of tiny or huge entries must not vanish or overflow
+    deviations = np.sqrt(share @ (rows / unit - share @ (rows / unit)) ** 2) * unit
+    # What rounding leaves of a constant column is no scale.
+    deviations[deviations <= 1e-12 * unit] = np.inf
+    return [
+        Additive(tuple((step * deviations).tolist()), columns=columns) for step in _COLUMN_WIDTHS
+    ]
+
+
+def complete_ladder(*, columns: Columns = None) -> KernelFamily:
+    """Offer kernels each of which sees all columns and could classify alone.
+
+    Gaussians of eight widths (a quarter to four times the root mean squared distance between two
+    rows), additive kernels of three widths (half, one and two standard deviations of each column),
+    and the linear kernel. Categories come in by `Overlap`, which is added to each of these and
+    multiplied by three of the Gaussians; where there is nothing else, `Overlap` and its powers 2, 4
+    and 8 are offered. Sparse rows get no additive kernels.
+
+    Columns are taken as they are: put scikit-learn's `StandardScaler` in front, or a column with
+    large numbers decides the Gaussians and the linear kernel.
+
+    Parameters
+    ----------
+    columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
+        None means all columns.
+
+    Returns
+    -------
+    family : KernelFamily
+        Estimators expand it when they see the data.
+
+    Examples
+    --------
+    >>> kernels = complete_ladder().expand([[0.0, 1.0], [2.0, 4.0], [1.0, 0.0]])
+    >>> len(kernels), str(kernels[-1])
+    (12, 'linear')
+    """
+    return CompleteLadder(normal_columns(columns, "complete_ladder"))

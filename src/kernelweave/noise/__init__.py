@@ -1,0 +1,18 @@
+"""Wrong labels: how many there are, and which."""
+
+from .estimate import NoiseEstimate, RateEstimate, estimate_noise, estimate_rates
+from .ranking import Suspects, label_quality, rank_suspects, suspects
+from .report import LabelReport, judge_labels
+
+__all__ = [
+    "LabelReport",
+    "NoiseEstimate",
+    "RateEstimate",
+    "Suspects",
+    "estimate_noise",
+    "estimate_rates",
+    "judge_labels",
+    "label_quality",
+    "rank_suspects",
+    "suspects",
+]

@@ -1,0 +1,220 @@
+"""From leave-one-out values of noisy labels to a corrected classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from kernelweave._types import Floats, Indices
+from kernelweave.solvers import RidgeAverage
+
+from .report import label_targets
+from .scores import (
+    TAIL,
+    Range,
+    Transition,
+    margin_quality,
+    margins,
+    score_range,
+    two_class_quality,
+)
+
+_LEAST_GAIN = 8.0  # of the log likelihood, times two, that chance does not give
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How an average of ridge models is turned into a classifier.
+
+    The decision function is the average fitted to `targets`, plus `intercept`, minus `threshold`.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n_samples, n_outputs)
+        Centred targets.
+    intercept : ndarray of shape (n_outputs,)
+        What centring them took off.
+    threshold : float
+        Score from which on the second of two classes is predicted; 0 for more classes.
+    slope : float
+        Turns decision values into the argument of probabilities.
+    scores : ndarray of shape (n_samples, n_outputs)
+        Leave-one-out values, before the threshold is taken off.
+    posterior : ndarray of shape (n_samples, n_outputs)
+        Probabilities of the true class (of the second one of two), given the labels.
+    label_quality, wrong_label_probability : ndarray of shape (n_samples,)
+        As in `LabelReport`.
+    rates : ndarray
+        (q_minus, q_plus) of two classes, else a matrix with rows of probabilities.
+    suggested : ndarray of int of shape (n_samples,)
+        Class that the scores speak for.
+    learned : bool
+        Whether the scores tell more about the labels than chance would.
+    """
+
+    targets: Floats
+    intercept: Floats
+    threshold: float
+    slope: float
+    scores: Floats
+    posterior: Floats
+    label_quality: Floats
+    wrong_label_probability: Floats
+    rates: Floats
+    suggested: Indices
+    learned: bool
+
+
+def correct_two(
+    average: RidgeAverage,
+    codes: Indices,
+    *,
+    shift: float,
+    refurbish: bool,
+    tail: float = TAIL,
+    rates: tuple[float, float] | None = None,
+    prior: float | None = None,
+) -> Correction:
+    """Correct a classifier of two classes for wrong labels.
+
+    For the square loss, subtracting the middle of the range of scores is the unbiased loss of
+    Natarajan et al. (2013); the refurbishing pass fits once more to expected true labels.
+
+    Parameters
+    ----------
+    average : RidgeAverage
+        Fitted to labels -1 and +1.
+    codes : ndarray of int
+        0 and 1.
+    shift : float
+        How far the threshold goes from 0 to the middle of the range of scores.
+    refurbish : bool
+        Whether to average with a fit to expected true labels.
+    tail : float
+        Share of examples beyond each end of the range.
+    rates : tuple of float, optional
+        Known (q_minus, q_plus), which leave nothing to estimate.
+    prior : float, optional
+        Known share of the true class 1, which places the threshold.
+    """
+    y = label_targets(codes, 2)[:, 0]
+    s, soft = average.scores[:, 0], average.soft_scores[:, 0]
+
+    def find(scores: Floats) -> Range:
+        if rates is not None:
+            return Range.known(*rates)
+        middle = None if prior is None else float(np.quantile(scores, 1.0 - prior))
+        return Range.of(scores, tail=tail, shift=shift, middle=middle)
+
+    found, noise = find(s), find(soft)
+    empty = Range.of(s, tail=tail).is_empty
+    posterior = found.posterior(s, y)
+    z, targets, intercept = s, y - y.mean(), y.mean()
+    threshold, width = found.middle, found.width
+    if empty and rates is None and prior is None:
+        threshold = float(y.mean())
+    elif refurbish and not empty:
+        tau = 2.0 * posterior - 1.0
+        again = average.loo(tau[:, None])[:, 0]
+        first, second = 0.5 / s.std(), 0.5 / max(float(again.std()), 1e-12)
+        z = first * s + second * again
+        targets = first * (y - y.mean()) + second * (tau - tau.mean())
+        intercept = first * y.mean() + second * tau.mean()
+        low, high = score_range(z, tail)
+        width = max(high - low, 1e-12)
+        threshold = 0.5 * (low + high)
+        if rates is not None:
+            threshold = first * found.middle  # expected true labels need no correction
+        elif prior is not None:
+            threshold = float(np.quantile(z, 1.0 - prior))
+    return Correction(
+        targets=targets[:, None],
+        intercept=np.array([intercept]),
+        threshold=threshold,
+        slope=2.0 / width,
+        scores=z[:, None],
+        posterior=posterior[:, None],
+        label_quality=two_class_quality(z, y, threshold, width),
+        wrong_label_probability=noise.wrong(soft, y),
+        rates=np.array(noise.rates),
+        suggested=(z > threshold).astype(np.intp),
+        learned=not empty and _gain(average, y[:, None]) > _LEAST_GAIN,
+    )
+
+
+def correct_many(
+    average: RidgeAverage,
+    codes: Indices,
+    n_classes: int,
+    *,
+    refurbish: bool,
+    tail: float = TAIL,
+    rates: Floats | None = None,
+) -> Correction:
+    """Correct a classifier of several classes for wrong labels.
+
+    Decisions are not moved by estimated rates, which costs accuracy; the refurbishing pass alone
+    uses them.
+
+    Parameters
+    ----------
+    average : RidgeAverage
+        Fitted to a column of zeros and ones for each class.
+    codes : ndarray of int
+        Classes.
+    n_classes : int
+        Three or more.
+    refurbish : bool
+        Whether to average with a fit to expected true labels.
+    tail : float
+        Share of examples below the lower end of each column's range.
+    rates : ndarray of shape (n_classes, n_classes), optional
+        Known rates.
+    """
+    Y = label_targets(codes, n_classes)
+    S = average.scores
+    noise = Transition.of(average.soft_scores, codes, tail=tail, rates=rates)
+    found = Transition.of(S, codes, tail=tail, rates=rates)
+    posterior = found.posterior(codes)
+    Z, targets, intercept = S, Y - Y.mean(axis=0), Y.mean(axis=0)
+    if refurbish and not found.is_empty:
+        again = average.loo(posterior)
+        first, second = 1.0 / S.std(), 1.0 / max(float(again.std()), 1e-12)
+        Z = first * S + second * again
+        targets = first * targets + second * (posterior - posterior.mean(axis=0))
+        intercept = first * intercept + second * posterior.mean(axis=0)
+    wrong = 1.0 - noise.posterior(codes)[np.arange(len(codes)), codes]
+    return Correction(
+        targets=targets,
+        intercept=intercept,
+        threshold=0.0,
+        slope=_sharpness(Z, posterior),
+        scores=Z,
+        posterior=posterior,
+        label_quality=margin_quality(margins(Z, codes)),
+        wrong_label_probability=wrong,
+        rates=noise.rates,
+        suggested=Z.argmax(axis=1).astype(np.intp),
+        learned=not found.is_empty and _gain(average, Y) > _LEAST_GAIN * (n_classes - 1),
+    )
+
+
+def _gain(average: RidgeAverage, Y: Floats) -> float:
+    """Return by how much twice the log likelihood of the best model exceeds that of the mean."""
+    n = len(Y)
+    alone = float(Y.var(axis=0).sum()) * (n / (n - 1.0)) ** 2  # the mean, without the row judged
+    return n * float(np.log(alone / max(float(average.errors.min()), 1e-300)))
+
+
+def _sharpness(Z: Floats, posterior: Floats) -> float:
+    """Return the factor of scores that makes their softmax fit expected true labels best."""
+
+    def loss(log_factor: float) -> float:
+        return -float((posterior * log_softmax(np.exp(log_factor) * Z, axis=1)).sum())
+
+    size = max(float(Z.std()), 1e-12)
+    found = minimize_scalar(loss, bounds=(np.log(0.01 / size), np.log(100.0 / size)))
+    return float(np.exp(found.x))

@@ -1,0 +1,140 @@
+"""What a bank of kernels thinks of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import KernelBank
+from kernelweave.solvers import RidgeAverage, average_ridges
+
+from .scores import (
+    TAIL,
+    Range,
+    Transition,
+    margin_quality,
+    margins,
+    two_class_matrix,
+    two_class_quality,
+)
+
+
+@dataclass(frozen=True)
+class LabelReport:
+    """What is known of the labels of training examples.
+
+    Attributes
+    ----------
+    label_quality : ndarray of shape (n_samples,)
+        Between 0 and 1, increasing in the margin of the label among examples that were left out;
+        below one half the label is not the suggested one.
+    wrong_label_probability : ndarray of shape (n_samples,)
+        Estimated probability that the label is wrong.
+    noise_level : float
+        Its mean: the share of labels that disagree with what the kernels can learn.
+    rates : ndarray of shape (n_classes, n_classes)
+        Row c: probabilities of the observed labels of examples whose true class is c.
+    scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Leave-one-out scores; two classes: of the second one.
+    suggested : ndarray of shape (n_samples,)
+        Code of the class that these scores speak for.
+    """
+
+    label_quality: Floats
+    wrong_label_probability: Floats
+    noise_level: float
+    rates: Floats
+    scores: Floats
+    suggested: Indices
+
+
+def label_targets(codes: Indices, n_classes: int) -> Floats:
+    """Return what regression is fitted to: signs for two classes, else a column for each class."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.asarray(codes[:, None] == np.arange(n_classes), dtype=np.float64)
+
+
+def mean_kernel_scores(bank: KernelBank, codes: Indices, n_classes: int) -> RidgeAverage:
+    """Return leave-one-out values of ridge regression on the mean of a bank's kernels."""
+    return average_ridges(bank, label_targets(codes, n_classes), joint=True)
+
+
+def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelReport:
+    """Judge labels by leave-one-out ridge regression on the mean of a bank's kernels.
+
+    One eigendecomposition, nothing iterative.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Kernels over the training rows; each counts the same, whatever its scale.
+    codes : ndarray of int of shape (n_samples,)
+        Labels, from 0 to ``n_classes - 1``.
+    n_classes : int
+        Two or more.
+
+    Returns
+    -------
+    report : LabelReport
+        Quality and probability of every label, noise level and rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.banks import make_bank
+    >>> from kernelweave.kernels import RBF
+    >>> x = np.linspace(-3, 3, 80)[:, None]
+    >>> codes = (x[:, 0] > 0).astype(int)
+    >>> codes[10] = 1  # a wrong label
+    >>> report = judge_labels(make_bank([RBF(1.0)], x), codes, 2)
+    >>> int(report.label_quality.argmin())
+    10
+    """
+    average = mean_kernel_scores(bank, codes, n_classes)
+    return judge_scores(average.scores, average.soft_scores, codes)
+
+
+def judge_scores(
+    scores: Floats, soft: Floats, codes: Indices, *, shift: float = 0.5, tail: float = TAIL
+) -> LabelReport:
+    """Judge labels by scores of examples that were left out.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
+        Rank labels.
+    soft : ndarray of the same shape
+        Give rates and probabilities.
+    codes : ndarray of int of shape (n_samples,)
+        Labels.
+    shift : float
+        How far the threshold of two classes moves from 0 to the middle of the range.
+    tail : float
+        Share of examples beyond each end of the range.
+    """
+    if scores.shape[1] == 1:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        found = Range.of(scores[:, 0], tail=tail, shift=shift)
+        noise = Range.of(soft[:, 0], tail=tail, shift=shift)
+        wrong = noise.wrong(soft[:, 0], signs)
+        return LabelReport(
+            label_quality=two_class_quality(scores[:, 0], signs, found.middle, found.width),
+            wrong_label_probability=wrong,
+            noise_level=float(wrong.mean()),
+            rates=two_class_matrix(noise.rates),
+            scores=scores[:, 0],
+            suggested=(scores[:, 0] > found.middle).astype(np.intp),
+        )
+    transition = Transition.of(soft, codes, tail=tail)
+    wrong = 1.0 - transition.posterior(codes)[np.arange(len(codes)), codes]
+    return LabelReport(
+        label_quality=margin_quality(margins(scores, codes)),
+        wrong_label_probability=wrong,
+        noise_level=float(wrong.mean()),
+        rates=transition.rates,
+        scores=scores,
+        suggested=scores.argmax(axis=1).astype(np.intp),
+    )

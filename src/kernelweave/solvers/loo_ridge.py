@@ -1,0 +1,276 @@
+"""Ridge regression with every kernel and ridge at once, averaged by leave-one-out errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._threads import run_each
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import KernelBank
+from kernelweave.errors import MemoryBudgetError
+
+from .spectrum import Spectrum, distinct_kernels, kernel_spectrum, varied_kernels
+
+_LEVERAGE_GAP = 1e-10  # a row may determine its own fitted value up to this
+
+
+def default_ridges(n_samples: int) -> Floats:
+    """Return the ridges that are tried: from nearly none to one that leaves the mean only.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows; the eigenvalues of a kernel of unit mean diagonal sum to it.
+    """
+    return np.geomspace(1e-2, 1e3 if n_samples <= 2000 else float(n_samples), 16)
+
+
+def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats) -> Floats:
+    """Return what ridge regression predicts for each row when it has not seen that row.
+
+    With the hat matrix H of kernel ridge regression with an intercept, the prediction for row i
+    without row i is ``((H y)_i - H_ii y_i) / (1 - H_ii)``, exactly.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the centred kernel.
+    Y : ndarray of shape (n_samples, n_outputs)
+        Targets.
+    ridges : ndarray of shape (n_ridges,)
+        Positive.
+
+    Returns
+    -------
+    values : ndarray of shape (n_ridges, n_samples, n_outputs)
+        Leave-one-out predictions.
+    """
+    U, n = spectrum.vectors, len(Y)
+    means = Y.mean(axis=0)
+    scores = U.T @ (Y - means)
+    shrink = spectrum.values / (spectrum.values + ridges[:, None])
+    leverages = 1.0 / n + (U * U) @ shrink.T
+    out = np.empty((len(ridges), *Y.shape))
+    for k, h in enumerate(leverages.T):
+        fitted = means + U @ (shrink[k][:, None] * scores)
+        gap = np.maximum(1.0 - h, _LEVERAGE_GAP)
+        out[k] = (fitted - h[:, None] * Y) / gap[:, None]
+    return out
+
+
+def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
+    """Return how much each (kernel, ridge) counts in the average.
+
+    A share ``floor`` is divided equally among the kernels, each at its best ridge; the rest goes
+    by ``(e_min / e)^(n / (2 temperature))``, a tempered likelihood of the residuals.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_kernels, n_ridges)
+        Leave-one-out errors e.
+    n_samples : int
+        Rows n.
+    temperature : float
+        Large values make the weights more equal.
+    floor : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_kernels, n_ridges)
+        Not negative, sum to one.
+    """
+    logs = np.log(np.maximum(errors, 1e-300))
+    soft = np.exp(-(n_samples / (2.0 * temperature)) * (logs - logs.min()))
+    weights: Floats = (1.0 - floor) * soft / soft.sum()
+    n_kernels = len(errors)
+    weights[np.arange(n_kernels), errors.argmin(axis=1)] += floor / n_kernels
+    return weights
+
+
+@dataclass(frozen=True)
+class RidgeAverage:
+    """An average of ridge models over kernels and ridges.
+
+    Attributes
+    ----------
+    n_kernels : int
+        Kernels of the bank.
+    shares : tuple of ndarray of shape (n_kernels,)
+        For each spectrum the combination of the bank's kernels that it belongs to.
+    spectra : tuple of Spectrum
+        One per distinct kernel, or a single one of their mean.
+    ridges : ndarray of shape (n_ridges,)
+        Ridges.
+    errors : ndarray of shape (n_spectra, n_ridges)
+        Leave-one-out errors, summed over outputs.
+    weights : ndarray of shape (n_spectra, n_ridges)
+        What each model counts.
+    scores : ndarray of shape (n_samples, n_outputs)
+        Averaged leave-one-out values.
+    soft_scores : ndarray of shape (n_samples, n_outputs)
+        The same with no share divided equally, which useless kernels do not pull to the mean.
+    """
+
+    n_kernels: int
+    shares: tuple[Floats, ...]
+    spectra: tuple[Spectrum, ...]
+    ridges: Floats
+    errors: Floats
+    weights: Floats
+    scores: Floats
+    soft_scores: Floats
+
+    @property
+    def error(self) -> float:
+        """The averaged leave-one-out error of the models."""
+        return float((self.weights * self.errors).sum())
+
+    @property
+    def kernel_weights(self) -> Floats:
+        """What each kernel of the bank counts, summed over ridges."""
+        return np.asarray(self.ridge_weights.sum(axis=1))
+
+    @property
+    def ridge_weights(self) -> Floats:
+        """What each (kernel of the bank, ridge) counts."""
+        out = np.zeros((self.n_kernels, len(self.ridges)))
+        for share, row in zip(self.shares, self.weights, strict=True):
+            out += np.outer(share / share.sum(), row)
+        return out
+
+    def loo(self, Y: Floats) -> Floats:
+        """Return averaged leave-one-out values for other targets, with the same weights."""
+        parts = run_each(
+            lambda pair: np.tensordot(pair[1], loo_values(pair[0], Y, self.ridges), axes=1),
+            zip(self.spectra, self.weights, strict=True),
+        )
+        return np.asarray(np.sum(parts, axis=0))
+
+    def support(self) -> Indices:
+        """Return the training rows that predictions are written with."""
+        return np.unique(np.concatenate([spectrum.rows for spectrum in self.spectra]))
+
+    def coefficients(self, V: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the averaged model for centred targets ``V``.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_kernels, n_outputs, n_support)
+            Coefficients of the bank's (normalised) kernels on the rows `support`.
+        intercept : ndarray of shape (n_outputs,)
+            To add, beside the means of the targets.
+        spread : ndarray of shape (n_kernels,)
+            Mean square of what each kernel adds on the training rows.
+        """
+        support = self.support()
+        coef = np.zeros((self.n_kernels, V.shape[1], len(support)))
+        intercept = np.zeros(V.shape[1])
+        spread = np.zeros(self.n_kernels)
+        for share, spectrum, weights in zip(self.shares, self.spectra, self.weights, strict=True):
+            mix = (weights / (spectrum.values[:, None] + self.ridges)).sum(axis=1)
+            g = mix[:, None] * (spectrum.vectors.T @ V)
+            places = np.searchsorted(support, spectrum.rows)
+            used = np.flatnonzero(share)
+            coef[np.ix_(used, np.arange(V.shape[1]), places)] += (
+                share[used][:, None, None] * (spectrum.basis @ g).T
+            )
+            intercept -= spectrum.offsets @ g
+            size = float(((spectrum.values[:, None] * g) ** 2).sum()) / len(V)
+            spread += share / share.sum() * size
+        return coef, intercept, spread
+
+
+def average_ridges(
+    bank: KernelBank,
+    Y: Floats,
+    *,
+    ridges: Floats | None = None,
+    temperature: float = 4.0,
+    floor: float = 0.5,
+    joint: bool = False,
+    memory: float = np.inf,
+    report: Callable[[], None] | None = None,
+) -> RidgeAverage:
+    """Fit ridge regression with every kernel and every ridge, and average by leave-one-out error.
+
+    Constant kernels and copies of earlier ones get no weight. One eigendecomposition per kernel,
+    which never sees the targets; everything after it is in closed form.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels; each is brought to unit mean diagonal after centring.
+    Y : ndarray of shape (n_samples, n_outputs)
+        Targets.
+    ridges : ndarray of shape (n_ridges,), optional
+        Positive; `default_ridges` by default.
+    temperature, floor : float
+        See `averaging_weights`.
+    joint : bool
+        Whether to average the kernels, not the models: a single eigendecomposition.
+    memory : float
+        Bytes that the eigenvectors may take.
+    report : callable, optional
+        Called when a kernel is done.
+
+    Returns
+    -------
+    average : RidgeAverage
+        The models, their weights and leave-one-out values.
+    """
+    n = bank.n_samples
+    ridges = default_ridges(n) if ridges is None else ridges
+    # Copies do no harm to a mean of kernels, and finding them is dear when there are hundreds.
+    kept = varied_kernels(bank) if joint else distinct_kernels(bank)
+    sizes = bank.traces(centred=True) / n
+    shares = np.zeros((len(kept), bank.n_kernels))
+    shares[np.arange(len(kept)), kept] = 1.0 / sizes[kept]
+    if joint:
+        shares = shares.mean(axis=0, keepdims=True)
+    _check_memory(len(shares), n, memory)
+
+    def decompose(share: Floats) -> tuple[Spectrum, Floats]:
+        used = np.flatnonzero(share)
+        name = f"kernels[{used[0]}] = {bank.kernels[used[0]]}" if len(used) == 1 else "kernels"
+        spectrum = kernel_spectrum(bank.combine(share), name)
+        values = loo_values(spectrum, Y, ridges)
+        if report is not None:
+            report()
+        return spectrum, values
+
+    done = run_each(decompose, shares)
+    errors = np.array([((Y - values) ** 2).mean(axis=1).sum(axis=1) for _, values in done])
+    weights = averaging_weights(errors, n, temperature, floor)
+    soft = averaging_weights(errors, n, temperature, 0.0)
+    return RidgeAverage(
+        n_kernels=bank.n_kernels,
+        shares=tuple(shares),
+        spectra=tuple(spectrum for spectrum, _ in done),
+        ridges=ridges,
+        errors=errors,
+        weights=weights,
+        scores=_average(weights, [values for _, values in done]),
+        soft_scores=_average(soft, [values for _, values in done]),
+    )
+
+
+def _average(weights: Floats, values: list[Floats]) -> Floats:
+    total = np.zeros(values[0].shape[1:])
+    for row, one in zip(weights, values, strict=True):
+        total += np.tensordot(row, one, axes=1)
+    return total
+
+
+def _check_memory(n_spectra: int, n: int, memory: float) -> None:
+    rank = n if n <= 2000 else min(n, 1000)
+    need = 8.0 * n_spectra * n * rank
+    if need > memory:
+        raise MemoryBudgetError(
+            f"The eigenvectors of {n_spectra} kernels over {n} rows need {need / 1e9:.1f} GB, and "
+            f"the limit is {memory / 1e9:.1f} GB. Hint: use fewer rows or kernels, or average the "
+            "kernels in place of the models."
+        )

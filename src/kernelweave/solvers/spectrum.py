@@ -1,0 +1,165 @@
+"""Eigenvectors of centred kernels, with all that is needed to leave one row out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.errors import InputError
+
+_DENSE_ROWS = 2000  # rows up to which all eigenvectors are computed
+_MAX_RANK = 1000  # of the factor that stands for the kernel beyond
+_FACTOR_TOL = 1e-9  # trace such a factor may leave out, relative
+_NEGATIVE = 1e-8  # eigenvalue below zero, relative to the trace, that is not rounding
+_ALIKE = 1e-9  # kernels whose alignment is nearer to one than this are the same
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A centred kernel ``U diag(d) U'``, and how functions are written with it.
+
+    A ridge solution is ``f(x) = sum_i c_i k(x, x_i) - shift`` with ``c = basis @ g`` on the rows
+    `rows`, ``shift = offsets @ g`` and ``g`` the coordinates of its coefficients in ``U``.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_samples, rank)
+        Orthonormal columns U.
+    values : ndarray of shape (rank,)
+        Eigenvalues d, not negative.
+    rows : ndarray of shape (n_rows,)
+        Training rows that functions are written with.
+    basis : ndarray of shape (n_rows, rank)
+        Coefficients of each direction.
+    offsets : ndarray of shape (rank,)
+        What centring takes off.
+    """
+
+    vectors: Floats
+    values: Floats
+    rows: Indices
+    basis: Floats
+    offsets: Floats
+
+
+def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectrum:
+    """Return the spectrum of a centred kernel.
+
+    Factors are decomposed as they are. Beyond 2000 rows a kernel that has none is replaced by a
+    pivoted-Cholesky factor of rank 1000 at most, and functions are then written with its pivots
+    alone: leave-one-out values are exact for the kernel that predicts.
+
+    Parameters
+    ----------
+    kernel : CombinedKernel
+        Unit mean diagonal after centring.
+    name : str
+        What a message calls the kernel.
+    """
+    n = kernel.n_samples
+    everything = np.arange(n)
+    Z = kernel.features()
+    if Z is not None and len(Z) < n:
+        return _of_factor(Z, everything, None)
+    if n > _DENSE_ROWS:
+        _, Z, pivots, _ = _core.factor_by_columns(
+            kernel.diag(),
+            lambda i: kernel.rows(np.array([i]))[0].astype(np.float64),
+            _FACTOR_TOL,
+            _MAX_RANK,
+        )
+        return _of_factor(Z, pivots, Z[:, pivots])
+    K = np.array(kernel.dense(), dtype=np.float64)
+    means = K.mean(axis=0)
+    K -= means
+    K -= means[:, None] - means.mean()
+    values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+    if values[0] < -_NEGATIVE * max(float(values.sum()), 1e-300):
+        raise InputError(
+            f"{name}: the Gram matrix is not positive semi-definite (an eigenvalue is "
+            f"{values[0]:.3g}). Hint: clip its negative eigenvalues, or add a multiple of the "
+            "identity."
+        )
+    return Spectrum(vectors, np.maximum(values, 0.0), everything, vectors, means @ vectors)
+
+
+def _of_factor(Z: Floats, rows: Indices, corner: Floats | None) -> Spectrum:
+    """Decompose ``Z' Z``; with a triangular corner, write functions with the rows of it."""
+    means = Z.mean(axis=1)
+    _, roots, right = scipy.linalg.svd(Z - means[:, None], full_matrices=False, check_finite=False)
+    # Directions of no length are arbitrary: they need not even be orthogonal to a constant.
+    kept = roots > 1e-8 * max(float(roots.max(initial=0.0)), 1e-300)
+    roots, right = roots[kept], right[kept]
+    vectors = np.ascontiguousarray(right.T)
+    features = Z @ vectors
+    basis = vectors
+    if corner is not None:
+        # Z' Z = K[:, rows] K[rows, rows]^-1 K[rows, :], and the corner is a root of the middle.
+        basis = scipy.linalg.solve_triangular(corner, features, check_finite=False)
+    return Spectrum(vectors, roots**2, rows, basis, means @ features)
+
+
+def distinct_kernels(bank: KernelBank) -> Indices:
+    """Return the kernels that are neither constant nor copies of earlier ones.
+
+    Two kernels are copies when the cosine between their centred Gram matrices is one, to 1e-9.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels, whatever their normalisation.
+    """
+    n = bank.n_samples
+    varied = varied_kernels(bank)
+    means = bank.products(np.full((n, 1), 1.0 / n), varied)[:, :, 0]
+    sizes = bank.traces(centred=True)[varied] / n
+    diagonals = [
+        (bank.combine(_unit(bank, j)).diag() - 2.0 * mean + mean.mean()) / size
+        for j, mean, size in zip(varied, means, sizes, strict=True)
+    ]
+    kept: list[int] = []
+    for k, diagonal in enumerate(diagonals):
+        # Copies have the same diagonal, which is cheap to compare.
+        near = [i for i in kept if np.abs(diagonal - diagonals[i]).max() < 1e-3]
+        if not any(_alignment(bank, varied[i], varied[k]) > 1 - _ALIKE for i in near):
+            kept.append(k)
+    return varied[kept]
+
+
+def varied_kernels(bank: KernelBank) -> Indices:
+    """Return the kernels that are not constant; at least one must not be.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The kernels, whatever their normalisation.
+    """
+    varied = np.flatnonzero(bank.centred_traces > 0)
+    if not len(varied):
+        raise InputError(
+            "kernels: every kernel is constant on these rows, so there is nothing to learn from."
+        )
+    return varied
+
+
+def _alignment(bank: KernelBank, first: Any, second: Any) -> float:
+    A, B = (_centred(bank.combine(_unit(bank, j))) for j in (first, second))
+    return float(np.vdot(A, B) / np.sqrt(np.vdot(A, A) * np.vdot(B, B)))
+
+
+def _centred(kernel: CombinedKernel) -> Floats:
+    K = np.array(kernel.dense(), dtype=np.float64)
+    means = K.mean(axis=0)
+    return np.asarray(K - means - means[:, None] + means.mean())
+
+
+def _unit(bank: KernelBank, kernel: Any) -> Floats:
+    unit = np.zeros(bank.n_kernels)
+    unit[kernel] = 1.0
+    return unit

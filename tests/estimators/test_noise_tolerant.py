@@ -1,0 +1,402 @@
+"""The classifier for wrong labels: invariants, modes, other tables, and what it refuses."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelweave import (
+    RBF,
+    Linear,
+    NoiseTolerantKernelClassifier,
+    Precomputed,
+    complete_ladder,
+    rbf_ladder,
+    suspects,
+)
+from kernelweave.errors import InputError, KernelweaveError
+from kernelweave.io import load, save
+
+
+def blobs(n=400, seed=0, rates=(0.0, 0.0), apart=6.0, n_columns=5):
+    """Return rows, true labels and observed labels of two Gaussian blobs."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, n_columns))
+    X[:, 0] += apart * y
+    flipped = rng.random(n) < np.where(y == 1, rates[1], rates[0])
+    return X, y, np.where(flipped, 1 - y, y)
+
+
+def three(n=240, seed=0, noise=0.2):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 3)) + 3.0 * np.eye(3)[y]
+    flipped = rng.random(n) < noise
+    return X, y, np.where(flipped, (y + rng.integers(1, 3, n)) % 3, y)
+
+
+X, TRUE, NOISY = blobs(150, rates=(0.1, 0.3), apart=3.0)
+NEW = blobs(60, seed=9, apart=3.0)[0]
+
+
+def fitted(table=X, y=NOISY, **options):
+    return NoiseTolerantKernelClassifier(**options).fit(table, y)
+
+
+def arrays(model):
+    return {k: v for k, v in vars(model).items() if isinstance(v, np.ndarray | float)}
+
+
+# What the method promises
+
+
+@pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])
+def test_flipped_labels_give_the_mirror_image(mode):
+    one, other = fitted(mode=mode), fitted(y=1 - NOISY, mode=mode)
+    np.testing.assert_allclose(other.loo_scores_, -one.loo_scores_, atol=1e-12)
+    assert other.threshold_ == pytest.approx(-one.threshold_, abs=1e-12)
+    np.testing.assert_allclose(other.label_quality_, one.label_quality_, atol=1e-12)
+    np.testing.assert_allclose(other.rates_, one.rates_[::-1], atol=1e-12)
+    np.testing.assert_allclose(other.decision_function(NEW), -one.decision_function(NEW), atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["auto", "class"])
+def test_the_order_of_rows_and_kernels_does_not_matter(mode):
+    kernels = [RBF(1.0), RBF(4.0), Linear()]
+    one = fitted(kernels=kernels, mode=mode)
+    rows = np.random.default_rng(1).permutation(len(X))
+    other = fitted(X[rows], NOISY[rows], kernels=kernels[::-1], mode=mode)
+    np.testing.assert_allclose(other.label_quality_, one.label_quality_[rows], atol=1e-8)
+    np.testing.assert_allclose(other.weights_, one.weights_[::-1], atol=1e-8)
+    np.testing.assert_allclose(other.decision_function(NEW), one.decision_function(NEW), atol=1e-7)
+
+
+def test_multiples_and_constants_of_gram_matrices_change_nothing():
+    rows = np.arange(len(X))[:, None]
+    grams = [RBF(1.0)(X), Linear()(X)]
+    one = fitted(rows, kernels=[Precomputed(K) for K in grams])
+    other = fitted(rows, kernels=[Precomputed(7.0 * K + 3.0) for K in grams])
+    np.testing.assert_allclose(other.loo_scores_, one.loo_scores_, atol=1e-9)
+    np.testing.assert_allclose(
+        other.decision_function(rows), one.decision_function(rows), atol=1e-8
+    )
+
+
+def test_weights_are_shares_with_a_floor():
+    model = fitted(floor=0.5)
+    assert model.weights_.sum() == pytest.approx(1)
+    assert (model.weights_ >= 0.5 / 12 - 1e-12).all()
+    np.testing.assert_allclose(model.ridge_weights_.sum(axis=1), model.weights_)
+    assert model.contributions_.sum() == pytest.approx(1)
+    assert model.objective_ == model.loo_error_ > 0
+    assert np.isnan(model.duality_gap_)
+    assert (model.n_iter_, model.converged_, model.history_) == (1, True, [])
+
+
+def test_known_rates_set_the_threshold():
+    assert fitted(rates=(0.2, 0.2)).threshold_ == pytest.approx(0, abs=1e-15)
+    model = fitted(rates=(0.1, 0.35))
+    assert model.threshold_ == pytest.approx(-0.25)
+    assert model.rates_.tolist() == [0.1, 0.35]
+    matrix = fitted(rates=[[0.9, 0.1], [0.35, 0.65]])
+    np.testing.assert_array_equal(matrix.decision_function(NEW), model.decision_function(NEW))
+    same = [fitted(shift=0.0), fitted(mode="symmetric"), fitted(rates=(0.3, 0.3))]
+    for other in same:
+        np.testing.assert_array_equal(other.predict(NEW), same[0].predict(NEW))
+    half, whole = fitted(), fitted(shift=1.0)
+    assert half.threshold_ == pytest.approx(whole.threshold_ / 2)
+
+
+def test_a_known_share_of_classes_sets_the_threshold():
+    for mode in ("auto", "class"):
+        model = fitted(class_prior=0.3, mode=mode)
+        assert (model.loo_scores_ > model.threshold_).mean() == pytest.approx(0.3, abs=0.01)
+
+
+def test_the_correction_is_the_unbiased_square_loss():
+    """Ridge regression on (y - c) / D has the values (F - c) / D."""
+    model = fitted(rates=(0.1, 0.35))
+    c, D = 0.1 - 0.35, 1 - 0.1 - 0.35
+    plain = fitted(mode="symmetric")
+    y = np.where(NOISY == 1, 1.0, -1.0)
+    unbiased = [
+        ((1 - q_other) * (t - y) ** 2 - q_own * (t + y) ** 2) / D
+        for t in (-0.7, 0.4)
+        for q_other, q_own in [(np.where(y > 0, 0.1, 0.35), np.where(y > 0, 0.35, 0.1))]
+    ]
+    corrected = (y - c) / D
+    for t, loss in zip((-0.7, 0.4), unbiased, strict=True):
+        rest = loss - (t - corrected) ** 2
+        for sign in (-1, 1):  # the difference is a constant of the label
+            assert np.ptp(rest[y == sign]) < 1e-12
+    np.testing.assert_allclose(
+        model.decision_function(NEW), plain.decision_function(NEW) - c, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])
+def test_quality_follows_the_margin(mode):
+    model = fitted(mode=mode)
+    signs = np.where(NOISY == 1, 1, -1)
+    order = np.argsort(signs * (model.loo_scores_ - model.threshold_))
+    assert (np.diff(model.label_quality_[order]) > 0).all()
+    assert ((model.label_quality_ > 0) & (model.label_quality_ < 1)).all()
+    wrong = model.wrong_label_probability_
+    assert ((wrong >= 0) & (wrong <= 1)).all()
+    assert model.noise_level_ == pytest.approx(wrong.mean())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blobs_with_one_sided_noise(seed):
+    X, y, noisy = blobs(seed=seed, rates=(0.1, 0.35))
+    new, true, _ = blobs(seed=100 + seed)
+    model = fitted(X, noisy, mode="class")
+    np.testing.assert_allclose(model.rates_, (0.1, 0.35), atol=0.1)
+    assert model.score(new, true) >= 0.98
+    X, y, noisy = blobs(seed=seed, rates=(0.1, 0.45))
+    assert fitted(X, noisy, mode="class").score(new, true) >= 0.98
+    assert fitted(X, noisy, mode="symmetric").score(new, true) < 0.93
+    assert fitted(X, y).noise_level_ < 0.01
+
+
+def test_a_kernel_of_noise_changes_little():
+    X, _, noisy = blobs(300, seed=4, rates=(0.2, 0.2), apart=2.5)
+    new, true, _ = blobs(500, seed=5, apart=2.5)
+    junk = np.random.default_rng(6).normal(size=(800, 4))
+    tables = np.hstack([X, junk[:300]]), np.hstack([new, junk[300:]])
+    ladder = complete_ladder(columns=range(5))
+    plain = fitted(tables[0], noisy, kernels=ladder)
+    more = fitted(tables[0], noisy, kernels=[ladder, RBF(1.0, columns=range(5, 9))])
+    assert abs(plain.score(tables[1], true) - more.score(tables[1], true)) < 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_labels_are_reported(seed):
+    rng = np.random.default_rng(seed)
+    with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
+        model = fitted(rng.normal(size=(200, 5)), rng.integers(0, 2, 200))
+    assert model.noise_level_ > 0.33
+
+
+def test_suspects_are_the_flipped_labels():
+    X, y, noisy = blobs(200, rates=(0.1, 0.2))
+    model = fitted(X, np.array(["no", "yes"])[noisy])
+    found = model.suspects()
+    assert len(set(found.index) ^ set(np.flatnonzero(y != noisy))) <= 3
+    assert found.given[0] != found.suggested[0]
+    assert (np.diff(found.quality) >= 0).all()
+    assert len(model.suspects(limit=3)) == 3
+    piped = make_pipeline(StandardScaler(), clone(model)).fit(X, noisy)
+    assert len(set(suspects(piped).index) ^ set(found.index)) <= 3
+
+
+# Several classes
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "symmetric"}, {"mode": "class", "final": "svm"}])
+def test_several_classes(options):
+    X, y, noisy = three()
+    new, true, _ = three(seed=1)
+    names = np.array(["a", "b", "c"])
+    model = fitted(X, names[noisy], **options)
+    assert model.score(new, names[true]) > 0.9
+    assert model.decision_function(new).shape == (240, 3)
+    assert model.rates_.shape == (3, 3)
+    np.testing.assert_allclose(model.rates_.sum(axis=1), 1)
+    assert 0.05 < model.noise_level_ < 0.25
+    flipped = set(np.flatnonzero(y != noisy))
+    assert len(flipped & set(model.suspects().index)) > 0.8 * len(flipped)
+    probabilities = model.predict_proba(new)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(new))
+    assert (model.label_quality_ < 0.5).sum() == len(model.suspects())
+
+
+def test_known_rates_of_several_classes():
+    X, _, noisy = three()
+    rates = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    np.testing.assert_array_equal(fitted(X, noisy, rates=rates).rates_, rates)
+
+
+def test_probabilities_of_several_classes_are_calibrated():
+    X, _, noisy = three(600)
+    model = fitted(X, noisy)
+    new, true, _ = three(600, seed=1)
+    chosen = model.predict_proba(new)[np.arange(600), true]
+    assert -np.log(chosen).mean() < 0.5
+
+
+# As an estimator
+
+
+def test_probabilities_follow_the_decision():
+    model = fitted()
+    p, f = model.predict_proba(NEW), model.decision_function(NEW)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert ((p[:, 1] > 0.5) == (f > 0)).all()
+    assert p.min() == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "class"}, {"average": "kernels"},
+                                     {"mode": "class", "final": "svm"}])  # fmt: skip
+def test_threads_do_not_change_a_bit(options):
+    one, two = fitted(n_jobs=1, **options), fitted(n_jobs=2, **options)
+    for name, value in arrays(one).items():
+        np.testing.assert_array_equal(value, arrays(two)[name], err_msg=name)
+    np.testing.assert_array_equal(one.decision_function(NEW), two.decision_function(NEW))
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "class"}, {"average": "kernels"},
+                                     {"mode": "class", "final": "svm"}])  # fmt: skip
+def test_pickles_clones_and_model_files(options, tmp_path):
+    X, _, noisy = three(120)
+    for table, y in ((X, noisy), (X[noisy < 2], noisy[noisy < 2])):
+        model = fitted(table, y, **options)
+        for again in (
+            pickle.loads(pickle.dumps(model)),
+            clone(model).fit(table, y),
+            load(save(model, tmp_path / "model.kw")),
+        ):
+            np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+            np.testing.assert_array_equal(again.suspects().index, model.suspects().index)
+            for name, value in arrays(model).items():
+                np.testing.assert_array_equal(arrays(again)[name], value, err_msg=name)
+        assert load(tmp_path / "model.kw").get_params() == model.get_params()
+
+
+def test_grid_search_and_precomputed_kernels():
+    rows = np.arange(len(X))[:, None]
+    model = NoiseTolerantKernelClassifier([Precomputed(RBF(2.0)(X)), Precomputed(Linear()(X))])
+    search = GridSearchCV(model, {"mode": ["auto", "symmetric"]}, cv=3).fit(rows, NOISY)
+    direct = fitted(kernels=[RBF(2.0), Linear()], mode=search.best_params_["mode"])
+    np.testing.assert_allclose(
+        search.best_estimator_.decision_function(rows), direct.decision_function(X), atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_with_categories(make):
+    towns = np.array(["Ulm", "Bonn", "Kiel"])[np.random.default_rng(0).integers(0, 3, len(X))]
+    labels = NOISY ^ (towns == "Kiel")
+    frame = make({"a": X[:, 0], "b": X[:, 1], "town": towns})
+    model = fitted(frame, labels)
+    assert list(model.feature_names_in_) == ["a", "b", "town"]
+    truth = TRUE ^ (towns == "Kiel")
+    assert model.score(frame, truth) > 0.8
+    words = make({"town": towns, "other": towns[::-1]})
+    assert fitted(words, np.where(towns == "Kiel", "x", "y")).score(
+        words, np.where(towns == "Kiel", "x", "y")
+    ) == pytest.approx(1.0)
+
+
+def test_sparse_rows_are_those_of_the_array():
+    kernels = [rbf_ladder([1.0, 3.0]), Linear()]
+    one, other = fitted(kernels=kernels), fitted(sp.csr_array(X), kernels=kernels)
+    np.testing.assert_allclose(
+        other.decision_function(sp.csr_array(NEW)), one.decision_function(NEW), atol=1e-7
+    )
+    assert fitted(sp.csr_array(X)).score(sp.csr_array(X), TRUE) > 0.85  # the default ladder
+
+
+def test_the_learned_kernel_and_the_table():
+    model = fitted(kernels=[RBF(1.0), Linear()])
+    K = model.kernel(NEW, X)
+    expected = sum(
+        w * s * k(NEW, X)
+        for w, s, k in zip(model.weights_, model.scales_, model.kernels_, strict=True)
+    )
+    np.testing.assert_allclose(K, expected, atol=1e-10)
+    assert list(model.to_frame().columns) == ["kernel", "weight", "contribution"]
+    found = sum(
+        model.scales_[j] * k(NEW, X[model.support_]) @ model.dual_coef_[j].T
+        for j, k in enumerate(model.kernels_)
+    )
+    np.testing.assert_allclose(
+        (found + model.intercept_).ravel(), model.decision_function(NEW), atol=1e-9
+    )
+
+
+def test_progress_goes_to_the_terminal(capsys):
+    fitted(kernels=[RBF(1.0), Linear()], verbose=1)
+    assert "2 of 2 kernels" in capsys.readouterr().err
+
+
+def test_a_refused_refit_leaves_the_old_model():
+    model = fitted()
+    expected = model.predict(NEW)
+    with pytest.raises(InputError):
+        model.fit(X[:, :2], np.zeros(len(X)))
+    np.testing.assert_array_equal(model.predict(NEW), expected)
+
+
+def test_two_rows_are_enough():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fitted([[0.0], [1.0]], ["a", "b"])
+    assert np.isfinite(model.decision_function([[0.0], [2.0]])).all()
+
+
+def test_equal_rows_with_different_labels():
+    table = np.repeat(X[:30], 2, axis=0)
+    y = np.tile([0, 1], 30)
+    with pytest.warns(UserWarning, match="chance"):
+        model = fitted(table, y)
+    assert np.isfinite(model.label_quality_).all()
+
+
+REFUSED = {
+    "mode": ({"mode": "fast"}, "'mode'"),
+    "shift": ({"shift": 1.5}, "'shift'"),
+    "temperature": ({"temperature": 0}, "'temperature'"),
+    "floor": ({"floor": -0.1}, "'floor'"),
+    "tail": ({"tail": 0.5}, "'tail'"),
+    "class_prior": ({"class_prior": 1.0}, "'class_prior'"),
+    "average": ({"average": True}, "'average'"),
+    "final": ({"final": "tree"}, "'final'"),
+    "final without class": ({"final": "svm"}, "final='svm'.*mode='class'"),
+    "rates of one number": ({"rates": [0.2]}, "rates: must be two numbers"),
+    "rates of text": ({"rates": ["a", "b"]}, "rates: must be two numbers"),
+    "rates too large": ({"rates": (0.5, 0.6)}, "rates: together they must be below 1"),
+    "negative rates": ({"rates": (-0.1, 0.2)}, "rates: must be two numbers"),
+    "rates as counts": ({"rates": [[9, 1], [2, 8]]}, "rows are probabilities"),
+    "rates and prior": ({"rates": (0.1, 0.1), "class_prior": 0.5}, "class_prior.*leave one out"),
+    "no ridges": ({"ridges": []}, "ridges: must be one or more"),
+    "ridge zero": ({"ridges": [0.0, 1.0]}, "ridges: must be one or more"),
+    "ridge infinite": ({"ridges": [np.inf]}, "ridges: must be one or more"),
+    "memory": ({"memory_limit": "lots"}, "memory_limit"),
+    "memory too small": ({"memory_limit": 1e5}, "limit is"),
+    "constant kernels": ({"kernels": [RBF(1e9)]}, "constant"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_options_get_one_sentence(options, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        fitted(**options)
+    assert "\n" not in str(refused.value)
+    if not message.startswith("'"):  # those are scikit-learn's own words
+        assert isinstance(refused.value, KernelweaveError)
+
+
+def test_bad_data_gets_one_sentence():
+    X3, _, y3 = three()
+    with pytest.raises(InputError, match="class_prior: is for two classes, but y has 3"):
+        fitted(X3, y3, class_prior=0.2)
+    with pytest.raises(InputError, match=r"rates: must be a matrix of shape \(3, 3\)"):
+        fitted(X3, y3, rates=(0.1, 0.2))
+    with pytest.raises(InputError, match="two classes or more"):
+        fitted(y=np.zeros(len(X)))
+    with pytest.raises(TypeError, match="sample_weight"):
+        NoiseTolerantKernelClassifier().fit(X, NOISY, sample_weight=np.ones(len(X)))
+    with pytest.raises(NotFittedError):
+        NoiseTolerantKernelClassifier().suspects()
