@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.build import parse_bytes
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, complete_ladder, expand_kernels
 from kernelweave.machines import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
@@ -235,12 +234,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 correction = self._correct(average, codes, rates)
                 self._keep(bank, average, correction, codes)
             if not correction.learned:
-                warnings.warn(
+                warn(
                     f"{type(self).__name__}: the kernels tell no more about these labels than "
                     "chance would; predictions and noise level mean little. Hint: try other "
-                    "kernels, or check that y belongs to X.",
-                    UserWarning,
-                    stacklevel=3,
+                    "kernels, or check that y belongs to X."
                 )
         return self
 

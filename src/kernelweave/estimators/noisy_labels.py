@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -17,7 +16,7 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, make_bank
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, expand_kernels
 from kernelweave.machines import CappedHinge
 from kernelweave.noise import LabelReport, judge_labels
@@ -310,11 +309,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             self.cap_ = np.full(n_outputs, float(self.cap))
             level = self.noise_level
             if level not in ("auto", _DEFAULT_NOISE) and abs(self.cap - (1.0 - level)) > 1e-9:  # type: ignore[operator]
-                warnings.warn(
-                    f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.",
-                    UserWarning,
-                    stacklevel=6,
-                )
+                warn(f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.")
             return
         if n_outputs == 1:
             self.cap_ = np.array([1.0 - self.noise_level_])
@@ -363,11 +358,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
         if gamma.max() <= _NOTHING:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
-                "and the larger class is predicted everywhere. Hint: raise cap.",
-                UserWarning,
-                stacklevel=6,
+                "and the larger class is predicted everywhere. Hint: raise cap."
             )
             coef = np.zeros_like(coef)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units

@@ -189,12 +189,10 @@ class Game:
     def offer(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> float:
         """Certify a pair, note it, and return its own gap."""
         gap = self.primal(functions) - self.dual(alpha, products)
-        norms = functions.norms
-        if norms.sum() > 0:
-            coef = self.Y * alpha / self.unit
-            point = self.learner.at(norms / norms.sum(), coef)
-            forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
-            self.learner.offer_lower(point, forms / self.unit**2)
+        norms = functions.norms if functions.squares.any() else np.ones(self.bank.n_kernels)
+        point = self.learner.at(norms / norms.sum(), self.Y * alpha / self.unit)
+        forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+        self.learner.offer_lower(point, forms / self.unit**2)
         self.account.solves = steps
         return gap
 
