@@ -330,12 +330,15 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _search(
         self, bank: KernelBank, rows: Merged, start: Warm | None, report: Report | None
     ) -> Result:
-        n, lam = _count(rows), self.lam
+        lam, n = (
+            self.lam,
+            float(len(rows.Y)),
+        )  # for first-order methods, whatever the weights add to
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.robust == "best":
-            cost = rows.cost / (n * lam)
+            cost = rows.cost / (_count(rows) * lam)
             return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
-        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / n
+        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / _count(rows)
         if self.solver == "fast" and machine.free == 0.0:
             return solve_capped(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
         if self.solver == "vi":
@@ -350,14 +353,14 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         fitted = bank.combine(result.weights).exact_product(result.coef)
         gamma = np.ones(rows.Y.shape[1])
         if self.robust == "worst":
-            gamma -= self._machine().thresholds(fitted, rows.Y, rows.cost)
+            gamma -= np.minimum(self._machine().thresholds(fitted, rows.Y, rows.cost), 1.0)
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
         weight = _row_weights(rows)
         alpha = _count(rows) * self.lam * np.abs(result.coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
-        if gamma.max() <= _NOTHING:
+        if gamma.max() <= _NOTHING and result.converged:
             warn(
                 f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
                 "and the larger class is predicted everywhere. Hint: raise cap."

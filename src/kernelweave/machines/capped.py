@@ -76,7 +76,8 @@ class Ambiguity:
             spare = beyond[moving].sum() + self.room[full].sum() - self.total
             amount = min(max(spare / moving.sum(), kinks[low]), kinks[high])
         inside = np.clip(beyond - amount, 0.0, self.room)
-        return np.asarray(inside * min(1.0, self.total / inside.sum()))  # against rounding
+        excess = inside.sum() > self.total  # by rounding
+        return np.asarray(inside * (self.total / inside.sum()) if excess else inside)
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,9 @@ class Game:
         self.everything = np.arange(bank.n_kernels)
         self.report = report
         self.history: list[Step] = []
+        # No function at all is a classifier too, and early steps may be worse.
+        equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
+        self.learner.at(equal, np.zeros_like(Y))
 
     def products(self, alpha: Floats) -> Floats:
         """Return ``K_j (y alpha)`` of all kernels."""
@@ -301,12 +304,13 @@ def _largest_entry(bank: KernelBank) -> float:
 def _safe_step(bank: KernelBank, n: float) -> float:
     """Return the longest step that the proof covers, from the largest eigenvalue of the sum."""
     kernel = bank.combine(np.ones(bank.n_kernels))
-    vector = np.ones((bank.n_samples, 1))
-    largest = 1e-300
+    # A fixed vector without structure: one of ones is lost on centred data.
+    vector = np.random.default_rng(0).standard_normal((bank.n_samples, 1))
+    largest = 0.0
     for _ in range(_POWER_STEPS):
         image = kernel @ vector
         largest = float(np.linalg.norm(image) / np.linalg.norm(vector))
         if largest == 0.0:
-            return 1.0
+            return 1.0  # every kernel is zero
         vector = image / np.linalg.norm(image)
     return n / float(np.sqrt(1.02 * largest))

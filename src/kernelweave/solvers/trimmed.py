@@ -54,7 +54,9 @@ def trimmed(
     """
     machine = Hinge(fit_intercept=False)
     kept = np.ones(len(Y))
-    last, start = np.inf, None
+    last = np.inf
+    start: Warm | None = None
+    best: Result | None = None
     history: list[Step] = []
     solves, converged = 0, False
     for _ in range(_ROUNDS):
@@ -76,7 +78,8 @@ def trimmed(
         history.append(step)
         if report is not None:
             report(step)
-        best = replace(result, objective=value, lower_bound=-np.inf)
+        if best is None or value < best.objective:  # a round solved to a tolerance may lose
+            best = replace(result, objective=value, lower_bound=-np.inf)
         if last - value <= _STATIONARY * value or np.array_equal(chosen, kept):
             converged = result.converged
             break
@@ -84,6 +87,7 @@ def trimmed(
             break
         last, kept = value, chosen
         start = Warm(result.weights, result.coef)
+    assert best is not None
     return replace(best, history=tuple(history), converged=converged)
 
 
