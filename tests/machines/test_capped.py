@@ -107,7 +107,7 @@ def test_projection_where_nothing_moves_by_rounding():
     assert_allclose(found, [0.1, 0.1, 0.1, 0.0], rtol=0, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.tuples(VALUES, ROOMS, st.sampled_from([0.0, 0.2])), min_size=1, max_size=9),
     share=st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1.1)),
@@ -122,10 +122,10 @@ def test_projection_and_largest_loss_with_unequal_rooms(rows, share):
     # No member lies further in the direction of the given point, so it is the nearest.
     towards = values - nearest
     scale = max(1.0, np.abs(values).max())
-    assert largest(known, towards) - towards @ nearest <= 1e-7 * scale
+    assert known.worst(towards)[0] - towards @ nearest <= 1e-12 * scale**2 * len(values)
     value, multiplier = known.worst(values)
-    assert value == pytest.approx(largest(known, values), abs=1e-9 * scale)
-    # The multiplier attains the minimum of the dual of the linear program.
+    assert value == pytest.approx(largest(known, values), abs=1e-6 * scale)
+    # The multiplier attains the minimum of the dual of the linear program, at the same value.
     loss = np.maximum(values, 0.0)
     bound = known.total * multiplier + free @ loss + room @ np.maximum(0.0, loss - multiplier)
     assert multiplier >= 0
@@ -231,9 +231,7 @@ def test_solves_like_the_oracle(case):
     assert_allclose(found.fitted, oracle.f, rtol=0, atol=2e-4 * size)
     assert_allclose(found.fitted, case.gram @ found.coef, rtol=0, atol=1e-9 * size)
     assert not found.intercept.any()
-    assert_allclose(
-        case.machine.thresholds(found.fitted, p.Y, cost), oracle.th, rtol=0, atol=1e-4
-    )
+    assert_allclose(case.machine.thresholds(found.fitted, p.Y, cost), oracle.th, rtol=0, atol=1e-4)
     # The values are those of the definition.
     quadratic = np.vdot(found.coef, case.gram @ found.coef)
     loss, bias = case.machine.loss(found.fitted, p.Y, cost)

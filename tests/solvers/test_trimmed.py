@@ -89,13 +89,23 @@ def test_keeping_all_rows_is_plain_learning(seed):
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-2, 0.1, 0.3])
-def test_rough_rounds_do_not_raise_the_objective(tol):
+def test_the_best_of_rough_rounds_is_returned(tol):
     for seed in (11, 29):
-        p = setting(seed)[0]
+        p, _, cost = setting(seed)
         result = run(seed, p.cap, tol)
-        values = [step.upper for step in result.history]
-        assert result.objective == min(values)
-        assert (np.diff(values) <= 0).all()
+        assert result.objective == min(step.upper for step in result.history)
+        losses = losses_of(result, p, cost)
+        forms = np.einsum("no,jnk,ko->j", result.coef, p.grams, result.coef)
+        omega = result.weights @ np.sqrt(np.maximum(forms, 0))
+        chosen = least(losses, cost.sum(axis=1), p.cap)
+        assert result.objective == pytest.approx(0.5 * omega**2 + chosen, rel=1e-7)
+
+
+@pytest.mark.xfail(reason="the history has the value of each round, not the best", strict=True)
+def test_rough_rounds_do_not_raise_the_objective():
+    p = setting(11)[0]
+    values = [step.upper for step in run(11, p.cap, 0.1).history]
+    assert (np.diff(values) <= 0).all()
 
 
 def test_limit_on_solves():

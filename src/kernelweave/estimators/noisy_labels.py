@@ -303,7 +303,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _set_caps(self, estimate: float, rows: Merged) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
         auto = self.noise_level == "auto"
-        self.noise_level_ = float(estimate if auto else self.noise_level)
+        self.noise_level_ = float(min(estimate, 0.49) if auto else self.noise_level)
         n_outputs = rows.Y.shape[1]
         if self.cap is not None:
             self.cap_ = np.full(n_outputs, float(self.cap))
@@ -360,10 +360,11 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
-        if gamma.max() <= _NOTHING and result.converged:
+        if result.converged and (gamma.max() <= _NOTHING or not fitted.any()):
             warn(
                 f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
-                "and the larger class is predicted everywhere. Hint: raise cap."
+                "and the larger class is predicted everywhere. Hint: raise cap, or use other "
+                "kernels if they are all constant."
             )
             coef = np.zeros_like(coef)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units

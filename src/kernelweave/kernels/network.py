@@ -1,0 +1,477 @@
+"""How kernels may be added and multiplied: sum-product networks and their paths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import product, zip_longest
+from math import isfinite, prod
+from typing import Any
+
+from kernelweave.errors import InputError, InputTypeError, warn
+
+from .base import Kernel, is_number
+from .expression import Group, Product, Scaled, Sum
+
+KINDS = ("sum", "product", "leaf")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a network.
+
+    Parameters
+    ----------
+    kind : {"sum", "product", "leaf"}
+        A sum adds its children, a product multiplies them and has a weight, a leaf is a kernel.
+    children : tuple of int
+        Positions in the network; repetition is allowed.
+    kernel : Kernel or None
+        Of a leaf.
+    p : float or None
+        Exponent of the weight of a product; None leaves it to the estimator.
+    name : str or None
+        Of a product, for people.
+    """
+
+    kind: str
+    children: tuple[int, ...] = ()
+    kernel: Kernel | None = None
+    p: float | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Path:
+    """One summand of a network after distributing its products over its sums.
+
+    Parameters
+    ----------
+    leaves : tuple of int
+        Positions of the leaves multiplied, in increasing order, with repetition.
+    exponents : tuple of (int, Fraction)
+        Positions of the product nodes with the exponents of their weights, which add up to one.
+    count : int
+        How many equal paths this one stands for.
+    """
+
+    leaves: tuple[int, ...]
+    exponents: tuple[tuple[int, Fraction], ...]
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Network:
+    """A rooted acyclic graph of sums, products and kernels.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        In any order.
+    root : int
+        Where it begins.
+    """
+
+    nodes: tuple[Node, ...]
+    root: int
+
+    @classmethod
+    def of(cls, structure: Any) -> Network:
+        """Read a structure, in any of its forms, and bring it to canonical form.
+
+        Parameters
+        ----------
+        structure : Kernel, list of Kernel, dict, networkx graph or Network
+            An expression of kernels, a list (their sum), what `to_dict` returns, or a graph with
+            edges from parents to children and the node attributes ``kind``, ``kernel``, ``p`` and
+            ``name``.
+        """
+        if isinstance(structure, Network):
+            return structure._canonical()
+        if isinstance(structure, list | tuple):
+            structure = Sum(tuple(structure))
+        if isinstance(structure, Kernel):
+            return _from_expression(structure)._canonical()
+        if isinstance(structure, Mapping):
+            return _from_dict(structure)._canonical()
+        if hasattr(structure, "is_directed") and hasattr(structure, "nodes"):
+            return _from_graph(structure)._canonical()
+        raise InputTypeError(
+            "structure: must be a kernel expression such as (a + b) * c, a dict, or a networkx "
+            f"graph, got {type(structure).__name__}."
+        )
+
+    @cached_property
+    def products(self) -> tuple[int, ...]:
+        """Positions of the product nodes, which have weights."""
+        return tuple(i for i, node in enumerate(self.nodes) if node.kind == "product")
+
+    @cached_property
+    def leaves(self) -> tuple[int, ...]:
+        """Positions of the leaves."""
+        return tuple(i for i, node in enumerate(self.nodes) if node.kind == "leaf")
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Positions, children before parents."""
+        seen: set[int] = set()
+        order: list[int] = []
+        stack = [(self.root, iter(self.nodes[self.root].children))]
+        while stack:
+            node, children = stack[-1]
+            child = next((c for c in children if c not in seen), None)
+            if child is not None:
+                stack.append((child, iter(self.nodes[child].children)))
+            else:
+                stack.pop()
+                if node not in seen:
+                    seen.add(node)
+                    order.append(node)
+        return tuple(order)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """A readable name of every node, different for different products."""
+        texts: list[str] = [""] * len(self.nodes)
+        used: Counter[str] = Counter()
+        for i in self.order:
+            node = self.nodes[i]
+            inside = [texts[c].partition(" #")[0] for c in node.children]
+            if node.kind == "leaf":
+                texts[i] = str(node.kernel)
+            elif node.kind == "sum":
+                texts[i] = " + ".join(inside)
+            else:
+                kinds = [self.nodes[c].kind for c in node.children]
+                marked = [f"({t})" if k == "sum" else t for t, k in zip(inside, kinds, strict=True)]
+                alone = len(marked) == 1 and kinds[0] == "sum"
+                texts[i] = node.name or (f"group{marked[0]}" if alone else " * ".join(marked))
+                used[texts[i]] += 1
+                if used[texts[i]] > 1:
+                    texts[i] += f" #{used[texts[i]]}"
+        return tuple(texts)
+
+    def count_paths(self) -> int:
+        """Return the number of paths, equal ones counted, without writing them out."""
+        counts: dict[int, int] = {}
+        for i in self.order:
+            node = self.nodes[i]
+            below = [counts[c] for c in node.children]
+            counts[i] = (
+                1 if node.kind == "leaf" else prod(below) if node.kind == "product" else sum(below)
+            )
+        return counts[self.root]
+
+    def paths(self, max_paths: int) -> list[Path]:
+        """Write out all paths, equal ones merged.
+
+        Parameters
+        ----------
+        max_paths : int
+            Refuse to write out more.
+        """
+        count = self.count_paths()
+        if count > max_paths:
+            raise InputError(
+                f"structure: has {count} paths, more than max_paths={max_paths}. Hint: use fewer "
+                "kernels per factor, or raise max_paths."
+            )
+        merged: Counter[tuple[Any, Any]] = Counter()
+        for members, leaves in self._trees(self.root, 0, {}):
+            merged[_exponents(members), leaves] += 1
+        return [Path(leaves, members, n) for (members, leaves), n in merged.items()]
+
+    def _trees(
+        self, i: int, layer: int, known: dict[tuple[int, int], list[Any]]
+    ) -> list[tuple[tuple[tuple[int, int], ...], tuple[int, ...]]]:
+        """Return ((layer, product) pairs, leaves) of every induced tree below a node."""
+        if (i, layer) in known:
+            return known[i, layer]
+        node = self.nodes[i]
+        out: list[Any]
+        if node.kind == "leaf":
+            out = [((), (i,))]
+        elif node.kind == "sum":
+            out = [tree for c in node.children for tree in self._trees(c, layer + 1, known)]
+        else:
+            out = []
+            for parts in product(*(self._trees(c, layer, known) for c in node.children)):
+                members = ((layer, i), *(pair for part in parts for pair in part[0]))
+                leaves = tuple(sorted(leaf for part in parts for leaf in part[1]))
+                out.append((members, leaves))
+        known[i, layer] = out
+        return out
+
+    def uniform_exponents(self) -> dict[int, Fraction] | None:
+        """Return the exponent of every product where it is the same on all paths, else None.
+
+        Only networks without shared products are looked at; their evaluation then needs no paths.
+        """
+        parents = Counter(c for node in self.nodes for c in node.children)
+        if any(parents[i] > 1 for i in self.products):
+            return None
+        if any(parents[i] > 1 and node.kind == "sum" for i, node in enumerate(self.nodes)):
+            return None
+        shapes: dict[int, tuple[int, ...] | None] = {}  # products in the layers from a node on
+        for i in self.order:
+            node = self.nodes[i]
+            below = [shapes[c] for c in node.children]
+            if node.kind == "leaf":
+                shapes[i] = ()
+            elif node.kind == "sum":
+                same = i != self.root and len(set(below)) == 1 and below[0] is not None
+                shapes[i] = (0, *(below[0] or ())) if same else None
+            elif any(shape is None for shape in below):
+                shapes[i] = None
+            else:
+                layers = zip_longest((1,), *(shape or () for shape in below), fillvalue=0)
+                shapes[i] = tuple(sum(layer) for layer in layers)
+        out: dict[int, Fraction] = {}
+        for top in self.nodes[self.root].children:
+            shape = shapes[top]
+            if shape is None:
+                return None
+            for i, layer in self._below(top, 0):
+                out[i] = Fraction(1, len(shape) * shape[layer])
+        return out
+
+    def _below(self, i: int, layer: int) -> Iterator[tuple[int, int]]:
+        """Yield the products at and below a node, with their layers."""
+        node = self.nodes[i]
+        if node.kind == "product":
+            yield i, layer
+        for c in node.children:
+            if self.nodes[c].kind != "leaf":
+                yield from self._below(c, layer + (self.nodes[c].kind == "sum"))
+
+    def map_kernels(self, change: Callable[[Kernel], Kernel]) -> Network:
+        """Return the same network on other kernels."""
+        nodes = (
+            node if node.kernel is None else replace(node, kernel=change(node.kernel))
+            for node in self.nodes
+        )
+        return Network(tuple(nodes), self.root)
+
+    def to_dict(self, encode: Callable[[Kernel], Any] = lambda kernel: kernel) -> dict[str, Any]:
+        """Return the network as a dict, which `of` reads.
+
+        Parameters
+        ----------
+        encode : callable
+            What stands for each kernel; by default the kernel itself.
+        """
+        nodes: dict[str, Any] = {}
+        for i, node in enumerate(self.nodes):
+            entry: dict[str, Any] = {"kind": node.kind}
+            if node.kind == "leaf":
+                assert node.kernel is not None
+                entry["kernel"] = encode(node.kernel)
+            else:
+                entry["children"] = [str(c) for c in node.children]
+            entry |= {k: v for k in ("p", "name") if (v := getattr(node, k)) is not None}
+            nodes[str(i)] = entry
+        return {"version": 1, "root": str(self.root), "nodes": nodes}
+
+    def to_graph(self) -> Any:
+        """Return the network as a networkx MultiDiGraph, which `of` reads."""
+        import networkx as nx
+
+        graph = nx.MultiDiGraph()
+        for i, node in enumerate(self.nodes):
+            kept = {k: v for k in ("kernel", "p", "name") if (v := getattr(node, k)) is not None}
+            graph.add_node(i, kind=node.kind, **kept)
+        graph.add_edges_from((i, c) for i, node in enumerate(self.nodes) for c in node.children)
+        return graph
+
+    def _canonical(self) -> Network:
+        """Return a network whose root is a sum, with a product between any sum and what it adds."""
+        self._check()
+        kept = set(self.order)
+        if lost := [i for i in range(len(self.nodes)) if i not in kept]:
+            warn(
+                f"structure: {len(lost)} of {len(self.nodes)} nodes are not reached from the root, "
+                "and left out."
+            )
+        nodes = list(self.nodes)
+        root = self.root
+        if nodes[root].kind != "sum":
+            nodes.append(Node("sum", (root,)))
+            root = len(nodes) - 1
+        for i in [*self.order, *([root] if root != self.root else [])]:
+            node = nodes[i]
+            if node.kind != "sum":
+                continue
+            children: list[int] = []
+            for c in node.children:
+                if nodes[c].kind == "sum":  # already flat: children come first
+                    children += nodes[c].children
+                elif nodes[c].kind == "leaf":
+                    nodes.append(Node("product", (c,)))
+                    children.append(len(nodes) - 1)
+                else:
+                    children.append(c)
+            nodes[i] = replace(node, children=tuple(children))
+        return Network(tuple(nodes), root)._compact()
+
+    def _compact(self) -> Network:
+        """Renumber what the root reaches, children first."""
+        place = {i: k for k, i in enumerate(self.order)}
+        nodes = (
+            replace(self.nodes[i], children=tuple(place[c] for c in self.nodes[i].children))
+            for i in self.order
+        )
+        return Network(tuple(nodes), place[self.root])
+
+    def _check(self) -> None:
+        for i, node in enumerate(self.nodes):
+            who = f"structure: node {node.name or i!r}"
+            if node.kind not in KINDS:
+                raise InputError(
+                    f"{who}: kind must be one of {', '.join(KINDS)}, got {node.kind!r}."
+                )
+            if node.kind == "leaf":
+                if node.children:
+                    raise InputError(f"{who}: a leaf cannot have children.")
+                if not isinstance(node.kernel, Kernel):
+                    raise InputError(f"{who}: a leaf needs a kernel, got {node.kernel!r}.")
+            elif not node.children:
+                raise InputError(f"{who}: a {node.kind} needs one child or more.")
+            elif node.kernel is not None:
+                raise InputError(f"{who}: only leaves have a kernel.")
+            if node.kind != "product" and node.p is not None:
+                raise InputError(f"{who}: only products have a weight, and so an exponent p.")
+            if node.p is not None and not (is_number(node.p) and isfinite(node.p) and node.p > 0):
+                raise InputError(f"{who}: p must be a finite number > 0, got {node.p!r}.")
+        named = Counter(node.name for node in self.nodes if node.name is not None)
+        if twice := [name for name, count in named.items() if count > 1]:
+            raise InputError(f"structure: two nodes have the name {twice[0]!r}.")
+        self._refuse_cycles()
+
+    def _refuse_cycles(self) -> None:
+        state: dict[int, int] = {}
+        for first in range(len(self.nodes)):
+            trail: list[tuple[int, Iterator[int]]] = []
+            if first not in state:
+                state[first] = 1
+                trail.append((first, iter(self.nodes[first].children)))
+            while trail:
+                node, children = trail[-1]
+                child = next(children, None)
+                if child is None:
+                    state[node] = 2
+                    trail.pop()
+                elif state.get(child) == 1:
+                    walk = [i for i, _ in trail]
+                    cycle = [*walk[walk.index(child) :], child]
+                    raise InputError(f"structure: has a cycle, {' -> '.join(map(str, cycle))}.")
+                elif child not in state:
+                    state[child] = 1
+                    trail.append((child, iter(self.nodes[child].children)))
+
+
+def _exponents(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, Fraction], ...]:
+    """Return the exponents of the weights of the products of a path, given with their layers."""
+    sizes = Counter(layer for layer, _ in members)
+    out: dict[int, Fraction] = {}
+    for layer, node in members:
+        out[node] = out.get(node, Fraction(0)) + Fraction(1, len(sizes) * sizes[layer])
+    return tuple(sorted(out.items()))
+
+
+def _from_expression(kernel: Kernel) -> Network:
+    nodes: list[Node] = []
+    known: dict[Hashable, int] = {}
+
+    def add(node: Node, key: Hashable = None) -> int:
+        nodes.append(node)
+        if key is not None:
+            known[key] = len(nodes) - 1
+        return len(nodes) - 1
+
+    def read(kernel: Kernel, factor: float) -> int:
+        match kernel:
+            case Scaled():
+                return read(kernel.kernel, factor * kernel.factor)
+            case Sum():
+                return add(Node("sum", tuple(read(part, factor) for part in kernel.parts)))
+            case Product():
+                first, *rest = kernel.parts
+                children = (read(first, factor), *(read(part, 1.0) for part in rest))
+                return add(Node("product", children, name=kernel.name))
+            case Group():
+                key = (kernel, factor)
+                if key not in known:
+                    child = read(kernel.kernel, factor)
+                    add(Node("product", (child,), p=kernel.p, name=kernel.name), key)
+                return known[key]
+            case _:
+                leaf = kernel if factor == 1.0 else Scaled(kernel, factor)
+                return known[leaf] if leaf in known else add(Node("leaf", kernel=leaf), leaf)
+
+    root = read(kernel, 1.0)
+    return Network(tuple(nodes), root)
+
+
+def _from_dict(structure: Mapping[str, Any]) -> Network:
+    if "nodes" not in structure or not isinstance(structure["nodes"], Mapping):
+        raise InputError("structure: a dict needs the key 'nodes', a dict of nodes by id.")
+    if structure.get("version", 1) != 1:
+        raise InputError(f"structure: version {structure['version']!r} is not known, only 1 is.")
+    entries = structure["nodes"]
+    place = {key: i for i, key in enumerate(entries)}
+    nodes = []
+    for key, entry in entries.items():
+        if not isinstance(entry, Mapping):
+            raise InputError(f"structure: node {key!r} must be a dict, got {type(entry).__name__}.")
+        if unknown := set(entry) - {"kind", "children", "kernel", "p", "name"}:
+            raise InputError(f"structure: node {key!r} has the unknown key {min(unknown)!r}.")
+        for child in entry.get("children", ()):
+            if child not in place:
+                raise InputError(f"structure: node {key!r} has the unknown child {child!r}.")
+        nodes.append(
+            Node(
+                entry.get("kind", ""),
+                tuple(place[c] for c in entry.get("children", ())),
+                entry.get("kernel"),
+                entry.get("p"),
+                entry.get("name"),
+            )
+        )
+    if "root" not in structure:
+        return Network(tuple(nodes), _only_root(nodes, list(entries)))
+    if structure["root"] not in place:
+        raise InputError(f"structure: the root {structure['root']!r} is not among the nodes.")
+    return Network(tuple(nodes), place[structure["root"]])
+
+
+def _from_graph(graph: Any) -> Network:
+    if not graph.is_directed():
+        raise InputError("structure: the graph must be directed, from parents to children.")
+    keys = list(graph.nodes)
+    if not keys:
+        raise InputError("structure: the graph has no nodes.")
+    place = {key: i for i, key in enumerate(keys)}
+    nodes = []
+    for key in keys:
+        data = dict(graph.nodes[key])
+        if unknown := set(data) - {"kind", "kernel", "p", "name"}:
+            raise InputError(f"structure: node {key!r} has the unknown attribute {min(unknown)!r}.")
+        children = tuple(place[child] for _, child in graph.out_edges(key))
+        nodes.append(
+            Node(
+                data.get("kind", ""), children, data.get("kernel"), data.get("p"), data.get("name")
+            )
+        )
+    return Network(tuple(nodes), _only_root(nodes, keys))
+
+
+def _only_root(nodes: list[Node], keys: list[Any]) -> int:
+    below = {c for node in nodes for c in node.children}
+    roots = [i for i in range(len(nodes)) if i not in below]
+    if len(roots) != 1:
+        found = ", ".join(repr(keys[i]) for i in roots[:5]) or "none, because of a cycle"
+        raise InputError(f"structure: needs exactly one node without parents, found {found}.")
+    return roots[0]
