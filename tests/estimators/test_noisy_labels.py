@@ -133,7 +133,7 @@ def model_of(case):
 
 CASES = [
     *(Case(seed, 0.3 * (seed % 3 == 2), constant=seed % 2 == 1) for seed in range(23)),
-    *(Case(seed, 0.3, True, seed % 2 == 1) for seed in (2, 3, 11, 12)),
+    *(Case(seed, 0.3, True, seed % 2 == 1) for seed in (3, 6, 7, 17, 18, 22)),
 ]
 
 
@@ -202,7 +202,7 @@ def test_cases_have_caps_that_bind_and_that_do_not():
 
 
 @pytest.mark.parametrize("solver", ["paper", "vi"])
-@pytest.mark.parametrize("case", [CASES[1], CASES[5], CASES[16], CASES[24]], ids=str)
+@pytest.mark.parametrize("case", [CASES[1], CASES[5], CASES[16], CASES[23]], ids=str)
 def test_first_order_solvers_agree_within_their_gaps(case, solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -620,7 +620,6 @@ def test_no_warning_where_the_cap_is_large_enough():
     assert set(model.predict(X)) == set(y)
 
 
-@pytest.mark.xfail(reason="refused by the estimate of the quality of labels", strict=True)
 @pytest.mark.parametrize("solver", ["fast", "paper", "vi"])
 @pytest.mark.parametrize("m", [1, 2])
 def test_kernels_that_are_all_zero(m, solver):

@@ -144,6 +144,9 @@ class BaseMKL(BaseEstimator):
         self.contributions_ = parts / (parts.sum() or 1.0)
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
+        self._warn_unless_converged(result)
+
+    def _warn_unless_converged(self, result: Result) -> None:
         if not result.converged:
             gap = result.gap / result.size
             known = np.isfinite(gap)

@@ -247,6 +247,32 @@ class Network:
             if self.nodes[c].kind != "leaf":
                 yield from self._below(c, layer + (self.nodes[c].kind == "sum"))
 
+    def without(self, lost: set[int]) -> Network:
+        """Return the network without some leaves, the products that need them, and empty sums.
+
+        Parameters
+        ----------
+        lost : set of int
+            Positions of leaves.
+        """
+        gone = set(lost)
+        nodes = list(self.nodes)
+        for i in self.order:
+            node = nodes[i]
+            if node.kind == "product" and any(c in gone for c in node.children):
+                gone.add(i)
+            elif node.kind == "sum":
+                nodes[i] = replace(node, children=tuple(c for c in node.children if c not in gone))
+                if not nodes[i].children:
+                    gone.add(i)
+        if self.root in gone:
+            raise InputError("structure: every path has a kernel that is zero on all rows.")
+        return Network(tuple(nodes), self.root)._compact()
+
+    def describe(self, path: Path) -> str:
+        """Return the kernels of a path as text."""
+        return " * ".join(str(self.nodes[i].kernel) for i in path.leaves)
+
     def map_kernels(self, change: Callable[[Kernel], Kernel]) -> Network:
         """Return the same network on other kernels."""
         nodes = (

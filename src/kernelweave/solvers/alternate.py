@@ -19,6 +19,9 @@ from .result import Account, Report, Result
 
 _STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
 _PATIENCE = 40  # solves without lowering the gap by a tenth before giving up
+_LINEARISATIONS = 30
+_GRADIENT_STEPS = 3000
+_SMALLEST = 1e-30  # of a weight: zero would never be left again
 
 Update = Callable[[Floats, Reading], Floats]
 
@@ -127,3 +130,57 @@ def alternate(
     if certified:
         return result
     return replace(result, lower_bound=-np.inf, converged=still >= _STILL)
+
+
+def projected_update(weights: SumProduct) -> Update:
+    """Return the published way to find weights: projected gradient steps on the weights themselves.
+
+    Weights with an exponent below one are handled by linearising their penalty again and again.
+
+    Parameters
+    ----------
+    weights : SumProduct
+        The penalty.
+    """
+
+    def update(u: Floats, reading: Reading) -> Floats:
+        beta = np.exp(u)
+        for _ in range(_LINEARISATIONS if (weights.p < 1.0).any() else 1):
+            moved_on = _descend(weights, u, beta, reading)
+            change = float(np.abs(np.log(moved_on / beta)).max())
+            beta = moved_on
+            if change < 1e-6:
+                break
+        return np.log(beta)
+
+    return update
+
+
+def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -> Floats:
+    """Minimise by projected gradient steps with backtracking; concave penalties are linear."""
+    slope = weights.lam * weights.counts * weights.p * anchor ** (weights.p - 1.0)
+    concave = weights.p < 1.0
+
+    def value(beta: Floats) -> tuple[float, Floats]:
+        penalty, gradient, _ = reading.penalty(u, np.log(beta))
+        powers = weights.lam * weights.counts * beta**weights.p
+        terms = np.where(concave, slope * beta, powers)
+        slopes = np.where(concave, slope, weights.p * powers / beta)
+        return penalty + float(terms.sum()), gradient / beta + slopes
+
+    beta, length = anchor.copy(), 1.0
+    here, gradient = value(beta)
+    for _ in range(_GRADIENT_STEPS):
+        while length > 1e-30:
+            trial = np.maximum(beta - length * gradient, _SMALLEST)
+            there, next_gradient = value(trial)
+            if there <= here - 1e-4 * float(gradient @ (beta - trial)):
+                break
+            length *= 0.5
+        else:
+            break
+        gain, beta, here, gradient = here - there, trial, there, next_gradient
+        length *= 2.0
+        if gain <= 1e-8 * abs(here):
+            break
+    return beta
