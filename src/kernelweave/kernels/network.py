@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import product, zip_longest
+from itertools import chain, product, zip_longest
 from math import isfinite, prod
 from typing import Any
 
@@ -326,20 +326,20 @@ class Network:
         if nodes[root].kind != "sum":
             nodes.append(Node("sum", (root,)))
             root = len(nodes) - 1
-        for i in [*self.order, *([root] if root != self.root else [])]:
-            node = nodes[i]
-            if node.kind != "sum":
-                continue
-            children: list[int] = []
-            for c in node.children:
-                if nodes[c].kind == "sum":  # already flat: children come first
-                    children += nodes[c].children
-                elif nodes[c].kind == "leaf":
+        sums = [i for i in dict.fromkeys((*self.order, root)) if nodes[i].kind == "sum"]
+        for i in sums:  # children come first, so that theirs are flat already
+            merged = (
+                nodes[c].children if nodes[c].kind == "sum" else (c,) for c in nodes[i].children
+            )
+            nodes[i] = replace(nodes[i], children=tuple(chain.from_iterable(merged)))
+        for i in sums:  # only now: a sum inside two others leaves each its own weights
+            children = []
+            for c in nodes[i].children:
+                if nodes[c].kind == "leaf":
                     nodes.append(Node("product", (c,)))
-                    children.append(len(nodes) - 1)
-                else:
-                    children.append(c)
-            nodes[i] = replace(node, children=tuple(children))
+                    c = len(nodes) - 1
+                children.append(c)
+            nodes[i] = replace(nodes[i], children=tuple(children))
         return Network(tuple(nodes), root)._compact()
 
     def _compact(self) -> Network:
