@@ -159,7 +159,6 @@ def test_the_second_fit_is_to_expected_true_labels(rates):
     p = np.clip((s - low) / (high - low), 0.02, 0.98)
     plus = np.where(y > 0, (1 - q_plus) * p, q_plus * p)
     tau = 2 * plus / (plus + np.where(y > 0, q_minus, 1 - q_minus) * (1 - p)) - 1
-    # Leave-one-out values are linear in the targets, so that signed labels give the second ones.
     bank = make_bank(model.kernels_, X, tol=1e-4)
     average = average_ridges(bank, y[:, None])
     np.testing.assert_allclose(average.scores[:, 0], s, atol=1e-10)
