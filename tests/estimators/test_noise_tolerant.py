@@ -23,8 +23,10 @@ from kernelweave import (
     rbf_ladder,
     suspects,
 )
+from kernelweave.banks import make_bank
 from kernelweave.errors import InputError, KernelweaveError
 from kernelweave.io import load, save
+from kernelweave.solvers import average_ridges
 
 
 def blobs(n=400, seed=0, rates=(0.0, 0.0), apart=6.0, n_columns=5):
@@ -142,6 +144,38 @@ def test_the_correction_is_the_unbiased_square_loss():
     np.testing.assert_allclose(
         model.decision_function(NEW), plain.decision_function(NEW) - c, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("rates", [None, (0.05, 0.25)])
+def test_the_second_fit_is_to_expected_true_labels(rates):
+    """Step by step, with the weights of the first fit."""
+    model, plain = fitted(mode="class", rates=rates), fitted(mode="symmetric")
+    y, s = np.where(NOISY == 1, 1.0, -1.0), plain.loo_scores_
+    if rates is None:
+        low, high = np.quantile(s, [0.05, 0.95])
+        q_minus, q_plus = np.clip([(1 + low) / 2, (1 - high) / 2], 0.02, 0.48)
+    else:
+        (q_minus, q_plus), low, high = rates, 2 * rates[0] - 1, 1 - 2 * rates[1]
+    p = np.clip((s - low) / (high - low), 0.02, 0.98)
+    plus = np.where(y > 0, (1 - q_plus) * p, q_plus * p)
+    tau = 2 * plus / (plus + np.where(y > 0, q_minus, 1 - q_minus) * (1 - p)) - 1
+    bank = make_bank(model.kernels_, X, tol=1e-4)
+    average = average_ridges(bank, y[:, None])
+    np.testing.assert_allclose(average.scores[:, 0], s, atol=1e-10)
+    again = average.loo(tau[:, None])[:, 0]
+    z = (s / s.std() + again / again.std()) / 2
+    np.testing.assert_allclose(model.loo_scores_, z, atol=1e-9)
+    ends = np.quantile(z, [0.05, 0.95])
+    threshold = ends.mean() if rates is None else (q_minus - q_plus) / (2 * s.std())
+    assert model.threshold_ == pytest.approx(threshold)
+    quality = 1 / (1 + np.exp(-8 * y * (z - threshold) / np.ptp(ends)))
+    np.testing.assert_allclose(model.label_quality_, quality, atol=1e-9)
+    targets = (y / s.std() + tau / again.std()) / 2
+    coef, intercept, _ = average.coefficients((targets - targets.mean())[:, None])
+    expected = intercept[0] + targets.mean() - threshold
+    for j, kernel in enumerate(bank.kernels):
+        expected = expected + bank.scales[j] * kernel(NEW, X) @ coef[j, 0]
+    np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,9 +222,7 @@ def _try_factors(
             continue
         if n > 2 * _TRIAL_ROWS and _trial_rank(kernel, rows, sample, tol) is None:
             continue
-        parts = _core.factor_by_columns(
-            diagonals[j], lambda i, k=kernel, r=rows: k.block(r, take(r, [i])).ravel(), tol, limit
-        )
+        parts = _core.factor_by_columns(diagonals[j], _columns(kernel, rows, n), tol, limit)
         if parts[0]:
             found[j] = _Factor(parts[1], parts[3])
     results = _core.factor_gaussians(
@@ -237,6 +235,14 @@ def _try_factors(
         if complete:
             found[j] = _Factor(columns, residual)
     return found
+
+
+def _columns(kernel: Kernel, rows: Rows, n: int) -> Callable[[int], Floats]:
+    """Return a function that gives the columns of a Gram matrix."""
+    if n <= 2 * _TRIAL_ROWS:  # so few rows cost less all at once than one by one
+        gram = kernel.block(rows, rows)
+        return lambda i: gram[i]
+    return lambda i: kernel.block(rows, take(rows, [i])).ravel()
 
 
 def _trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int | None:
