@@ -35,6 +35,7 @@ from .label_quality import LabelQuality
 from .rows import Merged, merge_rows
 
 _DEFAULT_NOISE = 0.2
+_IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
 _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
 verbose""".split()
@@ -353,7 +354,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         fitted = bank.combine(result.weights).exact_product(result.coef)
         gamma = np.ones(rows.Y.shape[1])
         if self.robust == "worst":
-            gamma -= np.minimum(self._machine().thresholds(fitted, rows.Y, rows.cost), 1.0)
+            limits = self._machine().thresholds(fitted, rows.Y, rows.cost)
+            gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
         weight = _row_weights(rows)
         alpha = _count(rows) * self.lam * np.abs(result.coef) / weight[:, None]
@@ -368,7 +370,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             )
             coef = np.zeros_like(coef)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
-            coef = coef / np.where(gamma > _NOTHING, gamma, 1.0)
+            coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
         weights, forms = result.weights, result.forms
         self.bias_weight_ = 0.0
         if self.fit_intercept:
@@ -391,7 +393,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             history=history,
         )
         balance = weight @ rows.Y
-        self._larger = int(balance[0] >= 0 if len(balance) == 1 else balance.argmax())
+        sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
+        self._by_size = np.argsort(-sizes, kind="stable")
         self._store(plain, own, rows)
 
     def _keep_labels(self, labels: LabelReport, codes: Indices, rows: Merged) -> None:
@@ -412,11 +415,13 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Class labels; where all values are exactly zero, the larger class.
+            Class labels; of equal values that of the larger class counts.
         """
         decision = self._decide(X)
-        codes = (decision[:, 0] > 0).astype(int) if decision.shape[1] == 1 else decision.argmax(1)
-        codes = np.where(decision.any(axis=1), codes, self._larger)
+        if decision.shape[1] == 1:
+            decision = np.column_stack([-decision, decision])
+        # The first of equal values is taken, so the larger class comes first.
+        codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
 
 

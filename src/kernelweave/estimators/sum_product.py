@@ -251,13 +251,14 @@ class SumProductMKLClassifier(KernelClassifier):
             memory_limit=self.memory_limit,
             sample_weight=rows.weight,
         )
+        place = {id(kernel): j for j, kernel in enumerate(kernels)}
         empty = np.flatnonzero(bank.traces() <= 0)
         if len(empty):
             names = ", ".join(str(kernels[j]) for j in empty)
-            lost = {network.leaves[j] for j in empty.tolist()}
-            network = network.without(lost)
+            network = network.without({network.leaves[j] for j in empty.tolist()})
             warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
-        kept = [j for j in range(len(kernels)) if j not in set(empty.tolist())]
+        # What is left may stand in another order, and need fewer kernels.
+        kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
         upper = np.triu_indices(n)
         leaves = np.empty((len(kept), len(upper[0])))
         for row, j in enumerate(kept):
@@ -265,7 +266,7 @@ class SumProductMKLClassifier(KernelClassifier):
             _refuse_indefinite(kernels[j], K)
             leaves[row] = K[upper]
         self.network_ = network
-        self.kernels_: list[Kernel] = [kernels[j] for j in kept]  # type: ignore[misc]
+        self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
             self.paths_: list[Path] = []

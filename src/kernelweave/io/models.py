@@ -38,7 +38,7 @@ support_ dual_coef_ intercept_ n_features_in_""".split()
 _NOISE = """classes_ ridge_weights_ ridges_ threshold_ rates_ noise_level_ label_quality_
 wrong_label_probability_ loo_scores_ loo_error_ _given _suggested _slope""".split()
 _NOISY = """classes_ bias_weight_ noise_level_ cap_ gamma_ dual_weights_ label_quality_ _given
-_suggested _larger""".split()
+_suggested _by_size""".split()
 
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
@@ -271,9 +271,9 @@ def _check_noisy(model: Any, n_outputs: int) -> None:
         _check_type("gamma_", model.gamma_, Real)
     else:
         _check_array("gamma_", model.gamma_, "f", (n_outputs,))
-    _check_type("_larger", model._larger, Integral)
-    if not 0 <= model._larger < model.classes_.size:
-        raise ValueError("_larger must be a position in classes_")
+    _check_array("_by_size", model._by_size, "i", (model.classes_.size,))
+    if sorted(model._by_size.tolist()) != list(range(model.classes_.size)):
+        raise ValueError("_by_size must order the classes")
 
 
 def _check_noise(model: Any) -> None:

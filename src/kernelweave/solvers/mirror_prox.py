@@ -262,7 +262,7 @@ def mirror_prox(
     if restarts:
         length, balance = _safe_step(bank, n), 1.0
     else:
-        top = max(_largest_entry(bank), 1e-300)
+        top = _largest_entry(bank) or 1.0  # any step will do where every kernel is zero
         length, balance = float(np.sqrt(n / (2.0 * bank.n_kernels * top))), 1.0
     functions = Functions.zero(bank.n_kernels, Y.shape)
     anchor = np.zeros_like(Y)  # the dual copy that prox steps start from

@@ -74,7 +74,8 @@ def trimmed(
         losses = (cost * np.maximum(0.0, 1.0 - Y * fitted)).sum(axis=1)
         chosen = _best_fitted(losses, cost.sum(axis=1), share)
         value = result.objective - float((kept - chosen) @ losses)
-        step = Step(value, -np.inf, solves, 0, result.history[-1].readings)
+        top = value if best is None else min(value, best.objective)
+        step = Step(top, -np.inf, solves, 0, result.history[-1].readings)
         history.append(step)
         if report is not None:
             report(step)
