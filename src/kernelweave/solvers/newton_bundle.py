@@ -32,6 +32,7 @@ _SAMPLE_SHARE = 4  # every fourth row
 _SAMPLE_TOL = 0.1
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
+_ASIDE, _ASIDE_LEAST = 0.2, 1e-3  # how far aside of a solution cuts are looked for
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _FAILURES = 8  # such steps without progress before giving up
@@ -137,8 +138,11 @@ class _Cuts:
         constants = np.array([*self.constants, point.cut])
         return constants, -0.5 * np.array([*self.forms, point.forms])
 
-    def mixed(self, point: Point) -> Floats:
-        """Return the mixture of coefficients whose cut has the highest minimum over the simplex."""
+    def mixed(self, point: Point) -> tuple[Floats, Floats]:
+        """Return the mixture of coefficients whose cut has the highest minimum, and that minimum.
+
+        The minimum, over the simplex, is where all cuts together are lowest.
+        """
         constants, slopes = self.with_point(point)
         heights = constants[:, None] + slopes  # of each cut at each kernel alone
         size = float(np.abs(heights).max()) or 1.0
@@ -152,10 +156,12 @@ class _Cuts:
             bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
         )
         if answer.x is None:
-            return point.coef
+            return point.coef, point.inner
         shares = np.maximum(answer.x[:-1], 0.0)
         coefs = np.array([*self.coefs, point.coef])
-        return np.asarray(np.tensordot(shares / shares.sum(), coefs, axes=1))
+        lowest = np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
+        mixture = np.tensordot(shares / shares.sum(), coefs, axes=1)
+        return np.asarray(mixture), lowest / (lowest.sum() or 1.0)
 
 
 class _Bundle:
@@ -182,6 +188,7 @@ class _Bundle:
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
         self.guessed: Floats | None = None
+        self.aside = _ASIDE
         self.promised = np.inf  # gain of the last step, as the model saw it
         self.patience = (
             1.0  # how far the working set is solved, relative to the gap, before pricing
@@ -217,7 +224,7 @@ class _Bundle:
                 continue
             closer = 0
             if predicted <= _FLAT * self.tol * self.account.size and self._mix(point):
-                continue
+                continue  # the gap is closed, or there is one more cut to close it with
             if self.failures >= _FAILURES:  # solved as far as numbers go
                 break
             point = self._try(point, trial, predicted)
@@ -226,16 +233,30 @@ class _Bundle:
         return self.account.result()
 
     def _mix(self, point: Point) -> bool:
-        """Bound by a mixture of coefficients; tell whether that closed the gap.
+        """Bound by a mixture of coefficients; tell whether there is anything new.
 
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
+        If it does not close the gap, a cut is added a little way towards where all cuts are lowest.
         """
-        coef = self.cuts.mixed(point)
+        before = self.account.lower
+        coef, lowest = self.cuts.mixed(point)
         forms = self.listed.read(coef)
         self.account.readings += 1
         self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
-        return self.account.converged
+        if self.account.converged:
+            return True
+        if self.account.lower <= before + 0.01 * (self.account.upper - before):
+            self.aside *= 0.5
+        if self.aside < _ASIDE_LEAST or len(lowest) != len(self.which):
+            return False
+        weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
+        kernel = self.bank.combine(weights)
+        start = moved(point.coef, point.fitted_at(kernel))
+        floor = max(1e-3 * self.tol * self.account.size, 1e-14 * self.account.upper)
+        solution = self.learner.solve(kernel, floor=floor, start=start)
+        self.cuts.push(self.learner.evaluate(kernel, solution, self.which))
+        return True
 
     def guess(self, sample: tuple[Floats, int]) -> None:
         """Begin from weights that were learned elsewhere.
