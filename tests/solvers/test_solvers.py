@@ -575,15 +575,15 @@ def test_readings_stay_few():
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
-@pytest.mark.parametrize("n", [120, 320])  # the larger one begins on a sample of the rows
+@pytest.mark.parametrize("n", [120, 304])  # the larger one begins on a sample of the rows
 def test_stored_grams_are_set_aside_and_priced(n, tol):
     """Kernels left out of the working set are in the certificate, and most are read seldom."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 12))
     Y = np.where(np.sin(2 * X[:, :1]) + X[:, 1:2] ** 2 - 0.7 > 0, 1.0, -1.0)
-    kernels = [RBF(width=w, columns=[c]) for w in (0.3, 0.5, 1, 2, 4) for c in range(12)]
-    grams = [kernel(X) for kernel in kernels]
-    bank, cost = bank_of(grams), np.ones_like(Y)
+    kernels = [RBF(width=w, columns=[c]) for w in (0.3, 1, 3) for c in range(12)]
+    grams = [Precomputed(kernel(X), check=False) for kernel in kernels]
+    bank, cost = make_bank(grams, np.arange(n)[:, None], normalize=None), np.ones_like(Y)
     result = solve(bank, Y, cost, Hinge(), 1, tol=tol)
     check_solver_result(result, bank, Y, cost, Hinge(), Simplex(), tol=tol)
     assert result.converged
