@@ -8,12 +8,12 @@ which makes the method a proximal bundle method far from the solution and Newton
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linprog
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
@@ -27,14 +27,16 @@ from .result import Account, Report, Result, Warm
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
 _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
-_SAMPLE_FROM = 1000  # rows from which weights are first learned on a part of them
+_SAMPLE_CHEAP, _SAMPLE_DEAR = 1000, 300  # rows from which weights are learned on a part first
 _SAMPLE_SHARE = 4  # every fourth row
 _SAMPLE_TOL = 0.1
+_IDLE = 0.6  # slope, relative to the largest, below which a kernel without weight is set aside
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _ASIDE, _ASIDE_LEAST = 0.2, 1e-3  # how far aside of a solution cuts are looked for
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
+_PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
 
@@ -75,7 +77,7 @@ def newton_bundle(
         Weights that sum to one, with a certificate.
     """
     bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
-    if start is None and len(Y) >= _SAMPLE_FROM:
+    if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
         bundle.guess(_sample_weights(bank, Y, cost, machine, max_iter))
     return bundle.run(start)
 
@@ -133,6 +135,10 @@ class _Cuts:
         self.forms = [*self.forms, point.forms][-_CUTS:]
         self.coefs = [*self.coefs, point.coef][-_CUTS:]
 
+    def keep(self, kept: Bools) -> None:
+        """Restrict the cuts to some of the weights; the others stay zero."""
+        self.forms = [forms[kept] for forms in self.forms]
+
     def with_point(self, point: Point) -> tuple[Floats, Floats]:
         """Return constants and slopes, the present point's own cut last."""
         constants = np.array([*self.constants, point.cut])
@@ -181,8 +187,8 @@ class _Bundle:
         self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
         self.listed = Listed(bank, centred=machine.fit_intercept)
         # A large working set saves solves and costs readings, so it is for banks that read cheaply.
-        cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
-        self.working = _WORKING_CHEAP if cheap else _WORKING_DEAR
+        self.cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
+        self.working = _WORKING_CHEAP if self.cheap else _WORKING_DEAR
         self.cuts = _Cuts()
         self.damping = _Damping()
         self.curvature: Curvature | None = None
@@ -190,9 +196,7 @@ class _Bundle:
         self.guessed: Floats | None = None
         self.aside = _ASIDE
         self.promised = np.inf  # gain of the last step, as the model saw it
-        self.patience = (
-            1.0  # how far the working set is solved, relative to the gap, before pricing
-        )
+        self.patience = 1.0  # as _PATIENT, while the working set is but a guess
         self.failures = 0
         self.step: Floats = np.empty(0)  # of the weights the model looked at
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
@@ -264,7 +268,8 @@ class _Bundle:
         They name the kernels that matter, so fewer are looked at, and the others less often.
         """
         self.guessed, solves = sample
-        self.working, self.patience = _WORKING_DEAR, 0.3
+        self.working, self.patience = _WORKING_DEAR, _PATIENT
+        self.damping.mu = 0.04  # first steps are short
         self.account.solves += solves
 
     def _slack(self) -> float:
@@ -288,7 +293,7 @@ class _Bundle:
         else:
             kernel = self.bank.combine(self._first_weights())
             first = None
-        solution = self.learner.solve(kernel, tol=0.01, start=first)
+        solution = self.learner.solve(kernel, tol=1e-3, start=first)
         forms = self.listed.read(solution.coef)
         self.account.readings += self.listed.readings
         extra = np.argsort(-forms, kind="stable")[: self.working]
@@ -413,9 +418,19 @@ class _Bundle:
         self.damping.after(ratio, float(np.abs(self.step).sum()))
         if ratio > 0.05:
             self.cuts.push(point)
-            return new
+            return new if self.cheap else self._set_aside(new)
         self.cuts.push(new)
         return point
+
+    def _set_aside(self, point: Point) -> Point:
+        """Leave kernels out of the working set that get no weight soon; pricing looks at them."""
+        kept = (point.inner > 0) | (point.forms >= _IDLE * point.forms.max(initial=0.0))
+        if kept.sum() > 0.75 * len(kept):
+            return point
+        self.listed.note(point.coef, self.which, point.forms)
+        self.which, self.patience = self.which[kept], _PATIENT
+        self.cuts.keep(kept)
+        return replace(point, which=self.which, forms=point.forms[kept])
 
     def _local_gap(self, point: Point) -> float:
         """Return what a point's own bounds leave open on the working set."""
