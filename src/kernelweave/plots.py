@@ -162,6 +162,8 @@ def plot_history(model: Any, ax: Any = None) -> Any:
     'log'
     """
     check_is_fitted(model)
+    if not model.history_:
+        raise InputError(f"{type(model).__name__} is fitted in closed form and has no history.")
     ax = _new_axes((6.0, 4.0)) if ax is None else ax
     solves = np.array([step.solves for step in model.history_])
     best = model.objective_

@@ -24,8 +24,10 @@ from kernelweave import (
     suspects,
 )
 from kernelweave.banks import make_bank
-from kernelweave.errors import InputError, KernelweaveError
+from kernelweave.cli import main
+from kernelweave.errors import InputError, KernelweaveError, ModelFileError
 from kernelweave.io import load, save
+from kernelweave.plots import plot_history
 from kernelweave.solvers import average_ridges
 
 
@@ -434,3 +436,32 @@ def test_bad_data_gets_one_sentence():
         NoiseTolerantKernelClassifier().fit(X, NOISY, sample_weight=np.ones(len(X)))
     with pytest.raises(NotFittedError):
         NoiseTolerantKernelClassifier().suspects()
+
+
+def test_what_others_say_of_it(tmp_path, capsys):
+    model = fitted()
+    path = save(model, tmp_path / "model.kw")
+    assert main(["info", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "leave-one-out error" in told
+    assert f"labels that look wrong  {model.noise_level_:.1%}" in told
+    with pytest.raises(InputError, match="closed form and has no history"):
+        plot_history(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dual_coef_", np.zeros((1, 3))),
+        ("_given", np.array([0, 7])),
+        ("label_quality_", [0.5]),
+        ("rates_", np.zeros(3)),
+        ("_slope", "steep"),
+        ("ridge_weights_", np.zeros(2)),
+    ],
+)
+def test_a_damaged_model_file_is_refused(tmp_path, name, value):
+    model = fitted()
+    setattr(model, name, value)
+    with pytest.raises(ModelFileError, match=name):
+        load(save(model, tmp_path / "model.kw"))
