@@ -18,7 +18,15 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import parse_bytes
 from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
 from kernelweave.errors import InputError, MemoryBudgetError, warn
-from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed, expand_kernels
+from kernelweave.kernels import (
+    Constant,
+    FromCallable,
+    Kernel,
+    KernelFamily,
+    Precomputed,
+    Scaled,
+    expand_kernels,
+)
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.machines import Hinge
@@ -59,6 +67,7 @@ class SumProductMKLClassifier(KernelClassifier):
         its own; a list is a plain sum; a dict as `Network.to_dict` returns it; a graph with edges
         from parents to children and node attributes ``kind`` ("sum", "product" or "leaf"),
         ``kernel``, ``p`` and ``name``. None: the sum of the default kernels of `MKLClassifier`.
+        Factors of single kernels are lost where these are normalised, factors of products are not.
     lam : float
         Penalty of the weights. With one common `p` it changes nothing that C does not: tune C.
     p : float or dict
@@ -268,6 +277,11 @@ class SumProductMKLClassifier(KernelClassifier):
         self.network_ = network
         self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
+        for row, j in enumerate(kept):
+            number = kernels[j]
+            if _is_fixed(number):  # a number in a product is not for normalising
+                assert isinstance(number, Scaled)
+                self.kernels_[row], scales[row], leaves[row] = number, 1.0, number.factor
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
             self.paths_: list[Path] = []
             return FactoredSystem(leaves, n, network), views, scales
@@ -411,6 +425,11 @@ class SumProductMKLClassifier(KernelClassifier):
             }
         )
         return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+
+def _is_fixed(kernel: Any) -> bool:
+    """Tell whether a leaf is a number that a product was multiplied by."""
+    return isinstance(kernel, Scaled) and isinstance(kernel.kernel, Constant)
 
 
 def _expanded(structure: Any, rows: Merged) -> Any:

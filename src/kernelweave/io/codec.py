@@ -22,6 +22,7 @@ from kernelweave.kernels import (
     ARD,
     RBF,
     Additive,
+    Constant,
     Cosine,
     FromCallable,
     Group,
@@ -51,6 +52,7 @@ KERNELS: dict[str, type[Kernel]] = {
     for kind in (
         ARD,
         Additive,
+        Constant,
         Cosine,
         Group,
         Laplacian,

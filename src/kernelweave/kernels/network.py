@@ -7,13 +7,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, product, zip_longest
+from itertools import chain, count, product, zip_longest
 from math import isfinite, prod
 from typing import Any
 
 from kernelweave.errors import InputError, InputTypeError, warn
 
 from .base import Kernel, is_number
+from .constant import Constant
 from .expression import Group, Product, Scaled, Sum
 
 KINDS = ("sum", "product", "leaf")
@@ -136,10 +137,11 @@ class Network:
     def names(self) -> tuple[str, ...]:
         """A readable name of every node, different for different products."""
         texts: list[str] = [""] * len(self.nodes)
-        used: Counter[str] = Counter()
+        out: list[str] = [""] * len(self.nodes)
+        used = {node.name for node in self.nodes if node.name is not None}
         for i in self.order:
             node = self.nodes[i]
-            inside = [texts[c].partition(" #")[0] for c in node.children]
+            inside = [texts[c] for c in node.children]
             if node.kind == "leaf":
                 texts[i] = str(node.kernel)
             elif node.kind == "sum":
@@ -149,10 +151,14 @@ class Network:
                 marked = [f"({t})" if k == "sum" else t for t, k in zip(inside, kinds, strict=True)]
                 alone = len(marked) == 1 and kinds[0] == "sum"
                 texts[i] = node.name or (f"group{marked[0]}" if alone else " * ".join(marked))
-                used[texts[i]] += 1
-                if used[texts[i]] > 1:
-                    texts[i] += f" #{used[texts[i]]}"
-        return tuple(texts)
+            out[i] = texts[i]
+            if node.kind == "product" and node.name is None:  # names that were given stay
+                numbers = (f"{texts[i]} #{k}" for k in count(2))
+                out[i] = (
+                    texts[i] if texts[i] not in used else next(n for n in numbers if n not in used)
+                )
+                used.add(out[i])
+        return tuple(out)
 
     def count_paths(self) -> int:
         """Return the number of paths, equal ones counted, without writing them out."""
@@ -173,10 +179,10 @@ class Network:
         max_paths : int
             Refuse to write out more.
         """
-        count = self.count_paths()
-        if count > max_paths:
+        n_paths = self.count_paths()
+        if n_paths > max_paths:
             raise InputError(
-                f"structure: has {count} paths, more than max_paths={max_paths}. Hint: use fewer "
+                f"structure: has {n_paths} paths, more than max_paths={max_paths}. Hint: use fewer "
                 "kernels per factor, or raise max_paths."
             )
         merged: Counter[tuple[Any, Any]] = Counter()
@@ -309,12 +315,14 @@ class Network:
         for i, node in enumerate(self.nodes):
             kept = {k: v for k in ("kernel", "p", "name") if (v := getattr(node, k)) is not None}
             graph.add_node(i, kind=node.kind, **kept)
-        graph.add_edges_from((i, c) for i, node in enumerate(self.nodes) for c in node.children)
+        for i, node in enumerate(self.nodes):
+            for place, c in enumerate(node.children):
+                graph.add_edge(i, c, place=place)  # parallel edges come together otherwise
         return graph
 
     def _canonical(self) -> Network:
         """Return a network whose root is a sum, with a product between any sum and what it adds."""
-        self._check()
+        _check(list(self.nodes), list(range(len(self.nodes))))
         kept = set(self.order)
         if lost := [i for i in range(len(self.nodes)) if i not in kept]:
             warn(
@@ -351,51 +359,53 @@ class Network:
         )
         return Network(tuple(nodes), place[self.root])
 
-    def _check(self) -> None:
-        for i, node in enumerate(self.nodes):
-            who = f"structure: node {node.name or i!r}"
-            if node.kind not in KINDS:
-                raise InputError(
-                    f"{who}: kind must be one of {', '.join(KINDS)}, got {node.kind!r}."
-                )
-            if node.kind == "leaf":
-                if node.children:
-                    raise InputError(f"{who}: a leaf cannot have children.")
-                if not isinstance(node.kernel, Kernel):
-                    raise InputError(f"{who}: a leaf needs a kernel, got {node.kernel!r}.")
-            elif not node.children:
-                raise InputError(f"{who}: a {node.kind} needs one child or more.")
-            elif node.kernel is not None:
-                raise InputError(f"{who}: only leaves have a kernel.")
-            if node.kind != "product" and node.p is not None:
-                raise InputError(f"{who}: only products have a weight, and so an exponent p.")
-            if node.p is not None and not (is_number(node.p) and isfinite(node.p) and node.p > 0):
-                raise InputError(f"{who}: p must be a finite number > 0, got {node.p!r}.")
-        named = Counter(node.name for node in self.nodes if node.name is not None)
-        if twice := [name for name, count in named.items() if count > 1]:
-            raise InputError(f"structure: two nodes have the name {twice[0]!r}.")
-        self._refuse_cycles()
 
-    def _refuse_cycles(self) -> None:
-        state: dict[int, int] = {}
-        for first in range(len(self.nodes)):
-            trail: list[tuple[int, Iterator[int]]] = []
-            if first not in state:
-                state[first] = 1
-                trail.append((first, iter(self.nodes[first].children)))
-            while trail:
-                node, children = trail[-1]
-                child = next(children, None)
-                if child is None:
-                    state[node] = 2
-                    trail.pop()
-                elif state.get(child) == 1:
-                    walk = [i for i, _ in trail]
-                    cycle = [*walk[walk.index(child) :], child]
-                    raise InputError(f"structure: has a cycle, {' -> '.join(map(str, cycle))}.")
-                elif child not in state:
-                    state[child] = 1
-                    trail.append((child, iter(self.nodes[child].children)))
+def _check(nodes: list[Node], keys: list[Any]) -> None:
+    """Refuse what is not a network, naming nodes by their keys."""
+    for key, node in zip(keys, nodes, strict=True):
+        who = f"structure: node {key if node.name is None else node.name!r}"
+        if node.kind not in KINDS:
+            raise InputError(f"{who}: kind must be one of {', '.join(KINDS)}, got {node.kind!r}.")
+        if node.kind == "leaf":
+            if node.children:
+                raise InputError(f"{who}: a leaf cannot have children.")
+            if not isinstance(node.kernel, Kernel):
+                raise InputError(f"{who}: a leaf needs a kernel, got {node.kernel!r}.")
+        elif not node.children:
+            raise InputError(f"{who}: a {node.kind} needs one child or more.")
+        elif node.kernel is not None:
+            raise InputError(f"{who}: only leaves have a kernel.")
+        if node.kind != "product" and node.p is not None:
+            raise InputError(f"{who}: only products have a weight, and so an exponent p.")
+        if node.p is not None and not (is_number(node.p) and isfinite(node.p) and node.p > 0):
+            raise InputError(f"{who}: p must be a finite number > 0, got {node.p!r}.")
+    named = Counter(node.name for node in nodes if node.name is not None)
+    if twice := [name for name, times in named.items() if times > 1]:
+        raise InputError(f"structure: two nodes have the name {twice[0]!r}.")
+    _refuse_cycles(nodes, keys)
+
+
+def _refuse_cycles(nodes: list[Node], keys: list[Any]) -> None:
+    state: dict[int, int] = {}  # 1: on the trail, 2: done
+    for first in range(len(nodes)):
+        trail: list[tuple[int, Iterator[int]]] = []
+        if first not in state:
+            state[first] = 1
+            trail.append((first, iter(nodes[first].children)))
+        while trail:
+            node, children = trail[-1]
+            child = next(children, None)
+            if child is None:
+                state[node] = 2
+                trail.pop()
+            elif state.get(child) == 1:
+                walk = [i for i, _ in trail]
+                cycle = [*walk[walk.index(child) :], child]
+                shown = " -> ".join(str(keys[i]) for i in cycle)
+                raise InputError(f"structure: has a cycle, {shown}.")
+            elif child not in state:
+                state[child] = 1
+                trail.append((child, iter(nodes[child].children)))
 
 
 def _exponents(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, Fraction], ...]:
@@ -419,23 +429,26 @@ def _from_expression(kernel: Kernel) -> Network:
 
     def read(kernel: Kernel, factor: float) -> int:
         match kernel:
-            case Scaled():
+            case Scaled() if not isinstance(kernel.kernel, Constant):
                 return read(kernel.kernel, factor * kernel.factor)
             case Sum():
                 return add(Node("sum", tuple(read(part, factor) for part in kernel.parts)))
             case Product():
-                first, *rest = kernel.parts
-                children = (read(first, factor), *(read(part, 1.0) for part in rest))
-                return add(Node("product", children, name=kernel.name))
+                children = tuple(read(part, 1.0) for part in kernel.parts)
+                return add(Node("product", children + fixed(factor), name=kernel.name))
             case Group():
-                key = (kernel, factor)
-                if key not in known:
-                    child = read(kernel.kernel, factor)
-                    add(Node("product", (child,), p=kernel.p, name=kernel.name), key)
-                return known[key]
+                if kernel not in known:
+                    child = read(kernel.kernel, 1.0)
+                    add(Node("product", (child,), p=kernel.p, name=kernel.name), kernel)
+                same = known[kernel]
+                return same if factor == 1.0 else add(Node("product", (same, *fixed(factor))))
             case _:
                 leaf = kernel if factor == 1.0 else Scaled(kernel, factor)
                 return known[leaf] if leaf in known else add(Node("leaf", kernel=leaf), leaf)
+
+    def fixed(factor: float) -> tuple[int, ...]:
+        """Return a leaf that multiplies by a number; groups stay what others share."""
+        return () if factor == 1.0 else (read(Scaled(Constant(), factor, name=f"{factor:g}"), 1.0),)
 
     root = read(kernel, 1.0)
     return Network(tuple(nodes), root)
@@ -454,50 +467,58 @@ def _from_dict(structure: Mapping[str, Any]) -> Network:
             raise InputError(f"structure: node {key!r} must be a dict, got {type(entry).__name__}.")
         if unknown := set(entry) - {"kind", "children", "kernel", "p", "name"}:
             raise InputError(f"structure: node {key!r} has the unknown key {min(unknown)!r}.")
-        for child in entry.get("children", ()):
-            if child not in place:
-                raise InputError(f"structure: node {key!r} has the unknown child {child!r}.")
-        nodes.append(
-            Node(
-                entry.get("kind", ""),
-                tuple(place[c] for c in entry.get("children", ())),
-                entry.get("kernel"),
-                entry.get("p"),
-                entry.get("name"),
-            )
-        )
+        nodes.append(_node(key, entry, place))
     if "root" not in structure:
-        return Network(tuple(nodes), _only_root(nodes, list(entries)))
-    if structure["root"] not in place:
-        raise InputError(f"structure: the root {structure['root']!r} is not among the nodes.")
-    return Network(tuple(nodes), place[structure["root"]])
+        return _checked(nodes, list(entries), None)
+    root = structure["root"]
+    if not isinstance(root, Hashable) or root not in place:
+        raise InputError(f"structure: the root {root!r} is not among the nodes.")
+    return _checked(nodes, list(entries), place[root])
+
+
+def _node(key: Any, entry: Mapping[str, Any], place: dict[Any, int]) -> Node:
+    """Read one node of a dict or graph."""
+    children = entry.get("children", ())
+    if not isinstance(children, list | tuple):
+        raise InputError(f"structure: node {key!r}: children must be a list, got {children!r}.")
+    for child in children:
+        if not isinstance(child, Hashable) or child not in place:
+            raise InputError(f"structure: node {key!r} has the unknown child {child!r}.")
+    name = entry.get("name")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise InputError(f"structure: node {key!r}: name must be a string, got {name!r}.")
+    below = tuple(place[c] for c in children)
+    return Node(entry.get("kind", ""), below, entry.get("kernel"), entry.get("p"), name)
+
+
+def _checked(nodes: list[Node], keys: list[Any], root: int | None) -> Network:
+    """Check nodes under the names they were given, and find the root where none is given."""
+    if not nodes:
+        raise InputError("structure: has no nodes.")
+    _check(nodes, keys)
+    return Network(tuple(nodes), _only_root(nodes, keys) if root is None else root)
 
 
 def _from_graph(graph: Any) -> Network:
     if not graph.is_directed():
         raise InputError("structure: the graph must be directed, from parents to children.")
     keys = list(graph.nodes)
-    if not keys:
-        raise InputError("structure: the graph has no nodes.")
     place = {key: i for i, key in enumerate(keys)}
     nodes = []
     for key in keys:
         data = dict(graph.nodes[key])
         if unknown := set(data) - {"kind", "kernel", "p", "name"}:
             raise InputError(f"structure: node {key!r} has the unknown attribute {min(unknown)!r}.")
-        children = tuple(place[child] for _, child in graph.out_edges(key))
-        nodes.append(
-            Node(
-                data.get("kind", ""), children, data.get("kernel"), data.get("p"), data.get("name")
-            )
-        )
-    return Network(tuple(nodes), _only_root(nodes, keys))
+        edges = sorted(graph.out_edges(key, data="place"), key=lambda edge: edge[2] or 0)
+        entry = data | {"children": [child for _, child, _ in edges]}
+        nodes.append(_node(key, entry, place))
+    return _checked(nodes, keys, None)
 
 
 def _only_root(nodes: list[Node], keys: list[Any]) -> int:
     below = {c for node in nodes for c in node.children}
     roots = [i for i in range(len(nodes)) if i not in below]
     if len(roots) != 1:
-        found = ", ".join(repr(keys[i]) for i in roots[:5]) or "none, because of a cycle"
+        found = ", ".join(repr(keys[i]) for i in roots[:5])
         raise InputError(f"structure: needs exactly one node without parents, found {found}.")
     return roots[0]

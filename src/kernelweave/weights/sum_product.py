@@ -63,18 +63,17 @@ class SumProduct:
             Logarithms of the weights at which the tangent is taken.
         """
         total, nodes = reading.sums(u)
-        powers = np.exp(self.p * u)
-        kappa = nodes / (self.p * powers)
-        with np.errstate(divide="ignore"):
+        with np.errstate(over="ignore", divide="ignore"):
+            kappa = np.exp(np.log(nodes / self.p) - self.p * u)  # zero where nothing is added
             scale = min(1.0, float(np.sqrt(2.0 * self.lam * self.counts / kappa).min()))
         rest = 0.5 * max(total - float((nodes / self.p).sum()), 0.0)
         if rest > 1e-14 * total:
             scale = min(scale, linear / (2.0 * rest))
         bound = scale * linear - scale**2 * rest
         if (self.p > 1.0).all():
-            slopes = nodes / np.exp(u)
-            level = slopes / (2.0 * self.lam * self.counts * self.p)
-            best = self.counts * (self.p - 1.0) * level ** (self.p / (self.p - 1.0))
+            with np.errstate(over="ignore", divide="ignore"):
+                level = np.exp(np.log(nodes) - u) / (2.0 * self.lam * self.counts * self.p)
+                best = self.counts * (self.p - 1.0) * level ** (self.p / (self.p - 1.0))
             bound = max(bound, linear - self.lam * float(best.sum()))
         return float(bound)
 
@@ -107,17 +106,21 @@ class SumProduct:
         for _ in range(_NEWTON_STEPS):
             value, gradient, hessian = self._objective(u, here, reading)
             assert hessian is not None
-            step = _newton(gradient, hessian)
-            decrement = -float(step @ gradient)
-            if decrement <= _DECREMENT * value:
-                break
+            free = (here > lowest) | (gradient < 0.0)  # others would only go lower still
+            step = np.zeros_like(here)
+            step[free] = _newton(gradient[free], hessian[np.ix_(free, free)])
+            slope = float(step @ gradient)
+            if -slope <= _DECREMENT * value:
+                return np.maximum(here + step, lowest)
             step *= min(1.0, _LONGEST / float(np.abs(step).max()))
-            length, slope = 1.0, float(step @ gradient)
+            length = 1.0
             while length > 1e-10:
                 trial = np.maximum(here + length * step, lowest)
                 if self._objective(u, trial, reading)[0] <= value + 1e-4 * length * slope:
                     break
                 length *= 0.5
+            else:
+                break
             here = trial
         return here
 
