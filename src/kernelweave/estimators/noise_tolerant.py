@@ -114,7 +114,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         Estimated (or given) rates, two classes: of ``classes_[0]`` and of ``classes_[1]``.
     noise_level_ : float
         Mean of `wrong_label_probability_`: the share of labels that disagree with what the kernels
-        can learn, in practice an upper bound on the noise.
+        can learn. Too high where classes overlap, and up to half too low where they are easy to
+        tell apart.
     label_quality_ : ndarray of shape (n_samples,)
         Between 0 and 1, strictly increasing in the leave-one-out margin; small for suspects.
     wrong_label_probability_ : ndarray of shape (n_samples,)
