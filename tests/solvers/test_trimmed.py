@@ -101,7 +101,6 @@ def test_the_best_of_rough_rounds_is_returned(tol):
         assert result.objective == pytest.approx(0.5 * omega**2 + chosen, rel=1e-7)
 
 
-@pytest.mark.xfail(reason="the history has the value of each round, not the best", strict=True)
 def test_rough_rounds_do_not_raise_the_objective():
     p = setting(11)[0]
     values = [step.upper for step in run(11, p.cap, 0.1).history]

@@ -76,24 +76,7 @@ def test_update_minimises(name, p):
         found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
         least = value(paths, weights, q, u, wanted)
         assert value(paths, weights, q, u, found) <= least * (1 + 1e-11)
-        # The rule to stop bounds the error of a logarithm by its part in the curvature.
-        part = weights.lam * paths.c * p_v**2 * np.exp(p_v * wanted) / least
-        assert np.max(np.abs(found - wanted) * np.sqrt(part)) <= 1.1e-6
-        assert np.max(np.abs(found - wanted)) <= 1e-4
-
-
-@pytest.mark.xfail(reason="bug 9: the last Newton step is computed but not taken", strict=True)
-@pytest.mark.parametrize("name", ["flat", "deep"])
-def test_update_is_exact_in_the_logarithms(name):
-    worst = 0.0
-    for p in EXPONENTS.values():
-        for seed in range(3):
-            paths, p_v, weights, q, u = case(STRUCTURES[name], p, seed)
-            r = path_weights(paths.A, np.exp(u)) ** 2 * q
-            wanted = np.log(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v))
-            found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
-            worst = max(worst, np.max(np.abs(found - wanted)))
-    assert worst <= 1e-6
+        assert np.max(np.abs(found - wanted)) <= 1e-6
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, 0.5])
@@ -103,7 +86,7 @@ def test_flat_networks_have_a_closed_form(p):
     weights = SumProduct(np.ones(4), np.full(4, p), lam)
     found = weights.update(u, PathReading(q, sp.csr_array(np.eye(4))))
     r = np.exp(2 * u) * q
-    assert_allclose(np.exp(found), (r / (2 * lam * p)) ** (1 / (p + 1)), rtol=1e-5)
+    assert_allclose(np.exp(found), (r / (2 * lam * p)) ** (1 / (p + 1)), rtol=1e-7)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 0.5])
@@ -116,13 +99,12 @@ def test_nodes_without_functions_shrink_and_the_others_are_best(p):
     found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
     dead = wanted == 0
     assert [paths.names[v] for v in np.flatnonzero(dead)] == ["8", "1", "2"]
-    assert_allclose(found[~dead], np.log(wanted[~dead]), atol=1e-4)
+    assert_allclose(found[~dead], np.log(wanted[~dead]), atol=1e-6)
     spent = weights.lam * paths.c * np.exp(p_v * found)
     assert spent[dead].max() <= 1e-6 * spent.sum()  # a step moves a logarithm by 30 at most
     assert found.min() >= -69.0
 
 
-@pytest.mark.xfail(reason="bug 10: weights at their limit stay in the Newton system", strict=True)
 def test_weights_at_their_limit_cost_no_evaluations():
     class Counting(PathReading):
         calls = 0
@@ -266,17 +248,7 @@ def test_bound_of_nothing_is_zero():
     assert weights.lower_bound(0.0, read, np.zeros(2)) == 0.0
 
 
-@pytest.mark.parametrize(
-    "p",
-    [
-        2.0,
-        pytest.param(
-            20.0,
-            marks=pytest.mark.xfail(reason="bug 11: zero by zero counts as no limit", strict=True),
-        ),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:invalid value")  # the number is wrong too
+@pytest.mark.parametrize("p", [2.0, 20.0])
 def test_bounds_hold_beside_weights_that_vanished(p):
     """A weight of 1e-30 has a power that is zero in floating point where p is large."""
     q = np.array([50.0, 0.0])
