@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -14,6 +15,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 fit_context = _fit_context
+pick_rows = _safe_indexing  # of arrays and frames of any library
 
 __all__ = [
     "Interval",
@@ -23,6 +25,7 @@ __all__ = [
     "check_weights",
     "fit_context",
     "is_frame",
+    "pick_rows",
 ]
 
 
