@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -160,14 +160,21 @@ def _at_hand(names: list[str]) -> Iterator[str]:
 def _run(tasks: list[Task], options: argparse.Namespace) -> Iterator[Record]:
     open_case.cache_clear()  # the files may have changed since an earlier run in this process
     published.open_part.cache_clear()
-    jobs = (delayed(_attempt)(task, options.seed, options.quick) for task in tasks)
-    # Few tasks are handed out ahead, so that both processes stay within a division.
-    yield from Parallel(
+    # One process does all methods of a cell, which share the rows and some of the tuning.
+    cells = [list(cell) for _, cell in groupby(tasks, key=lambda task: task[:4])]
+    jobs = (delayed(_attempt_all)(cell, options.seed, options.quick) for cell in cells)
+    parallel = Parallel(
         n_jobs=options.n_jobs,
         return_as="generator_unordered",
         pre_dispatch=options.n_jobs,
         batch_size=1,
-    )(jobs)
+    )
+    for records in parallel(jobs):
+        yield from records
+
+
+def _attempt_all(tasks: list[Task], seed: int, quick: bool) -> list[Record]:
+    return [_attempt(task, seed, quick) for task in tasks]
 
 
 def _attempt(task: Task, seed: int, quick: bool) -> Record:

@@ -121,7 +121,7 @@ def _comparison(group: str, records: list[Record]) -> list[str]:
     parts = [
         f"## Comparison, {group} group\n",
         f"{', '.join(SOURCES[s].title for s in sets)}: means over data sets and {len(splits)} "
-        "divisions, 70 % to train on.\n",
+        f"division{'s' if len(splits) > 1 else ''}, 70 % to train on.\n",
     ]
     for measure, title in MEASURES.items():
         parts += [f"### {title}\n", _means(read_cells(records, measure), methods, splits)]
@@ -451,7 +451,7 @@ def _draw_comparison(records: list[Record]) -> Any:
         panel.set_title(f"{group}: {'accuracy' if measure == 'accuracy' else 'ranking'}", size=10)
         panel.set_xticks([0, 1, 2, 3, 4, 5.4], CONDITIONS, fontsize=8)
         panel.tick_params(axis="y", labelsize=8)
-    figure.supxlabel("share of wrong labels; right: by class", fontsize=9)
+        panel.set_xlabel("share of wrong labels (right: by class)", size=9)
     _legend(figure, panels, 4)
     return figure
 
