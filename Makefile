@@ -10,7 +10,7 @@ CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs sanitize format clean radius
+.PHONY: help demo test lint bench docs sanitize format clean radius noisy
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ clean: ## Remove the environments and everything that was built
 # so a second call goes on; options go into ARGS, as in make radius ARGS=--quick.
 radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (about half an hour)
 	$(VENV)/bin/python -m experiments.radius $(ARGS)
+
+noisy: $(VENV)/.package ## Measure learning from wrong labels (about an hour)
+	$(VENV)/bin/python -m experiments.noisy_labels $(ARGS)
 
 # An environment with a pip that knows dependency groups.
 $(VENV)/.ready $(BENCH)/.ready: %/.ready:

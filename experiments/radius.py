@@ -8,13 +8,11 @@ picture show ours beside the published numbers.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from joblib import Parallel, delayed
 
@@ -23,7 +21,8 @@ from kernelweave.errors import DataError, KernelweaveError
 
 from .radius_protocol import GRID, METHODS, N_FOLDS, evaluate, open_fold
 from .radius_published import SETS, source
-from .radius_report import Record, draw, summarise, to_markdown
+from .radius_report import draw, summarise, to_markdown
+from .store import Record, Store, write
 
 QUICK_GRID = (0.1, 1.0, 10.0, 100.0)
 QUICK_FOLDS = 3
@@ -38,7 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     grid, folds = (QUICK_GRID, QUICK_FOLDS) if options.quick else (GRID, N_FOLDS)
     names = options.methods or [m for m in METHODS if METHODS[m].quick or not options.quick]
     try:
-        store = Store(options.output / f"{stem}.json", {"grid": list(grid), "seed": options.seed})
+        settings = {"grid": list(grid), "seed": options.seed}
+        store = Store(options.output / f"{stem}.json", settings, ("data", "fold", "method"))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     cells = summarise(records, grid)
     page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
-    _write(page, to_markdown(cells, grid, options.seed))
+    write(page, to_markdown(cells, grid, options.seed))
     draw(cells, picture)
     print(f"The table is in {page}, the picture in {picture}.")
     return 1 if n_failed else 0
@@ -130,51 +130,6 @@ def _attempt(data: str, fold: int, method: str, grid: tuple[float, ...], seed: i
         return evaluate(data, fold, method, grid, seed)
     except (KernelweaveError, ArithmeticError, ValueError) as error:
         return {"data": data, "fold": fold, "method": method, "error": str(error)}
-
-
-class Store:
-    """Results in a JSON file that is whole at any time."""
-
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        self.path = path
-        self._settings = settings
-        self._records: dict[tuple[str, int, str], Record] = {}
-        if path.exists():
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["settings"] != settings:
-                raise ValueError(
-                    f"{path} holds results for {kept['settings']}, not for {settings}; remove it "
-                    "or choose another folder with --output."
-                )
-            self._records = {_task(record): record for record in kept["records"]}
-
-    def __contains__(self, task: tuple[str, int, str]) -> bool:
-        return task in self._records
-
-    def get(self, task: tuple[str, int, str]) -> Record | None:
-        """Return the result of a task, if there is one."""
-        return self._records.get(task)
-
-    def add(self, record: Record) -> None:
-        """Keep a result."""
-        self._records[_task(record)] = record
-        records = sorted(self._records.values(), key=_task)
-        # Written at every result, so a record takes one line and not fifty.
-        lines = ",\n".join(json.dumps(record) for record in records)
-        settings = json.dumps(self._settings)
-        _write(self.path, f'{{"settings": {settings},\n"records": [\n{lines}\n]}}\n')
-
-
-def _task(record: Record) -> tuple[str, int, str]:
-    return record["data"], record["fold"], record["method"]
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
 
 
 if __name__ == "__main__":

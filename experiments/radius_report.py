@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .page import make_table
 from .radius_protocol import METHODS, N_FOLDS
 from .radius_published import SETS, TITLES, Published, read_table, source
+from .store import Record
 
-Record = dict[str, Any]
 PUBLISHED = read_table()
 _DARK, _GREY = "#1f5f8b", "#6b7280"
 
@@ -123,7 +124,7 @@ def _overview(cells: dict[tuple[str, str], Cell]) -> str:
         ours.append(_mean([cell.accuracy for cell in column], len(counted)))
         theirs.append(_mean(published, len(counted)))
     rows += [ours, theirs]
-    return _table(["data", *(METHODS[name].label for name in names)], rows)
+    return make_table(["data", *(METHODS[name].label for name in names)], rows)
 
 
 def _differences(cells: list[Cell]) -> str:
@@ -162,7 +163,7 @@ def _details(cells: list[Cell]) -> str:
                 f"{cell.seconds:.1f}",
             ]
         )
-    return _table(head, rows)
+    return make_table(head, rows)
 
 
 def _mean(values: list[float], n_needed: int) -> str:
@@ -171,11 +172,6 @@ def _mean(values: list[float], n_needed: int) -> str:
 
 def _score(cell: Cell) -> str:
     return f"{cell.accuracy:.1f} ({cell.deviation:.1f})"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, rule, *rows])
 
 
 def draw(cells: dict[tuple[str, str], Cell], path: Path) -> None:

@@ -1,7 +1,6 @@
 """The classifier on structures: optima, special cases, invariants, and what it refuses."""
 
 import pickle
-import warnings
 from functools import cache
 
 import networkx as nx
@@ -28,10 +27,9 @@ from kernelweave import (
 )
 from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError
 from kernelweave.io import load, save
-from kernelweave.kernels import FromCallable
+from kernelweave.kernels import FromCallable, Sum
 from kernelweave.kernels.network import Network
 from spn_oracles import (
-    brute_paths,
     fig1,
     flat,
     joint_oracle,
@@ -173,10 +171,10 @@ def test_decisions_are_those_of_the_oracle(name):
 
 def test_components_vanish_whole():
     sol = optimum("tree_p1")
-    dead = {k for k, v in sol.weights.items() if v == 0}
     found = fit(INSTANCES["tree_p1"], tol=1e-6).node_weights_
-    if dead:
-        assert max(found[k] for k in dead) < 1e-3 * max(found.values())
+    dead = {k for k, v in sol.weights.items() if v == 0}
+    assert dead in ({"10", "1", "2", "3"}, {"11", "6", "7"})
+    assert max(found[k] for k in dead) < 1e-3 * max(found.values())
     assert min(found[k] for k in set(found) - dead) > 1e-3 * max(found.values())
 
 
@@ -285,16 +283,16 @@ def test_without_a_certificate():
 
 
 def test_the_best_start_is_kept():
-    one, many = halves(1), halves(8)
+    one, many = halves(1), halves(4)
     assert many.objective_ <= one.objective_
-    assert any(halves(8, seed).objective_ < one.objective_ - 1e-3 for seed in range(3))
+    assert min(halves(4, seed).objective_ for seed in range(3)) < one.objective_ - 1e-3
 
 
 def test_starts_are_drawn_from_the_random_state():
     one, other = halves(4), fit(spn_instance(1, fig1(), 7, p=0.5), n_starts=4, random_state=0)
     assert one.objective_ == other.objective_
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
-    assert len({halves(2, seed).objective_ for seed in range(6)}) > 1
+    assert len({halves(4, seed).objective_ for seed in range(3)}) > 1
 
 
 def test_convex_problems_need_one_start():
@@ -311,10 +309,10 @@ def test_projected_gradients(name):
 
 
 def test_projected_gradients_without_a_certificate():
-    instance = spn_instance(1, fig1(), 7, p=0.75)
-    one, other = fit(instance, solver="projected"), fit(instance)
+    instance = spn_instance(1, flat(3), 3, p=0.75, n=20)
+    one, other = fit(instance, solver="projected", tol=0.3), fit(instance)
     assert one.duality_gap_ == np.inf
-    assert one.objective_ == pytest.approx(other.objective_, rel=0.05)
+    assert one.objective_ == pytest.approx(other.objective_, rel=0.02)
 
 
 # Data
@@ -527,9 +525,9 @@ def grams():
     ("build", "left"),
     [
         (lambda z, k: z + k[0] + k[1], lambda k: k[0] + k[1]),
-        (lambda z, k: z * k[0] + k[1], lambda k: Network.of(k[1])),
+        (lambda z, k: z * k[0] + k[1], lambda k: k[1]),
         (lambda z, k: z * k[0] + k[1] + group(k[0] + k[2]), lambda k: k[1] + group(k[0] + k[2])),
-        (lambda z, k: group(z) * k[0] + k[2] * (k[1] + z * k[3]), lambda k: k[2] * group(k[1])),
+        (lambda z, k: group(z) * k[0] + k[2] * (k[1] + z * k[3]), lambda k: k[2] * Sum((k[1],))),
     ],
     ids=["summand", "a kernel without paths", "another order", "inside"],
 )
@@ -543,12 +541,10 @@ def test_zero_kernels_are_left_out(build, left):
     leaves = [str(model.network_.nodes[i].kernel) for i in model.network_.leaves]
     assert [str(kernel) for kernel in model.kernels_] == leaves
     assert "zero" not in leaves
-    if "inside" not in str(left):
-        wanted = left(k)
-        if Network.of(wanted).count_paths() == len(model.paths_):
-            same = train(wanted, numbers(60), **options)
-            if model.network_ == same.network_:
-                assert model.objective_ == pytest.approx(same.objective_, rel=1e-5)
+    same = train(left(k), numbers(60), **options)
+    assert model.network_ == same.network_
+    assert model.objective_ == pytest.approx(same.objective_, rel=1e-9)
+    assert model.node_weights_ == pytest.approx(same.node_weights_, rel=1e-6)
 
 
 def test_only_zero_kernels():
@@ -560,7 +556,7 @@ def test_only_zero_kernels():
 
 
 def test_memory_limit():
-    with pytest.raises(MemoryBudgetError, match=r"A structure of 4 kernels over 60 rows needs 0\."):
+    with pytest.raises(MemoryBudgetError, match=r"A structure of 5 kernels over 60 rows needs 0\."):
         train(memory_limit=1000)
     assert train(memory_limit="1GB").converged_
 
@@ -774,7 +770,7 @@ def test_structures_are_refused_in_fit():
     refused("the graph must be directed", nx.Graph([(0, 1)]))
     unreached = Network.of(STRUCTURE).to_dict()
     unreached["nodes"]["lost"] = {"kind": "leaf", "kernel": RBF(9.0)}
-    with pytest.warns(UserWarning, match="1 of 14 nodes are not reached from the root"):
+    with pytest.warns(UserWarning, match="1 of 15 nodes are not reached from the root"):
         model = train(unreached)
     assert model.network_ == Network.of(STRUCTURE)
 
@@ -811,31 +807,40 @@ def test_matrices():
         model.predict([[60]])
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_indefinite_kernels(scale):
+def distance(A, B, power):
+    return 10.0 - np.abs(A[:, :1] - B[:, :1].T) ** power
+
+
+def cubes(A, B):
+    return distance(A, B, 3)
+
+
+def fourth_powers(A, B):
+    return distance(A, B, 4)  # a matrix of low rank
+
+
+def bent():
     K = matrix(at={(3, 4): 2.0, (4, 3): 2.0})
-    kernel = Precomputed(K, check=False, name="bent")
-    structure = kernel if scale == 1.0 else scale * kernel
-    refused(
-        "structure: .*bent is not positive semi-definite .an eigenvalue is -",
-        structure,
-        numbers(60),
-        normalize=None,
-    )
+    return Precomputed(K, check=False, name="bent")
 
-    def bent(A, B):
-        return np.where(A[:, :1] == B[:, :1].T, 1.0, 0.9) * np.sign(A[:, 1:2] * B[:, 1:2].T)
 
-    def distance(A, B):
-        return 10.0 - np.abs(A[:, :1] - B[:, :1].T) ** 4
+def test_indefinite_kernels():
+    sentence = r"structure: {} is not positive semi-definite \(an eigenvalue is -"
+    refused(sentence.format("bent"), bent(), numbers(60), normalize=None)
+    refused(sentence.format("bent"), bent() * bent() + Linear(), numbers(60), normalize=None)
 
-    assert np.linalg.eigvalsh(bent(X, X))[0] > -1e-8
-    assert train(scale * FromCallable(bent), normalize=None).converged_
-    refused(
-        "structure: .*distance is not positive semi-definite",
-        scale * FromCallable(distance),
-        normalize=None,
-    )
+
+@pytest.mark.xfail(reason="bug 13: multiples are not looked into", strict=True)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_indefinite_kernels_in_multiples():
+    refused("bent is not positive semi-definite", 2.0 * bent(), numbers(60), normalize=None)
+
+
+@pytest.mark.xfail(reason="bug 14: what is tested is a factor, always definite", strict=True)
+@pytest.mark.parametrize("function", [cubes, fourth_powers])
+def test_indefinite_functions(function):
+    assert np.linalg.eigvalsh(function(X, X))[0] < -1
+    refused("is not positive semi-definite", FromCallable(function) + Linear(), normalize=None)
 
 
 def test_before_fit():
@@ -852,16 +857,3 @@ def test_shapes_of_new_rows():
         train().predict(NEW[:, :3])
     with pytest.raises(InputError, match="expected a 2D array"):
         train().predict(NEW[0])
-
-
-def test_nothing_is_written_to_standard_output(capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        train()
-    assert capsys.readouterr().out == ""
-
-
-def test_oracle_and_library_count_alike():
-    for instance in INSTANCES.values():
-        network = Network.of(as_dict(instance.structure, kernels_of(instance)))
-        assert network.count_paths() == len(brute_paths(instance.structure).every)

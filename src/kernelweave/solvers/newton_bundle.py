@@ -33,7 +33,7 @@ _SAMPLE_TOL = 0.1
 _IDLE = 0.6  # slope, relative to the largest, below which a kernel without weight is set aside
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
-_ASIDE, _ASIDE_LEAST = 0.2, 1e-3  # how far aside of a solution cuts are looked for
+_ASIDE, _ASIDE_LEAST = 0.2, 1e-4  # how far aside of a solution cuts are looked for
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
@@ -194,7 +194,7 @@ class _Bundle:
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
         self.guessed: Floats | None = None
-        self.aside = _ASIDE
+        self.aside, self.aside_gap = _ASIDE, np.inf
         self.promised = np.inf  # gain of the last step, as the model saw it
         self.patience = 1.0  # as _PATIENT, while the working set is but a guess
         self.failures = 0
@@ -227,8 +227,13 @@ class _Bundle:
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             closer = 0
-            if predicted <= _FLAT * self.tol * self.account.size and self._mix(point):
-                continue  # the gap is closed, or there is one more cut to close it with
+            if predicted <= _FLAT * self.tol * self.account.size:
+                lowest = self._mix(point)
+                if self.account.converged:
+                    continue
+                if self.failures > 1 and self.aside >= _ASIDE_LEAST:
+                    point = self._step_aside(point, lowest)
+                    continue
             if self.failures >= _FAILURES:  # solved as far as numbers go
                 break
             point = self._try(point, trial, predicted)
@@ -236,31 +241,37 @@ class _Bundle:
         self.learner.settle()
         return self.account.result()
 
-    def _mix(self, point: Point) -> bool:
-        """Bound by a mixture of coefficients; tell whether there is anything new.
+    def _mix(self, point: Point) -> Floats:
+        """Bound by a mixture of coefficients; return the weights at which all cuts are lowest.
 
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
-        If it does not close the gap, a cut is added a little way towards where all cuts are lowest.
         """
-        before = self.account.lower
         coef, lowest = self.cuts.mixed(point)
         forms = self.listed.read(coef)
         self.account.readings += 1
         self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
-        if self.account.converged:
-            return True
-        if self.account.lower <= before + 0.01 * (self.account.upper - before):
+        return lowest
+
+    def _step_aside(self, point: Point, lowest: Floats) -> Point:
+        """Look a little way towards where all cuts are lowest, and go there if that is better.
+
+        For when the mixture of cuts does not close the gap, and the model sees no way down: at a
+        kink its curvature stands for no more than the very next step.
+        """
+        gap = self.account.upper - self.account.lower
+        if gap > 0.99 * self.aside_gap:  # the last cut of this kind brought nothing
             self.aside *= 0.5
-        if self.aside < _ASIDE_LEAST or len(lowest) != len(self.which):
-            return False
+        self.aside_gap = gap
         weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
         kernel = self.bank.combine(weights)
         start = moved(point.coef, point.fitted_at(kernel))
         floor = max(1e-3 * self.tol * self.account.size, 1e-14 * self.account.upper)
         solution = self.learner.solve(kernel, floor=floor, start=start)
-        self.cuts.push(self.learner.evaluate(kernel, solution, self.which))
-        return True
+        new = self.learner.evaluate(kernel, solution, self.which)
+        better = new.solution.primal < point.solution.primal
+        self.cuts.push(point if better else new)
+        return new if better else point
 
     def guess(self, sample: tuple[Floats, int]) -> None:
         """Begin from weights that were learned elsewhere.
