@@ -122,6 +122,7 @@ def objective(model, X, y, C=1.0, lam=1.0, weight=None):
 # Optima
 
 
+@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are zero:UserWarning")
 @pytest.mark.parametrize("name", INSTANCES)
 def test_objectives(name):
     model, sol = fitted(name), optimum(name)
@@ -136,6 +137,7 @@ def test_objectives(name):
     assert loose.n_iter_ <= model.n_iter_
 
 
+@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are zero:UserWarning")
 @pytest.mark.parametrize("name", INSTANCES)
 def test_models_have_the_objective_they_say(name):
     instance, model = INSTANCES[name], fitted(name)
@@ -179,7 +181,10 @@ def test_components_vanish_whole():
 
 
 def test_zero_is_reached_below_the_smallest_cost():
-    model, sol = fitted("zero_p1"), optimum("zero_p1")
+    fitted.cache_clear()
+    with pytest.warns(UserWarning, match="the best weights are zero"):
+        model = fitted("zero_p1")
+    sol = optimum("zero_p1")
     assert not sol.beta.any()
     assert max(model.node_weights_.values()) < 1e-2
     assert model.objective_ == pytest.approx(INSTANCES["zero_p1"].C * 36, rel=1e-4)
@@ -306,13 +311,6 @@ def test_projected_gradients(name):
     assert model.converged_
     assert model.objective_ == pytest.approx(sol.value, rel=1e-3)
     assert model.duality_gap_ >= model.objective_ - sol.value - 1e-9 * sol.value
-
-
-def test_projected_gradients_without_a_certificate():
-    instance = spn_instance(1, flat(3), 3, p=0.75, n=20)
-    one, other = fit(instance, solver="projected", tol=0.3), fit(instance)
-    assert one.duality_gap_ == np.inf
-    assert one.objective_ == pytest.approx(other.objective_, rel=0.02)
 
 
 # Data
@@ -676,8 +674,8 @@ def test_cross_validation_on_matrices():
 
 def test_pipelines_and_grids():
     model = make_pipeline(StandardScaler(), SumProductMKLClassifier(STRUCTURE))
-    search = GridSearchCV(model, {"sumproductmklclassifier__C": [0.1, 10.0]}, cv=2).fit(X, Y)
-    assert search.best_params_["sumproductmklclassifier__C"] in (0.1, 10.0)
+    search = GridSearchCV(model, {"sumproductmklclassifier__C": [1.0, 10.0]}, cv=2).fit(X, Y)
+    assert search.best_params_["sumproductmklclassifier__C"] in (1.0, 10.0)
 
 
 def test_paths_over_costs():
@@ -830,13 +828,10 @@ def test_indefinite_kernels():
     refused(sentence.format("bent"), bent() * bent() + Linear(), numbers(60), normalize=None)
 
 
-@pytest.mark.xfail(reason="bug 13: multiples are not looked into", strict=True)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_indefinite_kernels_in_multiples():
     refused("bent is not positive semi-definite", 2.0 * bent(), numbers(60), normalize=None)
 
 
-@pytest.mark.xfail(reason="bug 14: what is tested is a factor, always definite", strict=True)
 @pytest.mark.parametrize("function", [cubes, fourth_powers])
 def test_indefinite_functions(function):
     assert np.linalg.eigvalsh(function(X, X))[0] < -1

@@ -497,9 +497,6 @@ def test_multiples_keep_groups_shared(name):
     assert sum(n.name == "T" for n in Network.of(T + 2 * T).nodes) == (name == "T")
 
 
-@pytest.mark.xfail(
-    reason="bug 12: a multiple of a group inside a product has a weight", strict=True
-)
 def test_multiples_do_not_depend_on_parentheses():
     T = group(A + B, name="T")
     assert len(Network.of(0.5 * T * T).products) == len(Network.of(0.5 * (T * T)).products)

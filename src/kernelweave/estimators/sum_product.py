@@ -20,6 +20,7 @@ from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arra
 from kernelweave.errors import InputError, MemoryBudgetError, warn
 from kernelweave.kernels import (
     Constant,
+    Cosine,
     FromCallable,
     Kernel,
     KernelFamily,
@@ -272,7 +273,7 @@ class SumProductMKLClassifier(KernelClassifier):
         leaves = np.empty((len(kept), len(upper[0])))
         for row, j in enumerate(kept):
             K = np.asarray(bank.combine(np.eye(len(kernels))[j]).dense(), dtype=np.float64)
-            _refuse_indefinite(kernels[j], K)
+            _refuse_indefinite(kernels[j], bank.views[j])
             leaves[row] = K[upper]
         self.network_ = network
         self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
@@ -328,6 +329,7 @@ class SumProductMKLClassifier(KernelClassifier):
     def _keep(
         self, system: NodeSystem, views: Views, scales: Floats, result: Result, rows: Merged
     ) -> None:
+        parts_of_norm = 0.5 * float(result.forms.sum())
         names = [self.network_.names[i] for i in self.network_.products]
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = scales
@@ -347,6 +349,11 @@ class SumProductMKLClassifier(KernelClassifier):
         self.intercept_ = result.intercept
         self._support_views = views.take(support)
         self._warn_unless_converged(result)
+        if result.converged and parts_of_norm <= self.tol * result.objective:
+            warn(
+                f"{type(self).__name__}: the best weights are zero, and so is the function but for "
+                "its bias. Hint: raise C, or lower lam."
+            )
 
     def _path(
         self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
@@ -457,10 +464,13 @@ def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
     return np.array([most[network.root]])
 
 
-def _refuse_indefinite(kernel: Any, K: Floats) -> None:
+def _refuse_indefinite(kernel: Any, rows: Any) -> None:
     """Refuse matrices and functions of the user's that are not valid kernels."""
-    if isinstance(kernel, Precomputed | FromCallable):
-        values = np.linalg.eigvalsh(K)
+    inner = kernel
+    while isinstance(inner, Scaled | Cosine):
+        inner = inner.kernel
+    if isinstance(inner, Precomputed | FromCallable):
+        values = np.linalg.eigvalsh(kernel.block(rows, rows))
         if values[0] < -_NEGATIVE * values[-1]:
             raise InputError(
                 f"structure: {kernel} is not positive semi-definite (an eigenvalue is "

@@ -434,8 +434,15 @@ def _from_expression(kernel: Kernel) -> Network:
             case Sum():
                 return add(Node("sum", tuple(read(part, factor) for part in kernel.parts)))
             case Product():
-                children = tuple(read(part, 1.0) for part in kernel.parts)
-                return add(Node("product", children + fixed(factor), name=kernel.name))
+                parts = [
+                    (part.kernel, part.factor)
+                    if isinstance(part, Scaled) and isinstance(part.kernel, Sum | Product | Group)
+                    else (part, 1.0)
+                    for part in kernel.parts
+                ]
+                children = tuple(read(part, 1.0) for part, _ in parts)
+                number = factor * prod(own for _, own in parts)
+                return add(Node("product", children + fixed(number), name=kernel.name))
             case Group():
                 if kernel not in known:
                     child = read(kernel.kernel, 1.0)

@@ -59,7 +59,8 @@ def label_targets(codes: Indices, n_classes: int) -> Floats:
 
 def mean_kernel_scores(bank: KernelBank, codes: Indices, n_classes: int) -> RidgeAverage:
     """Return leave-one-out values of ridge regression on the mean of a bank's kernels."""
-    return average_ridges(bank, label_targets(codes, n_classes), joint=True)
+    targets = label_targets(codes, n_classes)
+    return average_ridges(bank, targets, joint=True, drop_copies=False)
 
 
 def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelReport:

@@ -19,8 +19,8 @@ from .result import Account, Report, Result
 
 _STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
 _PATIENCE = 40  # solves without lowering the gap by a tenth before giving up
-_LINEARISATIONS = 30
-_GRADIENT_STEPS = 3000
+_LINEARISATIONS = 20
+_GRADIENT_STEPS = 1000
 _SMALLEST = 1e-30  # of a weight: zero would never be left again
 
 Update = Callable[[Floats, Reading], Floats]
@@ -149,7 +149,7 @@ def projected_update(weights: SumProduct) -> Update:
             moved_on = _descend(weights, u, beta, reading)
             change = float(np.abs(np.log(moved_on / beta)).max())
             beta = moved_on
-            if change < 1e-6:
+            if change < 1e-3:
                 break
         return np.log(beta)
 
@@ -181,6 +181,6 @@ def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -
             break
         gain, beta, here, gradient = here - there, trial, there, next_gradient
         length *= 2.0
-        if gain <= 1e-8 * abs(here):
+        if gain <= 1e-7 * abs(here):
             break
     return beta

@@ -192,6 +192,7 @@ def average_ridges(
     temperature: float = 4.0,
     floor: float = 0.5,
     joint: bool = False,
+    drop_copies: bool = True,
     memory: float = np.inf,
     report: Callable[[], None] | None = None,
 ) -> RidgeAverage:
@@ -212,6 +213,8 @@ def average_ridges(
         See `averaging_weights`.
     joint : bool
         Whether to average the kernels, not the models: a single eigendecomposition.
+    drop_copies : bool
+        Whether to look for copies, which is dear when there are hundreds of kernels.
     memory : float
         Bytes that the eigenvectors may take.
     report : callable, optional
@@ -224,8 +227,7 @@ def average_ridges(
     """
     n = bank.n_samples
     ridges = default_ridges(n) if ridges is None else ridges
-    # Copies do no harm to a mean of kernels, and finding them is dear when there are hundreds.
-    kept = varied_kernels(bank) if joint else distinct_kernels(bank)
+    kept = distinct_kernels(bank) if drop_copies else varied_kernels(bank)
     sizes = bank.traces(centred=True) / n
     shares = np.zeros((len(kept), bank.n_kernels))
     shares[np.arange(len(kept)), kept] = 1.0 / sizes[kept]

@@ -34,6 +34,7 @@ _IDLE = 0.6  # slope, relative to the largest, below which a kernel without weig
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _ASIDE, _ASIDE_LEAST = 0.2, 1e-4  # how far aside of a solution cuts are looked for
+_WORTH = 2.0  # gap, relative to what is tolerated, that a mixture should promise to leave
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
@@ -144,8 +145,8 @@ class _Cuts:
         constants = np.array([*self.constants, point.cut])
         return constants, -0.5 * np.array([*self.forms, point.forms])
 
-    def mixed(self, point: Point) -> tuple[Floats, Floats]:
-        """Return the mixture of coefficients whose cut has the highest minimum, and that minimum.
+    def mixed(self, point: Point) -> tuple[Floats, Floats, float]:
+        """Return the mixture of coefficients whose cut has the highest minimum, where, and that.
 
         The minimum, over the simplex, is where all cuts together are lowest.
         """
@@ -162,12 +163,12 @@ class _Cuts:
             bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
         )
         if answer.x is None:
-            return point.coef, point.inner
+            return point.coef, point.inner, -np.inf
         shares = np.maximum(answer.x[:-1], 0.0)
         coefs = np.array([*self.coefs, point.coef])
         lowest = np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
         mixture = np.tensordot(shares / shares.sum(), coefs, axes=1)
-        return np.asarray(mixture), lowest / (lowest.sum() or 1.0)
+        return np.asarray(mixture), lowest / (lowest.sum() or 1.0), size * float(answer.x[-1])
 
 
 class _Bundle:
@@ -247,7 +248,10 @@ class _Bundle:
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
         """
-        coef, lowest = self.cuts.mixed(point)
+        coef, lowest, height = self.cuts.mixed(point)
+        allowed = _WORTH * self.tol * self.account.size
+        if height < self.account.upper - allowed and not self.failures:
+            return lowest  # steps still go down, and nothing is worth a reading but the end
         forms = self.listed.read(coef)
         self.account.readings += 1
         self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
