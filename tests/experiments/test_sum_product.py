@@ -2,13 +2,14 @@
 
 import gzip
 import json
+from itertools import chain
 from urllib.error import URLError
 
 import numpy as np
 import pytest
 
-from experiments import sum_product
-from experiments.sum_product_data import SOURCES, make, scores, terms
+from experiments import sum_product, sum_product_data
+from experiments.sum_product_data import make, scores, terms
 from experiments.sum_product_protocol import (
     METHODS,
     evaluate,
@@ -169,11 +170,24 @@ def test_no_group_alone_says_anything_about_a_product():
     assert np.mean((a + b - 1 < 0) == (y < 0)) < 0.725 + 0.01  # as good as a sum can be
 
 
-def test_groups_of_real_tables_cover_all_columns_once():
-    for source in SOURCES.values():
-        if source.file is None:
-            X, groups = (problem := source.read(0)).X, problem.groups
-            assert sorted(sum(groups.values(), [])) == [*range(X.shape[1])]
+@pytest.mark.parametrize(
+    ("cut", "shape", "n_columns"),
+    [("bands", 60, 60), ("shape", 166, 166), ("credit", 24, 24), ("windows", 60, 240)],
+)
+def test_groups_of_real_tables_hold_every_column_once(cut, shape, n_columns):
+    X = np.random.default_rng(0).integers(1, 5, size=(10, shape)).astype(float)
+    X, groups, _ = getattr(sum_product_data, f"_{cut}")(X)
+    assert X.shape == (10, n_columns)
+    assert sorted(chain.from_iterable(groups.values())) == [*range(n_columns)]
+
+
+def test_windows_keep_the_four_bases_of_a_position_together():
+    X = np.ones((1, 60))
+    X[0, 31] = 3
+    bases, groups, _ = sum_product_data._windows(X)
+    assert bases.sum() == 60
+    assert bases[:, groups["right"]].sum() == 15
+    assert [int(j) for j in np.flatnonzero(bases[0]) if j >= 60] == [2 * 60 + 31]
 
 
 def test_standard_errors_know_about_shared_rows():
