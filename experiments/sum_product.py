@@ -49,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         for data in _at_hand(options.data or list(SOURCES))
         for split in range(splits)
         for name in names
+        if SOURCES[data].truth or not METHODS[name].told
     ]
     missing = [task for task in wanted if task not in store]
     print(f"{len(wanted)} results are wanted, {len(wanted) - len(missing)} are there.")

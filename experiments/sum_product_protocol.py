@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
@@ -49,6 +49,8 @@ class Split:
         Labels.
     train, test : ndarray of int
         The rows of both parts.
+    truth : list of tuple of str
+        The terms that decide, where they are known.
     """
 
     kernels: dict[str, list[Precomputed]]
@@ -56,6 +58,7 @@ class Split:
     y: NDArray[np.str_]
     train: Rows
     test: Rows
+    truth: list[tuple[str, ...]] = field(default_factory=list)
 
     @property
     def base(self) -> list[Precomputed]:
@@ -65,7 +68,15 @@ class Split:
     @cached_property
     def paths(self) -> list[Precomputed]:
         """The base kernels and all products of two from different groups, multiplied out."""
-        choices = [product(*(self.kernels[name] for name in term)) for term in terms(self.kernels)]
+        return self._written_out(terms(self.kernels))
+
+    @cached_property
+    def true_paths(self) -> list[Precomputed]:
+        """Those of the terms that decide."""
+        return self._written_out(self.truth)
+
+    def _written_out(self, which: list[tuple[str, ...]]) -> list[Precomputed]:
+        choices = [product(*(self.kernels[name] for name in term)) for term in which]
         return [_multiply(choice) for term in choices for choice in term]
 
 
@@ -82,6 +93,7 @@ class Method:
     label: str
     make: Callable[[Split], Any]  # an estimator for these kernels
     quick: bool = True  # whether the short run has it
+    told: bool = False  # whether it knows which terms decide, so that only made-up problems have it
 
 
 def _flat(which: str, norm: float | str) -> Callable[[Split], Any]:
@@ -103,8 +115,17 @@ def groups_only(split: Split) -> Kernel:
 
 def with_products(split: Split) -> Kernel:
     """State that groups count alone and two by two; every term has weights of its own."""
+    return _state(split, terms(split.kernels))
+
+
+def with_truth(split: Split) -> Kernel:
+    """State the terms that decide, and no others."""
+    return _state(split, split.truth)
+
+
+def _state(split: Split, which: list[tuple[str, ...]]) -> Kernel:
     parts: list[Kernel] = []
-    for term in terms(split.kernels):
+    for term in which:
         sums = tuple(Sum(tuple(split.kernels[name])) for name in term)
         name = " * ".join(term)
         parts.append(group(*sums, name=name) if len(sums) == 1 else Product(sums, name=name))
@@ -135,6 +156,9 @@ METHODS = {
         Method("structure", "structure p=1", _structured(with_products)),
         Method("structure-p2", "structure p=2", _structured(with_products, 2.0)),
         Method("shared", "shared p=1", _structured(with_shared)),
+        Method("equal-told", "equal, true terms", _flat("true_paths", "uniform"), told=True),
+        Method("l1-told", "flat L1, true terms", _flat("true_paths", 1), told=True),
+        Method("told", "structure p=1, true terms", _structured(with_truth), told=True),
     )
 }
 REFERENCE = "structure"  # what the others are compared with
@@ -144,7 +168,8 @@ REFERENCE = "structure"  # what the others are compared with
 @lru_cache(maxsize=1)
 def open_split(data: str, split: int, seed: int) -> Split:
     """Read or draw a problem, divide it and compute its base kernels."""
-    problem = SOURCES[data].read(1000 * seed + split)
+    source = SOURCES[data]
+    problem = source.read(1000 * seed + split)
     y = problem.y
     halves = StratifiedShuffleSplit(1, train_size=0.5, random_state=1000 * seed + split)
     train, test = next(halves.split(y, y))
@@ -154,7 +179,8 @@ def open_split(data: str, split: int, seed: int) -> Split:
     kernels = {
         name: make_kernels(X[:, columns], train, name) for name, columns in problem.groups.items()
     }
-    return Split(kernels, make_kernels(X, train, "all"), y, train, test)
+    truth = [tuple(sorted(term)) for term in source.truth]
+    return Split(kernels, make_kernels(X, train, "all"), y, train, test, truth)
 
 
 def make_kernels(X: Floats, train: Rows, name: str) -> list[Precomputed]:

@@ -143,7 +143,8 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
     if any(cell.truth is not None for cell in cells.values()):
         parts += [
             "## What was found\n",
-            "Share of the decision function, in per cent, in the terms that really decide.\n",
+            "Share of the decision function, in per cent, in the terms that really decide; methods "
+            "that are told these terms have no others.\n",
             _found(cells),
         ]
     parts += [
@@ -258,4 +259,4 @@ def draw(cells: Cells, path: Path) -> None:
 def _colour(name: str) -> str:
     if name.startswith("equal"):
         return _GREY
-    return _DARK if name in ("groups", "structure", "structure-p2", "shared") else _LIGHT
+    return _DARK if name in ("groups", "structure", "structure-p2", "shared", "told") else _LIGHT

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from itertools import chain
 from urllib.error import URLError
 
@@ -89,6 +90,18 @@ def test_a_second_run_computes_only_what_is_missing(tmp_path, monkeypatch):
     assert calls[2:] == [("sonar", split, "equal-together") for split in range(2)]
 
 
+def test_only_made_up_problems_have_methods_that_are_told(tmp_path, capsys, monkeypatch):
+    def fail(*_):
+        raise FloatingPointError("not needed")
+
+    monkeypatch.setattr(sum_product, "evaluate", fail)
+    run(tmp_path, "equal-told", data=("mixed", "sonar"))
+    shown = capsys.readouterr().out
+    assert "2 results are wanted" in shown
+    assert "sonar" not in shown
+    assert open_split("mixed", 0, 0).truth == [("a", "b"), ("c",)]
+
+
 def test_results_of_other_settings_are_not_mixed(tmp_path, capsys):
     run(tmp_path, "equal-base")
     options = ["--quick", "--output", str(tmp_path), "--seed", "1"]
@@ -112,7 +125,7 @@ def test_what_is_missing_or_fails_is_said_in_a_sentence(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_learns_from_its_kernels(name):
-    part = open_split("sonar", 0, 0)
+    part = replace(open_split("sonar", 0, 0), truth=[("low", "high")])
     [model] = fit_grid(METHODS[name], part, part.train, [1.0])
     assert model.converged_
     shares = term_shares(model)
@@ -121,6 +134,8 @@ def test_every_method_learns_from_its_kernels(name):
         assert set(shares) == {"all"}
     elif name.endswith("base") or name == "groups":
         assert set(shares) == set(part.kernels)
+    elif METHODS[name].told:
+        assert set(shares) == {"high * low"}
     else:
         assert set(shares) == names
 
