@@ -10,10 +10,10 @@ CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs sanitize format clean radius noisy
+.PHONY: help demo test lint bench docs sanitize format clean radius noisy structures
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.package ## Fit and report on example data
 	$(VENV)/bin/kernelweave demo
@@ -49,13 +49,16 @@ clean: ## Remove the environments and everything that was built
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# Long experiments: published tables on the real data, see experiments/README.md. What is done is kept,
+# Long experiments on the real data, see experiments/README.md. What is done is kept,
 # so a second call goes on; options go into ARGS, as in make radius ARGS=--quick.
 radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (about half an hour)
 	$(VENV)/bin/python -m experiments.radius $(ARGS)
 
 noisy: $(VENV)/.package ## Measure learning from wrong labels (about an hour)
 	$(VENV)/bin/python -m experiments.noisy_labels $(ARGS)
+
+structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about fifteen minutes)
+	$(VENV)/bin/python -m experiments.sum_product $(ARGS)
 
 # An environment with a pip that knows dependency groups.
 $(VENV)/.ready $(BENCH)/.ready: %/.ready:
