@@ -96,8 +96,8 @@ def test_a_structure_shows_its_weights_and_kernels(ax):
     model = SumProductMKLClassifier(structure).fit(X, Y)
     assert plot_structure(model, ax) is ax
     texts = [text.get_text() for text in ax.texts]
-    for kernel in model.kernels_:
-        assert str(kernel) in texts
+    for leaf in model.network_.leaves:
+        assert str(model.network_.nodes[leaf].kernel) in texts
     for weight in model.node_weights_.values():
         assert f"{weight:.2g}" in texts
     assert texts.count("+") == 2  # the root, and the sum inside the product

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelweave.errors import InputError, KernelweaveError
 
 __all__ = ["plot_history", "plot_structure", "plot_weights"]
 
+_APART = 0.55  # of the rows of a drawn structure, the least between two nodes of a column
 _DARK, _LIGHT, _GREY = "#1f5f8b", "#8fc1de", "#6b7280"
 
 
@@ -121,6 +123,7 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
             area = 60 + 260 * (weights[i] / largest) ** 0.5
             ax.scatter([x], [y], s=area, color=_DARK, zorder=2)
             text = f"{weights[i]:.2g}" if weights[i] > 1e-6 * largest else "0"
+            text = f"{node.name}: {text}" if node.name else text
             ax.annotate(
                 text,
                 (x, y),
@@ -224,6 +227,14 @@ def _places(network: Any) -> dict[int, tuple[float, float]]:
     for i in network.order:
         children = [height[c] for c in network.nodes[i].children]
         height[i] = float(np.mean(children)) if children else -float(rows[i])
+    # Products above one leaf, and sums of the same products, would lie on top of each other.
+    columns: dict[float, list[int]] = {}
+    for i in sorted(network.order, key=lambda i: (height[i], i)):
+        if network.nodes[i].children:
+            columns.setdefault(depth[i], []).append(i)
+    for members in columns.values():
+        for before, i in pairwise(members):
+            height[i] = max(height[i], height[before] + _APART)
     return {
         i: (float(last if not network.nodes[i].children else depth[i]), height[i])
         for i in network.order

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,7 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices
 from kernelweave.kernels.network import Network, Path
 
+_SMALL = 1_000_000  # exponents up to which a dense array is the faster one
 _PIECE_BYTES = 1.6e7  # of the products held at a time, per thread
 
 
@@ -192,7 +194,7 @@ class NodeSystem(ABC):
 class PathReading(Reading):
     """Forms of all paths."""
 
-    def __init__(self, forms: Floats, A: sp.csr_array) -> None:
+    def __init__(self, forms: Floats, A: Floats | sp.csr_array) -> None:
         self.forms, self.A = forms, A
 
     def sums(self, u: Floats) -> tuple[float, Floats]:
@@ -201,8 +203,11 @@ class PathReading(Reading):
 
     def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
         parts = 0.5 * np.exp(self.A @ (2.0 * old - u)) * self.forms
-        hessian = self.A.T @ sp.dia_array((parts[None], [0]), shape=(len(parts),) * 2) @ self.A
-        return float(parts.sum()), -np.asarray(self.A.T @ parts), hessian.toarray()
+        gradient = -np.asarray(self.A.T @ parts)
+        if isinstance(self.A, np.ndarray):
+            return float(parts.sum()), gradient, (self.A.T * parts) @ self.A
+        hessian: Any = self.A.T @ self.A.multiply(parts[:, None]).tocsr()
+        return float(parts.sum()), gradient, hessian.toarray()
 
 
 class PathSystem(NodeSystem):
@@ -236,15 +241,17 @@ class PathSystem(NodeSystem):
         return PathReading(self.counts * forms, self.A)
 
 
-def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, sp.csr_array, Floats]:
+def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, Floats | sp.csr_array, Floats]:
     """Return the table of paths, their exponents (paths by products) and how often each counts."""
     leaf = {i: k for k, i in enumerate(network.leaves)}
     node = {i: k for k, i in enumerate(network.products)}
     table = PathTable.of([tuple(leaf[i] for i in path.leaves) for path in paths], len(leaf))
     cells = [(m, node[v], float(a)) for m, path in enumerate(paths) for v, a in path.exponents]
     rows, columns, values = zip(*cells, strict=True)
-    A = sp.csr_array((values, (rows, columns)), shape=(len(paths), len(node)))
-    return table, A, np.array([float(path.count) for path in paths])
+    A: Any = sp.csr_array((values, (rows, columns)), shape=(len(paths), len(node)))
+    small = len(paths) * len(node) <= _SMALL
+    counts = np.array([float(path.count) for path in paths])
+    return table, A.toarray() if small else A, counts
 
 
 class FactoredSystem(NodeSystem):
