@@ -281,39 +281,62 @@ def test_optimum_on_kernels_of_columns(kernels, n_classes):
         assert value * (1 - 1e-8) <= loose.objective_ <= value * (1 + 1.01 * tol)
 
 
-@cache
-def few_dimensions(seed, C):
+def few_dimensions(seed, n_columns):
     """The ball of few dimensions changes its points at the optimum, and with them the slopes."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 6))
+    X = rng.normal(size=(60, n_columns))
     X[:, 3] = np.round(X[:, 3])
-    y = X[:, 0] + 0.5 * X[:, 3] + 0.3 * rng.normal(size=60) > 0
+    return X, X[:, 0] + 0.5 * X[:, 3] + 0.3 * rng.normal(size=60) > 0
+
+
+@cache
+def optimum_of_columns(seed, C, n_columns):
+    X, y = few_dimensions(seed, n_columns)
     grams = np.stack([np.outer(column, column) for column in X.T])
-    return X, y, solve_radius(grams, np.where(y, 1.0, -1.0), np.full((60, 1), C))[0]
+    return solve_radius(grams, np.where(y, 1.0, -1.0), np.full((60, 1), C))[0]
 
 
-def one_column_each(seed, C, **options):
-    X, y, value = few_dimensions(seed, C)
-    model = RadiusMKLClassifier([Linear(columns=j) for j in range(6)], C=C, **options).fit(X, y)
+def fit_columns(seed, C, n_columns, **options):
+    kernels = [Linear(columns=j) for j in range(n_columns)]
+    return RadiusMKLClassifier(kernels, C=C, **options).fit(*few_dimensions(seed, n_columns))
+
+
+def one_column_each(seed, C, n_columns=6, **options):
+    value = optimum_of_columns(seed, C, n_columns)
+    model = fit_columns(seed, C, n_columns, **options)
     assert value * (1 - 1e-8) <= model.objective_
     assert model.lower_bound_ <= value * (1 + 1e-8)
     return model, value
 
 
-KINKS = pytest.mark.xfail(strict=True, reason="kinks at the optimum use up the iterations")
-
-
-@pytest.mark.parametrize(
-    ("seed", "C"),
-    [pytest.param(30, 0.068, marks=KINKS), pytest.param(3, 0.08, marks=KINKS), (32, 1.0)],
-)
-def test_kernels_of_one_column_each(seed, C):
-    model, value = one_column_each(seed, C)
+@pytest.mark.parametrize(("seed", "n_columns"), [(3, 6), (30, 6), (32, 4)])
+@pytest.mark.parametrize("C", [0.03, 0.068, 0.08, 1.0])
+def test_kernels_of_one_column_each(seed, C, n_columns):
+    model, value = one_column_each(seed, C, n_columns)
     assert model.converged_
     assert model.objective_ <= value * (1 + 1e-3)
+    close, _ = one_column_each(seed, C, n_columns, tol=1e-6)
+    assert close.converged_
+    assert close.objective_ == pytest.approx(value, rel=1e-6)
+    assert model.n_iter_ <= close.n_iter_ <= 100
 
 
-@pytest.mark.parametrize("max_iter", [17, 25, 60])
+@pytest.mark.parametrize("n_columns", [12, 25, 60])
+@pytest.mark.parametrize("C", [0.01, 0.08, 3.0])
+def test_kernels_of_many_columns(C, n_columns):
+    for seed in (3, 7):
+        model = fit_columns(seed, C, n_columns)
+        assert model.converged_
+        assert model.n_iter_ <= 100
+
+
+def test_kernels_that_lose_their_weight_at_kinks_have_none():
+    model, _ = one_column_each(30, 0.068, tol=1e-6)
+    assert (model.weights_ == 0).sum() == 2
+    assert model.weights_[model.weights_ > 0].min() > 0.01
+
+
+@pytest.mark.parametrize("max_iter", [12, 17, 25])
 def test_iterations_are_limited_at_kinks_too(max_iter):
     with pytest.warns(ConvergenceWarning, match="solves at a relative duality gap"):
         model, value = one_column_each(30, 0.068, tol=1e-8, max_iter=max_iter)
