@@ -31,6 +31,7 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave._threads import threads
+from kernelweave.banks import solve_ball
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from radius_oracles import (
@@ -487,6 +488,23 @@ def test_do(case, norm, normalize):
         assert model.lower_bound_ <= value * (1 + slack)
         assert model.duality_gap_ <= model.tol * model.objective_
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "projection"])
+def test_do_takes_the_ball_of_the_learned_kernel_once(solver, monkeypatch):
+    X, y = make_data()
+    balls = []
+
+    def counted(K, **options):
+        balls.append(K)
+        return solve_ball(K, **options)
+
+    monkeypatch.setattr("kernelweave.machines.radius.solve_ball", counted)
+    model = RadiusMKLClassifier(KERNELS, criterion="do", norm=1, solver=solver).fit(X, y)
+    assert model.n_iter_ > 1
+    assert len(balls) == 1
+    # The kernel is divided by its squared radius.
+    assert enclosing_ball(model.kernel(X)).squared_radius == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.parametrize("literal", [False, True])

@@ -71,6 +71,16 @@ class Criterion(ABC):
         """Return what is added to the diagonal of the kernel before the ball is taken."""
         return np.zeros(len(cost))
 
+    def ball(
+        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+    ) -> Ball:
+        """Return the ball that the criterion needs while weights are learned: the smallest."""
+        return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
+
+    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
+        """Return the same point with the smallest ball."""
+        return judged
+
     @abstractmethod
     def value(self, objective: float, ball: Ball) -> float:
         """Return the criterion from the machine's objective and the ball."""
@@ -118,7 +128,7 @@ class Criterion(ABC):
         """
         kernel.dense()  # ball and machine visit most rows
         centre = None if start is None else start.ball.centre
-        ball = solve_ball(kernel, tol=tol, start=centre, ridge=self.ball_ridge(cost))
+        ball = self.ball(kernel, cost, tol=tol, start=centre)
         inner = self.machine_cost(kernel, ball, cost)
         begin = None
         if start is not None:
@@ -333,6 +343,18 @@ class Do(Criterion):
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
+
+    def ball(
+        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+    ) -> Ball:
+        """Return the ball around the first point: the criterion looks at no other."""
+        first = np.zeros(kernel.n_samples)
+        first[0] = 1.0
+        row = kernel.rows(np.array([0]))[0].astype(np.float64)
+        return judge_ball(first, row, kernel.diag(), self.ball_ridge(cost))
+
+    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
+        return replace(judged, ball=super().ball(judged.kernel, cost, tol=tol))
 
     def value(self, objective: float, ball: Ball) -> float:
         return objective

@@ -178,8 +178,9 @@ class _Search:
 
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""
-        self.settle()
         assert self.best is not None
+        self.best = self.criterion.finished(self.best, self.cost, tol=self.inner)
+        self.settle()
         result = self.account.result()
         return RadiusResult(
             **(vars(result) | {"converged": result.converged or self.stationary}),
