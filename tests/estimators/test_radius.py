@@ -1,6 +1,7 @@
 """Radius-margin classifiers: optimum, certificates, invariances, and life with scikit-learn."""
 
 import pickle
+import tracemalloc
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +33,8 @@ from kernelweave import (
 )
 from kernelweave._threads import threads
 from kernelweave.banks import solve_ball
-from kernelweave.errors import InputError
+from kernelweave.banks.build import parse_bytes
+from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.io import load, save
 from radius_oracles import (
     ball_oracle,
@@ -952,3 +954,20 @@ def test_width_without_intercept_and_with_one_class_of_one_row():
         assert (model.intercept_ == 0).all()
         assert np.isfinite(model.decision_function(X)).all()
     assert RadiusMKLClassifier(KERNELS, C=100.0).fit(X, y).score(X, y) == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_memory_a_width_needs_is_what_the_refusal_names(family):
+    X, y = make_data(500)
+    with pytest.raises(MemoryBudgetError) as caught:
+        RadiusKernelClassifier(family, memory_limit="1MB").fit(X, y)
+    limit = str(caught.value).split("memory_limit='")[1].split("'")[0]
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            RadiusKernelClassifier(family, memory_limit=limit, max_iter=15).fit(X, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * parse_bytes(limit) <= peak <= parse_bytes(limit)
