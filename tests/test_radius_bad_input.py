@@ -251,6 +251,16 @@ REFUSED = {
     "six starts": (widths(n_starts=6), ValueError, "'n_starts'.*Got 6"),
     "no threads": (widths(n_jobs=0), ValueError, "n_jobs"),
     "little memory": (weigh(memory_limit=1000), MemoryBudgetError, "limit is 1.0 kB"),
+    "little memory for widths": (
+        lambda: RadiusKernelClassifier("ard", memory_limit="2kB").fit(X, LABELS),
+        MemoryBudgetError,
+        "need .* limit is 2.0 kB. Hint: use fewer rows, or memory_limit=",
+    ),
+    "memory in unknown units, for widths": (
+        lambda: RadiusKernelClassifier(memory_limit="lots").fit(X, LABELS),
+        InputError,
+        "memory_limit='lots'",
+    ),
     "no costs on a path": (
         lambda: RadiusMKLClassifier().fit_path(X, LABELS, []),
         InputError,

@@ -1,6 +1,7 @@
 """Radius-margin classifiers: optimum, certificates, invariances, and life with scikit-learn."""
 
 import pickle
+import tracemalloc
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +32,9 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave._threads import threads
-from kernelweave.errors import InputError
+from kernelweave.banks import solve_ball
+from kernelweave.banks.build import parse_bytes
+from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.io import load, save
 from radius_oracles import (
     ball_oracle,
@@ -281,39 +284,62 @@ def test_optimum_on_kernels_of_columns(kernels, n_classes):
         assert value * (1 - 1e-8) <= loose.objective_ <= value * (1 + 1.01 * tol)
 
 
-@cache
-def few_dimensions(seed, C):
+def few_dimensions(seed, n_columns):
     """The ball of few dimensions changes its points at the optimum, and with them the slopes."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 6))
+    X = rng.normal(size=(60, n_columns))
     X[:, 3] = np.round(X[:, 3])
-    y = X[:, 0] + 0.5 * X[:, 3] + 0.3 * rng.normal(size=60) > 0
+    return X, X[:, 0] + 0.5 * X[:, 3] + 0.3 * rng.normal(size=60) > 0
+
+
+@cache
+def optimum_of_columns(seed, C, n_columns):
+    X, y = few_dimensions(seed, n_columns)
     grams = np.stack([np.outer(column, column) for column in X.T])
-    return X, y, solve_radius(grams, np.where(y, 1.0, -1.0), np.full((60, 1), C))[0]
+    return solve_radius(grams, np.where(y, 1.0, -1.0), np.full((60, 1), C))[0]
 
 
-def one_column_each(seed, C, **options):
-    X, y, value = few_dimensions(seed, C)
-    model = RadiusMKLClassifier([Linear(columns=j) for j in range(6)], C=C, **options).fit(X, y)
+def fit_columns(seed, C, n_columns, **options):
+    kernels = [Linear(columns=j) for j in range(n_columns)]
+    return RadiusMKLClassifier(kernels, C=C, **options).fit(*few_dimensions(seed, n_columns))
+
+
+def one_column_each(seed, C, n_columns=6, **options):
+    value = optimum_of_columns(seed, C, n_columns)
+    model = fit_columns(seed, C, n_columns, **options)
     assert value * (1 - 1e-8) <= model.objective_
     assert model.lower_bound_ <= value * (1 + 1e-8)
     return model, value
 
 
-KINKS = pytest.mark.xfail(strict=True, reason="kinks at the optimum use up the iterations")
-
-
-@pytest.mark.parametrize(
-    ("seed", "C"),
-    [pytest.param(30, 0.068, marks=KINKS), pytest.param(3, 0.08, marks=KINKS), (32, 1.0)],
-)
-def test_kernels_of_one_column_each(seed, C):
-    model, value = one_column_each(seed, C)
+@pytest.mark.parametrize(("seed", "n_columns"), [(3, 6), (30, 6), (32, 4)])
+@pytest.mark.parametrize("C", [0.03, 0.068, 0.08, 1.0])
+def test_kernels_of_one_column_each(seed, C, n_columns):
+    model, value = one_column_each(seed, C, n_columns)
     assert model.converged_
     assert model.objective_ <= value * (1 + 1e-3)
+    close, _ = one_column_each(seed, C, n_columns, tol=1e-6)
+    assert close.converged_
+    assert close.objective_ == pytest.approx(value, rel=1e-6)
+    assert model.n_iter_ <= close.n_iter_ <= 100
 
 
-@pytest.mark.parametrize("max_iter", [17, 25, 60])
+@pytest.mark.parametrize("n_columns", [12, 25, 60])
+@pytest.mark.parametrize("C", [0.01, 0.08, 3.0])
+def test_kernels_of_many_columns(C, n_columns):
+    for seed in (3, 7):
+        model = fit_columns(seed, C, n_columns)
+        assert model.converged_
+        assert model.n_iter_ <= 100
+
+
+def test_kernels_that_lose_their_weight_at_kinks_have_none():
+    model, _ = one_column_each(30, 0.068, tol=1e-6)
+    assert (model.weights_ == 0).sum() == 2
+    assert model.weights_[model.weights_ > 0].min() > 0.01
+
+
+@pytest.mark.parametrize("max_iter", [12, 17, 25])
 def test_iterations_are_limited_at_kinks_too(max_iter):
     with pytest.warns(ConvergenceWarning, match="solves at a relative duality gap"):
         model, value = one_column_each(30, 0.068, tol=1e-8, max_iter=max_iter)
@@ -464,6 +490,23 @@ def test_do(case, norm, normalize):
         assert model.lower_bound_ <= value * (1 + slack)
         assert model.duality_gap_ <= model.tol * model.objective_
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "projection"])
+def test_do_takes_the_ball_of_the_learned_kernel_once(solver, monkeypatch):
+    X, y = make_data()
+    balls = []
+
+    def counted(K, **options):
+        balls.append(K)
+        return solve_ball(K, **options)
+
+    monkeypatch.setattr("kernelweave.machines.radius.solve_ball", counted)
+    model = RadiusMKLClassifier(KERNELS, criterion="do", norm=1, solver=solver).fit(X, y)
+    assert model.n_iter_ > 1
+    assert len(balls) == 1
+    # The kernel is divided by its squared radius.
+    assert enclosing_ball(model.kernel(X)).squared_radius == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.parametrize("literal", [False, True])
@@ -911,3 +954,20 @@ def test_width_without_intercept_and_with_one_class_of_one_row():
         assert (model.intercept_ == 0).all()
         assert np.isfinite(model.decision_function(X)).all()
     assert RadiusMKLClassifier(KERNELS, C=100.0).fit(X, y).score(X, y) == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_memory_a_width_needs_is_what_the_refusal_names(family):
+    X, y = make_data(500)
+    with pytest.raises(MemoryBudgetError) as caught:
+        RadiusKernelClassifier(family, memory_limit="1MB").fit(X, y)
+    limit = str(caught.value).split("memory_limit='")[1].split("'")[0]
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            RadiusKernelClassifier(family, memory_limit=limit, max_iter=15).fit(X, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * parse_bytes(limit) <= peak <= parse_bytes(limit)

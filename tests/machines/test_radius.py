@@ -140,6 +140,7 @@ def test_values(case, name):
 @pytest.mark.parametrize("case", [CASES[1], CASES[4]], ids=str)
 def test_the_function_has_the_value(case, name):
     judged = case.judge(name, case.theta, 1e-8)
+    judged = case.criterion(name).finished(judged, case.cost, tol=1e-8)
     K, Y = combined(case.theta, grams_of(case)[0]), case.problem.Y
     solution, r2 = judged.solution, judged.ball.squared_radius
     coef = solution.coef
@@ -408,6 +409,7 @@ def test_float32_storage(name, monkeypatch):
     criterion, exact, r2 = mixed(name)
     cost = np.full((40, 1), COST)
     judged = criterion.judge(bank.combine(MIX), Y, cost, tol=1e-6)
+    judged = criterion.finished(judged, cost, tol=1e-6)
     for found in (judged, criterion.verified(judged, Y, cost)):
         assert found.value == pytest.approx(exact, rel=1e-5)
         assert found.ball.squared_radius == pytest.approx(r2, rel=1e-5)

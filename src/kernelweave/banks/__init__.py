@@ -2,7 +2,7 @@
 
 from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank
-from .build import make_bank, squared_radii
+from .build import check_memory, make_bank, squared_radii
 from .combined import CombinedKernel
 from .cross import cross_block, cross_products
 from .views import Views
@@ -12,6 +12,7 @@ __all__ = [
     "CombinedKernel",
     "KernelBank",
     "Views",
+    "check_memory",
     "cross_block",
     "cross_products",
     "enclosing_ball",

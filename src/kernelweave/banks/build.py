@@ -338,25 +338,45 @@ def _check_budget(
 ) -> None:
     square = float(n) ** 2 * np.dtype(dtype).itemsize
     held = sum(f.columns.nbytes + f.residual.nbytes for f in factors.values())
-    need = 2 * held + square * (len(ladders) + len(stored) + 1)
-    limit = parse_bytes(memory_limit)
-    if need <= limit:
-        return
-    pieces = []
+    pieces = {}
     if factors:
-        pieces.append(f"{len(factors)} factors: {_size(2 * held)}")
+        pieces[f"{len(factors)} factors"] = 2.0 * held
     if ladders:
-        pieces.append(
-            f"{len(ladders)} distance matrices of {n} rows: {_size(square * len(ladders))}"
-        )
+        pieces[f"{len(ladders)} distance matrices of {n} rows"] = square * len(ladders)
     if stored:
-        pieces.append(f"{len(stored)} Gram matrices of {n} rows: {_size(square * len(stored))}")
-    pieces.append(f"the combined kernel: {_size(square)}")
-    raise MemoryBudgetError(
-        f"These {len(factors) + sum(map(len, ladders)) + len(stored)} kernels need {_size(need)} "
-        f"({', '.join(pieces)}), and the limit is {_size(limit)}. Hint: use fewer rows, kernels "
-        f"on one or two columns (their rank is small), or memory_limit='{_rounded_up(need)}'."
+        pieces[f"{len(stored)} Gram matrices of {n} rows"] = square * len(stored)
+    pieces["the combined kernel"] = square
+    check_memory(
+        f"These {len(factors) + sum(map(len, ladders)) + len(stored)} kernels need",
+        pieces,
+        memory_limit,
+        "use fewer rows, kernels on one or two columns (their rank is small)",
     )
+
+
+def check_memory(
+    what: str, pieces: dict[str, float], memory_limit: float | str | None, hint: str
+) -> None:
+    """Refuse what does not fit in the memory allowed.
+
+    Parameters
+    ----------
+    what : str
+        Begins the sentence, up to "need".
+    pieces : dict
+        Bytes by what takes them.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    hint : str
+        What else could be done.
+    """
+    need, limit = sum(pieces.values()), parse_bytes(memory_limit)
+    if need > limit:
+        listed = ", ".join(f"{name}: {_size(size)}" for name, size in pieces.items())
+        raise MemoryBudgetError(
+            f"{what} {_size(need)} ({listed}), and the limit is {_size(limit)}. "
+            f"Hint: {hint}, or memory_limit='{_rounded_up(need)}'."
+        )
 
 
 def _rounded_up(n_bytes: float) -> str:

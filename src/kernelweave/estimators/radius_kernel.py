@@ -13,6 +13,7 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
+from kernelweave.banks import check_memory
 from kernelweave.kernels import RBF, Kernel
 from kernelweave.machines import RadiusMargin
 from kernelweave.solvers import (
@@ -27,7 +28,10 @@ from .base import check_costs
 from .classifier import KernelClassifier
 from .rows import merge_rows
 
-_INHERITED = "C tol max_iter fit_intercept class_weight n_jobs verbose".split()
+_INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
+# Matrices of all pairs of rows at a time: distances, and kernels of the points being compared, with
+# what is needed to compute them. Kernels of several widths have distances of their own.
+_MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
 class RadiusKernelClassifier(KernelClassifier):
@@ -56,6 +60,8 @@ class RadiusKernelClassifier(KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -132,6 +138,7 @@ class RadiusKernelClassifier(KernelClassifier):
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -143,6 +150,7 @@ class RadiusKernelClassifier(KernelClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -169,6 +177,13 @@ class RadiusKernelClassifier(KernelClassifier):
         return self
 
     def _family(self, rows: Floats) -> Family:
+        n, count = len(rows), _MATRICES[self.family]
+        check_memory(
+            f"Widths of Gaussians over {n} rows need",
+            {f"{count} matrices of distances and kernels": 8.0 * n**2 * count},
+            self.memory_limit,
+            "use fewer rows",
+        )
         if self.family == "width":
             return WidthFamily(rows)
         return ARDFamily(rows) if self.family == "ard" else MixtureFamily(rows, self.n_widths)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Ball, CombinedKernel, judge_ball, solve_ball
+from kernelweave.banks import Ball, CombinedKernel, KernelBank, judge_ball, solve_ball
 
 from .base import Machine, Solution
 from .support import Hinge, SquaredHinge
@@ -39,6 +39,8 @@ class Judged:
         ``tr(coef' K_j coef)``.
     ball : Ball
         Around the points of the weighted kernel.
+    spreads : ndarray of shape (n_kernels,)
+        Squared radius of the ball around its centre, in every kernel alone.
     """
 
     kernel: CombinedKernel
@@ -48,6 +50,7 @@ class Judged:
     solution: Solution
     forms: Floats
     ball: Ball
+    spreads: Floats
 
 
 class Criterion(ABC):
@@ -67,6 +70,16 @@ class Criterion(ABC):
     def ball_ridge(self, cost: Floats) -> Floats:
         """Return what is added to the diagonal of the kernel before the ball is taken."""
         return np.zeros(len(cost))
+
+    def ball(
+        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+    ) -> Ball:
+        """Return the ball that the criterion needs while weights are learned: the smallest."""
+        return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
+
+    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
+        """Return the same point with the smallest ball."""
+        return judged
 
     @abstractmethod
     def value(self, objective: float, ball: Ball) -> float:
@@ -115,7 +128,7 @@ class Criterion(ABC):
         """
         kernel.dense()  # ball and machine visit most rows
         centre = None if start is None else start.ball.centre
-        ball = solve_ball(kernel, tol=tol, start=centre, ridge=self.ball_ridge(cost))
+        ball = self.ball(kernel, cost, tol=tol, start=centre)
         inner = self.machine_cost(kernel, ball, cost)
         begin = None
         if start is not None:
@@ -160,6 +173,7 @@ class Criterion(ABC):
             solution=solution,
             forms=forms,
             ball=ball,
+            spreads=spreads,
         )
 
 
@@ -212,19 +226,43 @@ class RadiusMargin(Criterion):
         Y: Floats,
         cost: Floats,
     ) -> float:
-        alpha = ball.squared_radius * solution.coef
-        total = self.machine.linear(alpha, Y)
-        spreads = spreads - kernel.bank.residual_forms(ball.centre[:, None])
-        largest = forms + kernel.bank.residual_forms(solution.coef)
+        size = ball.squared_radius
+        largest = size**2 * (forms + kernel.bank.residual_forms(solution.coef))
+        smallest = spreads - kernel.bank.residual_forms(ball.centre[:, None])
         if self.fixed:
-            largest = np.atleast_1d(kernel.weights @ largest)
-            spreads = np.atleast_1d(kernel.weights @ spreads)
+            largest, smallest = (np.atleast_1d(kernel.weights @ v) for v in (largest, smallest))
+        return self._bound(size * solution.coef, largest, smallest, Y, cost)
+
+    def bound(
+        self, bank: KernelBank, coef: Floats, centre: Floats, Y: Floats, cost: Floats
+    ) -> float:
+        """Return the bound over all weights that any coefficients and any centre prove together.
+
+        Parameters
+        ----------
+        bank : KernelBank
+            The kernels.
+        coef : ndarray of shape (n_samples, n_outputs)
+            Feasible coefficients for a kernel of unit radius.
+        centre : ndarray of shape (n_samples,)
+            Not negative, sums to one.
+        Y, cost : ndarray of shape (n_samples, n_outputs)
+            Targets of +-1, and the cost of each error.
+        """
+        largest = bank.forms(coef) + bank.residual_forms(coef)
+        smallest = bank.spreads(centre) - bank.residual_forms(centre[:, None])
+        return self._bound(coef, largest, smallest, Y, cost)
+
+    def _bound(
+        self, coef: Floats, forms: Floats, spreads: Floats, Y: Floats, cost: Floats
+    ) -> float:
+        total = self.machine.linear(coef, Y)
         if total <= 0 or (spreads <= 0).any():
             return -np.inf
         # Coefficients may be scaled as long as they stay in their boxes.
-        used = alpha != 0
-        room = float((cost[used] / np.abs(alpha[used])).min())
-        steepest = ball.squared_radius**2 * float((largest / spreads).max())
+        used = coef != 0
+        room = float((cost[used] / np.abs(coef[used])).min())
+        steepest = float((forms / spreads).max())
         scale = room if steepest == 0 else min(total / steepest, room)
         return scale * total - 0.5 * scale**2 * steepest
 
@@ -305,6 +343,18 @@ class Do(Criterion):
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
+
+    def ball(
+        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+    ) -> Ball:
+        """Return the ball around the first point: the criterion looks at no other."""
+        first = np.zeros(kernel.n_samples)
+        first[0] = 1.0
+        row = kernel.rows(np.array([0]))[0].astype(np.float64)
+        return judge_ball(first, row, kernel.diag(), self.ball_ridge(cost))
+
+    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
+        return replace(judged, ball=super().ball(judged.kernel, cost, tol=tol))
 
     def value(self, objective: float, ball: Ball) -> float:
         return objective

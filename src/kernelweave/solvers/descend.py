@@ -18,15 +18,15 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Criterion, Judged, RadiusMargin
 
-from .newton_bundle import newton_bundle
-from .result import Account, Report, Result, Warm
+from .radius_cuts import Cuts, Lowest
+from .result import Account, Report, Result
 
 _INNER = 1e-3  # inner gap, relative to the outer tolerance
 _RETRIES = 4  # times the inner gap is tightened when a line search fails
 _ARMIJO = 1e-2
 _HALVINGS = 40
+_DOUBT = 4  # evaluations without a third off the certified gap until points are put together
 _PATIENCE = 15  # evaluations without a third off the certified gap until it counts as stuck
-_ROUNDS = 30  # convex problems solved after that
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class _Search:
         self.account = Account(tol, report)
         self.inner = max(_INNER * tol, 1e-12)
         self.best: Judged | None = None
-        self.last: Judged | None = None
         self.stationary = False
         self.patient = False  # whether to go on however long the gap stays
+        self.cuts: Cuts | None = None  # where it is worth collecting them
         self._mark = (np.inf, 0)
 
     def judge(self, theta: Floats) -> tuple[float, Floats]:
@@ -102,17 +102,12 @@ class _Search:
         self.account.solves += 1
         self.account.work += judged.solution.work
         self.account.readings += 2.0
-        self.last = judged
+        if self.cuts is not None:
+            self.cuts.add(judged, self.criterion.machine.linear(judged.solution.coef, self.Y))
         self._offer(judged)
         self.account.note()
-        if self.account.converged:
-            self.settle()
-            if self.account.converged:
-                raise _Done
-        if self.account.gap <= 0.67 * self._mark[0]:
-            self._mark = (self.account.gap, self.account.solves)
-        elif not self.patient and self.account.solves - self._mark[1] >= _PATIENCE:
-            raise _Stalled
+        self.stop_if_certified()
+        self._watch()
         gradient = self._tangent(theta, judged.gradient)
         if judged.lower == -np.inf:
             # What moving all weight to the steepest kernel promises: the gap, were this convex.
@@ -124,6 +119,32 @@ class _Search:
             if self.stationary:
                 raise _Done
         return judged.value, gradient
+
+    def _watch(self) -> None:
+        """Look for a better bound if the gap stays, and raise `_Stalled` if it goes on to."""
+        if self.account.gap <= 0.67 * self._mark[0]:
+            self._mark = (self.account.gap, self.account.solves)
+        if self.patient:
+            return
+        waited = self.account.solves - self._mark[1]
+        if waited >= _PATIENCE:
+            raise _Stalled
+        if waited >= _DOUBT:
+            self.mix()
+
+    def mix(self) -> Lowest | None:
+        """Offer the bound that all points so far prove together; None if nothing came of it."""
+        assert self.cuts is not None
+        assert self.best is not None
+        assert isinstance(self.criterion, RadiusMargin)
+        lowest = self.cuts.minimise(self.best.value)
+        if lowest is not None:
+            self.account.offer_lower(
+                self.criterion.bound(self.bank, lowest.coef, lowest.centre, self.Y, self.cost)
+            )
+            self.account.readings += 2.0
+            self.stop_if_certified()
+        return lowest
 
     def _tangent(self, theta: Floats, gradient: Floats) -> Floats:
         """Return the derivative of the criterion at ``x / |x|`` in x, at x = theta of norm one."""
@@ -141,6 +162,13 @@ class _Search:
         ):
             self.best = judged
 
+    def stop_if_certified(self) -> None:
+        """Raise `_Done` if the gap meets the tolerance for the exact kernels."""
+        if self.account.converged:
+            self.settle()
+            if self.account.converged:
+                raise _Done
+
     def settle(self) -> None:
         """Recompute the best value from the exact kernels."""
         assert self.best is not None
@@ -150,8 +178,9 @@ class _Search:
 
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""
-        self.settle()
         assert self.best is not None
+        self.best = self.criterion.finished(self.best, self.cost, tol=self.inner)
+        self.settle()
         result = self.account.result()
         return RadiusResult(
             **(vars(result) | {"converged": result.converged or self.stationary}),
@@ -215,7 +244,9 @@ def lbfgs(
     begin = start * sizes
     # All weights at zero would be no kernel at all.
     lowest = 0.0 if norm is not None or criterion.scale_free else 1e-12 * float(begin.mean())
-    search.patient = not isinstance(criterion, RadiusMargin)
+    if isinstance(criterion, RadiusMargin):
+        search.cuts = Cuts.begin(bank)
+    search.patient = search.cuts is None
     with suppress(_Done):
         with suppress(_Stalled):
             for _ in range(_RETRIES):
@@ -233,47 +264,25 @@ def lbfgs(
                 # The line search failed: the values are not exact enough for it.
                 search.inner = max(0.1 * search.inner, 1e-12)
                 begin = search.best.kernel.weights * sizes
-        if isinstance(criterion, RadiusMargin):
-            _by_convex_problems(search)
+        if search.cuts is not None:
+            _by_cuts(search)
     return search.result()
 
 
-def _by_convex_problems(search: _Search) -> None:
+def _by_cuts(search: _Search) -> None:
     """Go on where the gradient of the radius-margin criterion jumps.
 
-    With the centre of the ball held, the criterion is that of margin-based learning on kernels
-    divided by how far they spread around the centre: a convex problem whose bound holds for the
-    criterion too, and whose weights are the next to be judged.
+    Half way from the best weights to those where all cuts are lowest is where to look next: all
+    the way, cutting planes wander.
     """
-    bank, Y, cost, account = search.bank, search.Y, search.cost, search.account
-    machine = search.criterion.machine
     search.patient = True
-    assert search.best is not None
-    centre = search.best.ball.centre
-    for _ in range(_ROUNDS):
-        best = search.best
-        spreads = bank.spreads(centre) - bank.residual_forms(centre[:, None])
-        if account.solves >= search.max_iter or not (spreads > 0).all():
-            return
-        weights = best.kernel.weights * spreads
-        convex = newton_bundle(
-            replace(bank, scales=bank.scales / spreads),
-            Y,
-            cost,
-            machine,
-            tol=0.3 * account.tol,
-            max_iter=search.max_iter - account.solves,
-            start=Warm(weights, best.solution.coef * best.ball.squared_radius),
-        )
-        account.solves += convex.history[-1].solves
-        account.work += convex.history[-1].work
-        account.readings += convex.history[-1].readings
-        account.offer_lower(convex.lower_bound)
-        search.judge(convex.weights / spreads)
-        assert search.last is not None
-        # A centre that moved too far is met half way; any centre gives a bound.
-        closer = search.best is not best
-        centre = search.last.ball.centre if closer else 0.5 * (centre + search.last.ball.centre)
+    while (lowest := search.mix()) is not None:
+        assert search.best is not None
+        here = search.best.kernel.weights / search.best.ball.squared_radius
+        theta = 0.5 * (here + lowest.weights)
+        # Halving alone would never make a weight zero.
+        leaving = (lowest.weights == 0) & (theta <= 1e-2 * search.account.tol * theta.sum())
+        search.judge(np.where(leaving, 0.0, theta))
 
 
 def gradient_projection(

@@ -1,0 +1,113 @@
+"""What all judged points together say about the radius-margin criterion, by linear programming.
+
+For weights scaled to unit radius the criterion is the optimal value J of the machine. Every judged
+point bounds both J and the radius from below by functions that are linear in the weights,
+
+    J(w) >= linear - w . forms / 2,    R^2(w) >= w . spreads,
+
+the first by its coefficients and the second by its centre. Where several centres are equally good
+the radius has a kink, and none of them proves much alone; their mixture does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linprog
+
+from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
+from kernelweave.machines import Judged
+
+_EXACT = 1e-10  # as far as the linear programs go
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """Where the cuts are lowest, and the mixture of points that proves it.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        The weights.
+    coef : ndarray of shape (n_samples, n_outputs)
+        Mixed coefficients, for a kernel of unit radius.
+    centre : ndarray of shape (n_samples,)
+        Mixed centre.
+    """
+
+    weights: Floats
+    coef: Floats
+    centre: Floats
+
+
+@dataclass
+class Cuts:
+    """Cuts of the criterion over the weights of a bank.
+
+    Parameters
+    ----------
+    coefs, linears, forms : list
+        Coefficients for a kernel of unit radius, and the cuts of J that they give.
+    centres, spreads : list
+        Centres, and the cuts of the squared radius that they give.
+    """
+
+    coefs: list[Floats] = field(default_factory=list)
+    linears: list[float] = field(default_factory=list)
+    forms: list[Floats] = field(default_factory=list)
+    centres: list[Floats] = field(default_factory=list)
+    spreads: list[Floats] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, bank: KernelBank) -> Cuts:
+        """Return no cut but that of the mean of all points, which bounds the weights."""
+        n = bank.n_samples
+        return cls(centres=[np.full(n, 1.0 / n)], spreads=[bank.traces(centred=True) / n])
+
+    def add(self, judged: Judged, linear: float) -> None:
+        """Add the two cuts of a point; ``linear`` is that part of its machine's dual value."""
+        size = judged.ball.squared_radius
+        self.coefs.append(size * judged.solution.coef)
+        self.linears.append(size * linear)
+        self.forms.append(size**2 * judged.forms)
+        self.centres.append(judged.ball.centre)
+        self.spreads.append(judged.spreads)
+
+    def minimise(self, size: float) -> Lowest | None:
+        """Minimise the largest cut of J over weights whose radius may be one by the other cuts.
+
+        Parameters
+        ----------
+        size : float
+            Typical value of the criterion.
+
+        Returns
+        -------
+        lowest : Lowest or None
+            None if the program was not solved.
+        """
+        forms, spreads = np.array(self.forms), np.array(self.spreads)
+        k, m = forms.shape
+        # Unknown: the weights, then the height above all cuts, in units of the size.
+        above = np.column_stack([-0.5 / size * forms, -np.ones(k)])
+        inside = np.column_stack([spreads, np.zeros(len(spreads))])
+        program = linprog(
+            np.append(np.zeros(m), 1.0),
+            A_ub=np.vstack([above, inside]),
+            b_ub=np.append(-np.array(self.linears) / size, np.ones(len(spreads))),
+            bounds=[(0.0, None)] * m + [(None, None)],
+            options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+        )
+        if program.x is None or program.status != 0:
+            return None
+        shares = np.maximum(-program.ineqlin.marginals, 0.0)
+        of_coefs, of_centres = shares[:k], shares[k:]
+        if not (of_coefs.any() and of_centres.any()):
+            return None
+        return Lowest(
+            weights=program.x[:m],
+            coef=np.tensordot(of_coefs / of_coefs.sum(), np.array(self.coefs), axes=1),
+            centre=of_centres @ np.array(self.centres) / of_centres.sum(),
+        )
