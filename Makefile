@@ -19,7 +19,7 @@ demo: $(VENV)/.package ## Fit and report on example data
 	$(VENV)/bin/kernelweave demo
 
 test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n auto
 
 lint: $(VENV)/.package $(VENV)/.group-lint ## Check style, formatting and types
 	$(VENV)/bin/ruff check .
