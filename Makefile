@@ -54,7 +54,7 @@ clean: ## Remove the environments and everything that was built
 radius: $(VENV)/.package ## Run the table of radius-based kernel learning again (about half an hour)
 	$(VENV)/bin/python -m experiments.radius $(ARGS)
 
-structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about fifteen minutes)
+structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about ten minutes)
 	$(VENV)/bin/python -m experiments.sum_product $(ARGS)
 
 # An environment with a pip that knows dependency groups.
