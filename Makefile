@@ -57,7 +57,7 @@ radius: $(VENV)/.package ## Run the table of radius-based kernel learning again 
 noisy: $(VENV)/.package ## Measure learning from wrong labels (about an hour)
 	$(VENV)/bin/python -m experiments.noisy_labels $(ARGS)
 
-structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about fifteen minutes)
+structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about ten minutes)
 	$(VENV)/bin/python -m experiments.sum_product $(ARGS)
 
 # An environment with a pip that knows dependency groups.
