@@ -242,6 +242,7 @@ def fit_grid(method: Method, part: Split, rows: Rows, grid: Sequence[float]) -> 
     with warnings.catch_warnings():
         # Fits that stop early are counted in the results; a warning each would drown the progress.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", ".*the best weights are zero", UserWarning)  # small C
         # Each from scratch, so that solves can be compared.
         return [method.make(part).set_params(C=C).fit(rows[:, None], part.y[rows]) for C in grid]
 

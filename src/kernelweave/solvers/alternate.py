@@ -18,7 +18,7 @@ from .point import moved
 from .result import Account, Report, Result
 
 _STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
-_PATIENCE = 40  # solves without lowering the gap by a tenth before giving up
+_PATIENCE = 40  # solves without lowering the gap by a tenth before trying otherwise
 _LINEARISATIONS = 20
 _GRADIENT_STEPS = 1000
 _SMALLEST = 1e-30  # of a weight: zero would never be left again
@@ -110,10 +110,12 @@ def alternate(
         if certified:
             if account.gap <= 0.9 * mark_gap:
                 mark_gap, mark_solves = account.gap, account.solves
-            elif account.solves - mark_solves >= _PATIENCE:
-                break
-            else:
+            elif account.solves - mark_solves < _PATIENCE:
                 tighter = max(1e-4, 0.7 * tighter)
+            elif mix:
+                mix, mark_solves = False, account.solves  # plain steps cannot fail
+            else:
+                break
         else:
             still = still + 1 if before - account.upper <= 0.01 * tol * abs(account.upper) else 0
             if still >= _STILL:

@@ -35,7 +35,7 @@ class RadiusResult(Result):
 
     Parameters
     ----------
-    weights, coef, intercept, forms, objective, lower_bound, history, converged
+    weights, coef, intercept, forms, objective, lower_bound, size, history, converged
         As in `Result`; the coefficients are those of the weighted kernel as it is.
     squared_radius : float
         Of the ball around the training points, in the weighted kernel.
