@@ -187,15 +187,15 @@ def _check_fitted(model: Any) -> None:
     n_kernels = len(model.kernels_)
     structured = isinstance(model, SumProductMKLClassifier)
     n_weights = len(model.paths_) if structured else n_kernels
-    _check_array("scales_", model.scales_, "f", (n_kernels,))
     for name in ("weights_", "contributions_"):
         _check_array(name, getattr(model, name), "f", (n_weights,))
+    _check_array("scales_", model.scales_, "f", (n_kernels,))
     if not (model.weights_ >= 0).all():
         raise ValueError("weights_ must not be negative")
     if structured:
         _check_structure(model)
     elif not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
-        raise ValueError("weights_ must not all be zero")
+        raise ValueError("weights_ must not be all zero")
     _check_type("intercept_", model.intercept_, np.ndarray)
     _check_type("support_", model.support_, np.ndarray)
     n_outputs, n_support = model.intercept_.size, model.support_.size
