@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/ball.hpp"
+#include "core/bundle_model.hpp"
 #include "core/cholesky.hpp"
 #include "core/gram.hpp"
 #include "core/ladder.hpp"
@@ -234,6 +235,44 @@ Out<double> products_of_grams_at(std::vector<Table<const T>> grams, Vector<const
     return make_array(std::move(out), {grams.size(), rows.shape(0), V.shape(1)});
 }
 
+template <class T>
+std::vector<const T*> weighted_grams(const std::vector<Table<const T>>& grams, const Vector<const double>& weights,
+                                     std::size_t n) {
+    require(weights.shape(0) == grams.size(), "weights and grams must have the same length");
+    return stored_grams(grams, n);
+}
+
+template <class T, class O>
+void combine_upper_of_grams(std::vector<Table<const T>> grams, Vector<const double> weights, Table<O> out) {
+    const std::size_t n = out.shape(0);
+    const auto pointers = weighted_grams(grams, weights, n);
+    require(out.shape(1) == n, "out must be square");
+    nb::gil_scoped_release release;
+    kw::gram_combine_upper<T, O>(pointers, n, weights.data(), out.data());
+}
+
+template <class T, class O>
+void combine_rows_of_grams(std::vector<Table<const T>> grams, Vector<const double> weights,
+                           Vector<const std::int64_t> rows, Table<O> out) {
+    const std::size_t n = out.shape(1);
+    const auto pointers = weighted_grams(grams, weights, n);
+    require(out.shape(0) == rows.shape(0), "out needs one row per entry of rows");
+    check_index(rows, n);
+    nb::gil_scoped_release release;
+    kw::gram_combine_rows<T, O>(pointers, n, weights.data(), rows.data(), rows.shape(0), out.data());
+}
+
+template <class T>
+void combine_block_of_grams(std::vector<Table<const T>> grams, Vector<const double> weights,
+                            Vector<const std::int64_t> index, Table<double> out) {
+    const std::size_t n = grams.empty() ? 0 : grams[0].shape(0);
+    const auto pointers = weighted_grams(grams, weights, n);
+    require(out.shape(0) == index.shape(0) && out.shape(1) == index.shape(0), "out has the wrong shape");
+    if (!grams.empty()) check_index(index, n);
+    nb::gil_scoped_release release;
+    kw::gram_combine_block<T>(pointers, n, weights.data(), index.data(), index.shape(0), out.data());
+}
+
 // --- pivoted Cholesky ---
 
 using FactorParts = std::tuple<bool, Out<double>, Out<std::int64_t>, Out<double>>;
@@ -446,6 +485,27 @@ void bind_ball(nb::module_& m, const char* name) {
         .def_prop_ro("updates", [](const Solver& self) { return self.core.updates(); });
 }
 
+// --- steps of a bundle method ---
+
+using ModelSolution = std::tuple<Out<double>, Out<double>, Out<double>, Out<double>>;
+
+ModelSolution solve_bundle_model(Vector<const double> cuts, Table<const double> slopes, Table<const double> M,
+                                 Vector<const double> centre) {
+    const std::size_t k = centre.shape(0), c = cuts.shape(0);
+    require(k > 0 && c > 0, "at least one weight and one cut are needed");
+    require(slopes.shape(0) == c && slopes.shape(1) == k, "slopes needs one row per cut and one column per weight");
+    require(M.shape(0) == k && M.shape(1) == k, "M must be square with one row per weight");
+    kw::InteriorPoint solver({k, c, cuts.data(), slopes.data(), M.data(), centre.data()});
+    {
+        nb::gil_scoped_release release;
+        solver.run();
+    }
+    const auto copy = [](const std::vector<double>& values) {
+        return make_array(std::vector<double>(values), {values.size()});
+    };
+    return {copy(solver.x()), copy(solver.reduced()), copy(solver.slack()), copy(solver.multipliers())};
+}
+
 // --- projections ---
 
 template <class Project>
@@ -502,6 +562,19 @@ NB_MODULE(_core, m) {
     m.def("gram_products_at", &products_of_grams_at<double>, "grams"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());
     m.def("gram_products_at", &products_of_grams_at<float>, "grams"_a.noconvert(), "rows"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert(),
           "K_j[rows][:, index] @ V for every matrix.");
+    m.def("gram_combine_upper", &combine_upper_of_grams<double, double>, "grams"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_upper", &combine_upper_of_grams<double, float>, "grams"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_upper", &combine_upper_of_grams<float, double>, "grams"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_upper", &combine_upper_of_grams<float, float>, "grams"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j to the upper triangle of the square out.");
+    m.def("gram_combine_rows", &combine_rows_of_grams<double, double>, "grams"_a.noconvert(), "weights"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_rows", &combine_rows_of_grams<double, float>, "grams"_a.noconvert(), "weights"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_rows", &combine_rows_of_grams<float, double>, "grams"_a.noconvert(), "weights"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_rows", &combine_rows_of_grams<float, float>, "grams"_a.noconvert(), "weights"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j[rows] to out.");
+    m.def("gram_combine_block", &combine_block_of_grams<double>, "grams"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert());
+    m.def("gram_combine_block", &combine_block_of_grams<float>, "grams"_a.noconvert(), "weights"_a.noconvert(), "index"_a.noconvert(), "out"_a.noconvert(),
+          "Add sum_j weights_j K_j[index][:, index] to the upper triangle of out.");
 
     m.def("factor_by_columns", &factor_by_columns, "diagonal"_a.noconvert(), "column"_a, "tol"_a, "max_rank"_a,
           "Pivoted Cholesky of a Gram matrix given by column(i): (complete, columns, pivots, residual diagonal).");
@@ -526,6 +599,9 @@ NB_MODULE(_core, m) {
         },
         "fitted"_a.noconvert(), "target"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
         "ridge"_a.noconvert(), "dead_zone"_a, "The bias that minimises the total loss, and that loss.");
+
+    m.def("solve_bundle_model", &solve_bundle_model, "cuts"_a.noconvert(), "slopes"_a.noconvert(), "M"_a.noconvert(), "centre"_a.noconvert(),
+          "Minimise max_i(cuts_i + slopes_i . x) + (x - centre)' M (x - centre) / 2 on the simplex by an interior point method: (x, its reduced costs, slacks and multipliers of the cuts).");
 
     m.def("project_simplex", [](Vector<const double> x, double radius) {
             require(radius > 0.0, "radius must be > 0");

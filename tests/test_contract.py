@@ -17,6 +17,8 @@ from kernelweave import (
     Polynomial,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
+    SumProductMKLClassifier,
+    group,
     rbf_ladder,
 )
 
@@ -48,6 +50,14 @@ CONFIGURATIONS = {
         RadiusKernelClassifier(),
         RadiusKernelClassifier("ard", class_weight="balanced", n_starts=1),
         RadiusKernelClassifier("mixture", n_widths=2, fit_intercept=False, n_jobs=1),
+    ],
+    SumProductMKLClassifier: [
+        SumProductMKLClassifier(),
+        SumProductMKLClassifier(rbf_ladder([1.0, 3.0]), p=2.0, class_weight="balanced", n_jobs=1),
+        SumProductMKLClassifier((RBF(2.0) + RBF(4.0)) * (RBF(3.0) + Linear()) + group(Linear())),
+        SumProductMKLClassifier(
+            RBF(2.0) * Linear() + Linear(), p=0.5, n_starts=2, random_state=0, normalize="trace"
+        ),
     ],
     RadiusMKLClassifier: [
         RadiusMKLClassifier(),

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
-from kernelweave import MKLClassifier, rbf_ladder
+from kernelweave import RBF, Linear, MKLClassifier, SumProductMKLClassifier, group, rbf_ladder
 from kernelweave.errors import InputError, KernelweaveError
-from kernelweave.plots import plot_history, plot_weights
+from kernelweave.plots import plot_history, plot_structure, plot_weights
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.where(X[:, 0] + np.sin(2 * X[:, 1]) > 0, 1, -1)
@@ -89,3 +89,24 @@ def test_refusals(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(KernelweaveError, match=r'need matplotlib.*"kernelweave\[cli\]"'):
         plot_history(fitted(1.0))
+
+
+def test_a_structure_shows_its_weights_and_kernels(ax):
+    structure = (RBF(1.0, columns=[0]) + RBF(2.0, columns=[1])) * Linear() + group(RBF(3.0))
+    model = SumProductMKLClassifier(structure).fit(X, Y)
+    assert plot_structure(model, ax) is ax
+    texts = [text.get_text() for text in ax.texts]
+    for kernel in model.kernels_:
+        assert str(kernel) in texts
+    for weight in model.node_weights_.values():
+        assert f"{weight:.2g}" in texts
+    assert texts.count("+") == 2  # the root, and the sum inside the product
+    with pytest.raises(InputError, match="has no structure"):
+        plot_structure(fitted(1.0), ax)
+
+
+def test_weights_of_a_structure_are_named_by_their_paths(ax):
+    model = SumProductMKLClassifier(RBF(1.0) * Linear() + RBF(2.0)).fit(X, Y)
+    plot_weights(model, ax)
+    shown = {label.get_text() for label in ax.get_yticklabels()}
+    assert shown == {"rbf(width=1) * linear", "rbf(width=2)"}

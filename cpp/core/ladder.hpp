@@ -69,11 +69,6 @@ KW_CLONES static inline void ladder_segment(const double* distance, std::size_t 
     }
 }
 
-KW_CLONES static inline void add_scaled(double* out, const double* values, double scale, std::size_t n) {
-#pragma omp simd
-    for (std::size_t k = 0; k < n; ++k) out[k] += scale * values[k];
-}
-
 KW_CLONES static inline void add_squared_differences(double* out, const double* values, double centre,
                                                      std::size_t n) {
 #pragma omp simd

@@ -57,4 +57,21 @@ KW_CLONES static inline double dot(const double* a, const double* b, std::size_t
     return sum;
 }
 
+KW_CLONES static inline double dot(const float* a, const double* b, std::size_t n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t k = 0; k < n; ++k) sum += static_cast<double>(a[k]) * b[k];
+    return sum;
+}
+
+KW_CLONES static inline void add_scaled(double* out, const double* values, double scale, std::size_t n) {
+#pragma omp simd
+    for (std::size_t k = 0; k < n; ++k) out[k] += scale * values[k];
+}
+
+KW_CLONES static inline void add_scaled(double* out, const float* values, double scale, std::size_t n) {
+#pragma omp simd
+    for (std::size_t k = 0; k < n; ++k) out[k] += scale * static_cast<double>(values[k]);
+}
+
 }  // namespace kw

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/ball.hpp"
+#include "core/bundle_model.hpp"
 #include "core/cholesky.hpp"
 #include "core/gram.hpp"
 #include "core/ladder.hpp"
@@ -746,6 +747,48 @@ void test_grams_of(std::size_t n, std::size_t n_outputs) {
             }
         check(std::abs(form - forms[j]) <= near * static_cast<double>(n + 1), at("form of a stored matrix", n));
     }
+    // Of few rows, entries are picked one by one instead.
+    const std::vector<std::int64_t> last{static_cast<std::int64_t>(n - 1)};
+    kw::gram_forms<T>(pointers, n, last.data(), 1, V.data(), n_outputs, forms.data());
+    double square = 0.0;
+    for (std::size_t o = 0; o < n_outputs; ++o) square += V[o] * V[o];
+    for (std::size_t j = 0; j < m; ++j)
+        check(std::abs(forms[j] - square * static_cast<double>(grams[j][n * n - 1])) <= near, at("form of one row", n));
+}
+
+template <class T, class Out>
+void test_sums_of_grams(std::size_t n) {
+    const std::size_t m = 5;
+    std::vector<std::vector<T>> grams(m, std::vector<T>(n * n));
+    std::vector<const T*> pointers;
+    std::vector<double> sum(n * n, 0.0);
+    const auto weights = normals(m, 23);
+    for (std::size_t j = 0; j < m; ++j) {
+        const auto values = normals(n * n, 24 + static_cast<unsigned>(j));
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t k = 0; k <= i; ++k)
+                grams[j][i * n + k] = grams[j][k * n + i] = static_cast<T>(values[i * n + k]);
+        for (std::size_t i = 0; i < n * n; ++i) sum[i] += weights[j] * static_cast<double>(grams[j][i]);
+        pointers.push_back(grams[j].data());
+    }
+    std::vector<std::int64_t> index;
+    for (std::size_t i = 0; i < n; i += 3) index.push_back(static_cast<std::int64_t>(i));
+    const std::size_t few = index.size();
+    std::vector<Out> upper(n * n, Out(1)), rows(few * n, Out(1));
+    std::vector<double> block(few * few, 1.0);
+    kw::gram_combine_upper<T, Out>(pointers, n, weights.data(), upper.data());
+    kw::gram_combine_rows<T, Out>(pointers, n, weights.data(), index.data(), few, rows.data());
+    kw::gram_combine_block<T>(pointers, n, weights.data(), index.data(), few, block.data());
+    const double near = std::is_same_v<Out, float> ? 1e-5 : 1e-13;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < n; ++k)
+            check_close(static_cast<double>(upper[i * n + k]), k < i ? 1.0 : 1.0 + sum[i * n + k], near, "upper triangle of a sum");
+    for (std::size_t a = 0; a < few; ++a) {
+        for (std::size_t k = 0; k < n; ++k)
+            check_close(static_cast<double>(rows[a * n + k]), 1.0 + sum[3 * a * n + k], near, "rows of a sum");
+        for (std::size_t b = 0; b < few; ++b)
+            check_close(block[a * few + b], b < a ? 1.0 : 1.0 + sum[3 * a * n + 3 * b], 1e-13, "block of a sum");
+    }
 }
 
 void test_grams() {
@@ -755,6 +798,58 @@ void test_grams() {
             test_grams_of<float>(n, n_outputs);
         }
     test_grams_of<double>(kw::kGramChunk + 3, 1);  // more than one task per matrix
+    for (const std::size_t n : {std::size_t{1}, std::size_t{9}, 3 * kw::kGramPanel}) {
+        test_sums_of_grams<double, double>(n);
+        test_sums_of_grams<double, float>(n);
+        test_sums_of_grams<float, double>(n);
+        test_sums_of_grams<float, float>(n);
+    }
+}
+
+// --- bundle_model.hpp ---
+
+void test_bundle_model() {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        const std::size_t k = 1 + seed % 9, c = 1 + seed % 4;
+        const auto cuts = normals(c, seed), root = normals(k * k, 100 + seed);
+        auto slopes = normals(c * k, 200 + seed);
+        for (auto& slope : slopes) slope = -std::abs(slope);
+        std::vector<double> M(k * k, 0.0), centre(k, 0.0);
+        for (std::size_t a = 0; a < k; ++a)
+            for (std::size_t b = 0; b < k; ++b) {
+                M[a * k + b] = a == b ? 0.1 : 0.0;
+                for (std::size_t r = 0; r < k; ++r) M[a * k + b] += root[a * k + r] * root[b * k + r];
+            }
+        centre[seed % k] = 1.0;
+        kw::InteriorPoint solver({k, c, cuts.data(), slopes.data(), M.data(), centre.data()});
+        solver.run();
+        // At the solution weights and reduced costs, slacks and multipliers are complementary, and the gradient in
+        // every weight is that of the constraint on their sum plus its reduced cost.
+        const auto& x = solver.x();
+        double sum = 0.0, share = 0.0, level = 0.0;
+        for (std::size_t i = 0; i < c; ++i) {
+            share += solver.multipliers()[i];
+            check(solver.slack()[i] * solver.multipliers()[i] <= 1e-10, "a cut is active or without multiplier");
+        }
+        for (std::size_t a = 0; a < k; ++a) {
+            double slope = -solver.reduced()[a];
+            for (std::size_t b = 0; b < k; ++b) slope += M[a * k + b] * (x[b] - centre[b]);
+            for (std::size_t i = 0; i < c; ++i) slope += solver.multipliers()[i] * slopes[i * k + a];
+            if (a == 0) level = slope;
+            check_close(slope, level, 1e-8, "slopes agree");
+            check(x[a] > 0.0 && x[a] * solver.reduced()[a] <= 1e-10, "a weight is zero or without reduced cost");
+            sum += x[a];
+        }
+        check_close(sum, 1.0, 1e-10, "weights sum to one");
+        check_close(share, 1.0, 1e-8, "multipliers sum to one");
+    }
+    // Input that is no quadratic program must end all the same, with the last numbers there were.
+    for (const double bad : {kNaN, kInfinity, -kInfinity, -1e300, 1e300}) {
+        const std::vector<double> cuts{0.0, bad}, slopes{-1.0, -2.0, -1.5, bad}, M{bad, 0.0, 0.0, 1.0}, centre{0.5, 0.5};
+        kw::InteriorPoint solver({2, 2, cuts.data(), slopes.data(), M.data(), centre.data()});
+        solver.run();
+        for (const double x : solver.x()) check(std::isfinite(x), "weights are numbers");
+    }
 }
 
 // --- ball.hpp ---
@@ -939,6 +1034,7 @@ int main() {
     test_project();
     test_bias();
     test_smo();
+    test_bundle_model();
     test_ball();
     std::printf("%d passed, %d failed\n", passed, failed);
     return failed == 0 ? 0 : 1;

@@ -1,4 +1,10 @@
-"""Every error the library raises on purpose; each message is one sentence with a hint."""
+"""Every error and warning of the library; each message is one sentence with a hint."""
+
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class KernelweaveError(Exception):
@@ -23,3 +29,22 @@ class ModelFileError(KernelweaveError, ValueError):
 
 class DataError(KernelweaveError, ValueError):
     """A data set cannot be found or read."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, naming the line outside the library from which it was called.
+
+    Parameters
+    ----------
+    message : str
+        One sentence with a hint.
+    category : type
+        Kind of warning.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_PACKAGE)
+        or frame.f_globals.get("__name__") in ("sklearn.base", "contextlib")
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -95,6 +95,48 @@ def test_precomputed_in_single_precision():
     check_bank(make_bank([Precomputed(gram), Precomputed(gram)], index), index, tol=1e-6)
 
 
+def test_precomputed_of_two_precisions():
+    A = table()
+    grams = [
+        A @ A.T,
+        (A[:, :1] @ A[:, :1].T).astype(np.float32),
+        np.exp(-((A[:, :1] - A[:, 0]) ** 2)),
+    ]
+    index = np.arange(N)[:, None]
+    check_bank(make_bank([Precomputed(gram) for gram in grams], index), index, tol=1e-6)
+
+
+def test_products_of_stored_grams_with_few_coefficients():
+    """They sum up rows of the combined kernel, which are then there for others."""
+    A = table()
+    kernels = [Precomputed(A[:, :c] @ A[:, :c].T) for c in (1, 2, 3)]
+    bank = make_bank(kernels, np.arange(N)[:, None], normalize=None)
+    weights = np.array([0.2, 0.0, 0.5])
+    gram = sum(w * kernel.gram for w, kernel in zip(weights, kernels, strict=True))
+    kernel = bank.combine(weights)
+    rng = np.random.default_rng(0)
+    for rows in ([4, 9, 30], [4, 50, 51], []):
+        V = np.zeros((N, 2))
+        V[rows] = rng.normal(size=(len(rows), 2))
+        assert_allclose(kernel @ V, gram @ V, atol=1e-12)
+    assert sorted(i for index, _ in kernel.blocks for i in index) == [4, 9, 30, 50, 51]
+    some = np.array([50, 9, 4])
+    assert_allclose(kernel.block(some, some), gram[np.ix_(some, some)], atol=1e-12)
+    most = rng.normal(size=(N, 1))
+    assert_allclose(kernel @ most, gram @ most, atol=1e-12)
+
+
+def test_bounds_of_traces_read_no_stored_gram():
+    A = table()
+    kernels = [Precomputed(A @ A.T + 3.0), Precomputed(A[:, :1] @ A[:, :1].T)]
+    index = np.arange(N)[:, None]
+    plain, normalised = (make_bank(kernels, index, normalize=how) for how in (None, "trace"))
+    assert_allclose(plain.trace_bounds(centred=True), plain.traces())
+    assert_allclose(normalised.trace_bounds(centred=True), normalised.traces(centred=True))
+    factored = make_bank([Linear(), Linear(columns=[0])], A, normalize=None)
+    assert_allclose(factored.trace_bounds(centred=True), factored.traces(centred=True))
+
+
 def test_a_ready_gram_is_not_copied():
     gram = table() @ table().T
     gram = gram + gram.T

@@ -71,6 +71,14 @@ TYPE_ERRORS = {
     "upper: strided": lambda: _core.ladder_combine_upper(
         D, RATES, RATES, np.zeros((N, 2 * N))[:, ::2]
     ),
+    "grams: narrow weights": lambda: _core.gram_combine_upper(
+        [D, D], RATES.astype(np.float32), np.zeros((N, N))
+    ),
+    "grams: read only": lambda: _core.gram_combine_rows([D], ONE[:1], INDEX, read_only(D)),
+    "grams: mixed": lambda: _core.gram_combine_upper([D, D.astype(np.float32)], RATES, D.copy()),
+    "model: Fortran order": lambda: _core.solve_bundle_model(
+        ONE[:2], np.asfortranarray(V.T[:, :3]), np.eye(3), ONE[:3]
+    ),
     "mirror: integers": lambda: _core.mirror_upper(np.zeros((2, 2), dtype=int)),
     "distances: read only": lambda: _core.finish_squared_distances(read_only(D), ONE),
     "absolute: single input": lambda: _core.absolute_distances(
@@ -126,6 +134,34 @@ VALUE_ERRORS = {
     "forms: row n": (lambda: _core.ladder_forms(D, RATES, ints(N), V[:1]), "in range"),
     "forms: negative rate": (lambda: _core.ladder_forms(D, -RATES, INDEX, V), "rates"),
     "forms: rate not a number": (lambda: _core.ladder_forms(D, np.nan * RATES, INDEX, V), "rates"),
+    "grams: weights": (lambda: _core.gram_combine_upper([D], RATES, D.copy()), "same length"),
+    "grams: size": (lambda: _core.gram_combine_upper([D], ONE[:1], np.eye(3)), "one size"),
+    "grams: not square": (
+        lambda: _core.gram_combine_upper([D], ONE[:1], np.zeros((N, 3))),
+        "must be square",
+    ),
+    "grams: rows": (lambda: _core.gram_combine_rows([D], ONE[:1], ints(0), D.copy()), "one row"),
+    "grams: row n": (
+        lambda: _core.gram_combine_rows([D], ONE[:1], ints(N), np.zeros((1, N))),
+        "in range",
+    ),
+    "grams: block": (lambda: _core.gram_combine_block([D], ONE[:1], ints(0), D.copy()), "shape"),
+    "grams: column n": (
+        lambda: _core.gram_combine_block([D], ONE[:1], ints(N), np.zeros((1, 1))),
+        "in range",
+    ),
+    "model: nothing": (
+        lambda: _core.solve_bundle_model(ONE[:0], np.zeros((0, 2)), np.eye(2), ONE[:2]),
+        "at least one",
+    ),
+    "model: slopes": (
+        lambda: _core.solve_bundle_model(ONE[:1], np.zeros((2, 2)), np.eye(2), ONE[:2]),
+        "slopes",
+    ),
+    "model: M": (
+        lambda: _core.solve_bundle_model(ONE[:1], np.zeros((1, 2)), np.eye(3), ONE[:2]),
+        "M must",
+    ),
     "products: rows of V": (
         lambda: _core.ladder_products(D, RATES, INDEX, INDEX, V[:2]),
         "V needs one row",

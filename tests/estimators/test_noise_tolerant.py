@@ -23,8 +23,12 @@ from kernelweave import (
     rbf_ladder,
     suspects,
 )
-from kernelweave.errors import InputError, KernelweaveError
+from kernelweave.banks import make_bank
+from kernelweave.cli import main
+from kernelweave.errors import InputError, KernelweaveError, ModelFileError
 from kernelweave.io import load, save
+from kernelweave.plots import plot_history
+from kernelweave.solvers import average_ridges
 
 
 def blobs(n=400, seed=0, rates=(0.0, 0.0), apart=6.0, n_columns=5):
@@ -142,6 +146,38 @@ def test_the_correction_is_the_unbiased_square_loss():
     np.testing.assert_allclose(
         model.decision_function(NEW), plain.decision_function(NEW) - c, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("rates", [None, (0.05, 0.25)])
+def test_the_second_fit_is_to_expected_true_labels(rates):
+    """Step by step, with the weights of the first fit."""
+    model, plain = fitted(mode="class", rates=rates), fitted(mode="symmetric")
+    y, s = np.where(NOISY == 1, 1.0, -1.0), plain.loo_scores_
+    if rates is None:
+        low, high = np.quantile(s, [0.05, 0.95])
+        q_minus, q_plus = np.clip([(1 + low) / 2, (1 - high) / 2], 0.02, 0.48)
+    else:
+        (q_minus, q_plus), low, high = rates, 2 * rates[0] - 1, 1 - 2 * rates[1]
+    p = np.clip((s - low) / (high - low), 0.02, 0.98)
+    plus = np.where(y > 0, (1 - q_plus) * p, q_plus * p)
+    tau = 2 * plus / (plus + np.where(y > 0, q_minus, 1 - q_minus) * (1 - p)) - 1
+    bank = make_bank(model.kernels_, X, tol=1e-4)
+    average = average_ridges(bank, y[:, None])
+    np.testing.assert_allclose(average.scores[:, 0], s, atol=1e-10)
+    again = average.loo(tau[:, None])[:, 0]
+    z = (s / s.std() + again / again.std()) / 2
+    np.testing.assert_allclose(model.loo_scores_, z, atol=1e-9)
+    ends = np.quantile(z, [0.05, 0.95])
+    threshold = ends.mean() if rates is None else (q_minus - q_plus) / (2 * s.std())
+    assert model.threshold_ == pytest.approx(threshold)
+    quality = 1 / (1 + np.exp(-8 * y * (z - threshold) / np.ptp(ends)))
+    np.testing.assert_allclose(model.label_quality_, quality, atol=1e-9)
+    targets = (y / s.std() + tau / again.std()) / 2
+    coef, intercept, _ = average.coefficients((targets - targets.mean())[:, None])
+    expected = intercept[0] + targets.mean() - threshold
+    for j, kernel in enumerate(bank.kernels):
+        expected = expected + bank.scales[j] * kernel(NEW, X) @ coef[j, 0]
+    np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])
@@ -400,3 +436,32 @@ def test_bad_data_gets_one_sentence():
         NoiseTolerantKernelClassifier().fit(X, NOISY, sample_weight=np.ones(len(X)))
     with pytest.raises(NotFittedError):
         NoiseTolerantKernelClassifier().suspects()
+
+
+def test_what_others_say_of_it(tmp_path, capsys):
+    model = fitted()
+    path = save(model, tmp_path / "model.kw")
+    assert main(["info", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "leave-one-out error" in told
+    assert f"labels that look wrong  {model.noise_level_:.1%}" in told
+    with pytest.raises(InputError, match="closed form and has no history"):
+        plot_history(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dual_coef_", np.zeros((1, 3))),
+        ("_given", np.array([0, 7])),
+        ("label_quality_", [0.5]),
+        ("rates_", np.zeros(3)),
+        ("_slope", "steep"),
+        ("ridge_weights_", np.zeros(2)),
+    ],
+)
+def test_a_damaged_model_file_is_refused(tmp_path, name, value):
+    model = fitted()
+    setattr(model, name, value)
+    with pytest.raises(ModelFileError, match=name):
+        load(save(model, tmp_path / "model.kw"))

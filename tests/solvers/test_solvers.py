@@ -572,3 +572,20 @@ def test_readings_stay_few():
     last = result.history[-1]
     assert last.readings < last.solves + 3
     assert np.count_nonzero(result.weights) < 20
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+@pytest.mark.parametrize("n", [120, 304])  # the larger one begins on a sample of the rows
+def test_stored_grams_are_set_aside_and_priced(n, tol):
+    """Kernels left out of the working set are in the certificate, and most are read seldom."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 12))
+    Y = np.where(np.sin(2 * X[:, :1]) + X[:, 1:2] ** 2 - 0.7 > 0, 1.0, -1.0)
+    kernels = [RBF(width=w, columns=[c]) for w in (0.3, 1, 3) for c in range(12)]
+    grams = [Precomputed(kernel(X), check=False) for kernel in kernels]
+    bank, cost = make_bank(grams, np.arange(n)[:, None], normalize=None), np.ones_like(Y)
+    result = solve(bank, Y, cost, Hinge(), 1, tol=tol)
+    check_solver_result(result, bank, Y, cost, Hinge(), Simplex(), tol=tol)
+    assert result.converged
+    last = result.history[-1]
+    assert last.readings < 0.6 * last.solves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
-from kernelweave.kernels.base import take
+from kernelweave.kernels import Kernel, Linear
+from kernelweave.kernels.base import is_sparse, take
 
 from .combined import CombinedKernel
 from .parts import Part, Weighted, support
@@ -21,6 +22,7 @@ from .views import Views, is_plain_gaussian
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
 _NEGATIVE = 1e-8
+_CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class KernelBank:
         A normalised kernel is ``scales_j * K_j``; test blocks use the same numbers.
     views : Views
         The training rows.
-    centred_traces : ndarray of shape (n_kernels,)
-        Traces of the centred Gram matrices as written, without scales.
+    measured : ndarray of shape (n_kernels,) or None
+        `centred_traces`, where somebody needed them already.
     dtype : dtype
         Of combined Gram matrices.
     """
@@ -49,7 +51,7 @@ class KernelBank:
     parts: tuple[tuple[Part, Indices], ...]
     scales: Floats
     views: Views
-    centred_traces: Floats
+    measured: Floats | None = None
     dtype: Any = np.float64
 
     @property
@@ -115,13 +117,13 @@ class KernelBank:
         rows : ndarray of int, optional
             Rows asked for; all by default.
         """
-        once, places = np.unique(which, return_inverse=True)
-        if len(once) < len(which):
+        place = np.full(self.n_kernels, -1)
+        place[which] = np.arange(len(which))
+        if (place[which] != np.arange(len(which))).any():  # some are asked for twice
+            once, places = np.unique(which, return_inverse=True)
             return self.products(V, once, rows)[places]
         n_rows = self.n_samples if rows is None else len(rows)
         out = np.empty((len(which), n_rows, V.shape[1]))
-        place = np.full(self.n_kernels, -1)
-        place[which] = np.arange(len(which))
         for part, ids, local in self._split(which):
             out[place[ids]] = self.scales[ids, None, None] * part.products(V, local, rows)
         return out
@@ -135,16 +137,58 @@ class KernelBank:
             out[ids] = part.traces()
         return self.scales * out
 
+    def trace_bounds(self, *, centred: bool) -> Floats:
+        """Bound the traces of the normalised kernels, of the centred ones if these are at hand.
+
+        Centring takes a pass over all entries, which of stored Gram matrices costs more than
+        sharper bounds save.
+        """
+        costly = self.measured is None and any(part.form == "dense" for part, _ in self.parts)
+        return self.traces(centred=centred and not costly)
+
+    @cached_property
+    def centred_traces(self) -> Floats:
+        """Traces of the centred Gram matrices as written, without scales."""
+        if self.measured is not None:
+            return self.measured
+        n = self.n_samples
+        return n * self.centred_means(np.full(n, 1.0 / n))
+
+    def centred_means(self, share: Floats) -> Floats:
+        """Return the mean diagonals of the centred Gram matrices as written, without scales.
+
+        Parameters
+        ----------
+        share : ndarray of shape (n_samples,)
+            How much each row counts; they sum to one.
+        """
+        means = self._diagonal_sums(share)
+        centred = means - self.forms(share[:, None]) / self.scales
+        # What is left of a constant kernel is rounding.
+        centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
+        for j, kernel in enumerate(self.kernels):
+            rows = self.views[j]
+            if isinstance(kernel, Linear) and not is_sparse(rows):
+                # From centred rows: the difference above loses the digits of a common offset.
+                rows = rows - share @ rows
+                exact = float(share @ np.einsum("ij,ij->i", rows, rows))
+                centred[j] = exact if exact > 1e-30 * means[j] else 0.0
+        return centred
+
+    def _diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K_j[i, i]`` of the kernels as written."""
+        out = np.empty(self.n_kernels)
+        for part, ids in self.parts:
+            out[ids] = part.diagonal_sums(shares)
+        return out
+
     def spreads(self, centre: Floats) -> Floats:
         """Return ``centre' diag(K_j) - centre' K_j centre`` of the normalised kernels.
 
         For a centre on the simplex this is a lower bound of the squared radius of the ball around
         the points of each kernel.
         """
-        out = np.empty(self.n_kernels)
-        for part, ids in self.parts:
-            out[ids] = part.diagonal_sums(centre)
-        return np.asarray(self.scales * out - self.forms(centre[:, None]))
+        return np.asarray(self.scales * self._diagonal_sums(centre) - self.forms(centre[:, None]))
 
     def residual_forms(self, V: Floats) -> Floats:
         """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.
@@ -242,19 +286,17 @@ class KernelBank:
             parts=tuple(parts),
             scales=self.scales[which],
             views=self.views.subset([int(j) for j in which]),
-            centred_traces=self.centred_traces[which],
+            measured=None if self.measured is None else self.measured[which],
         )
 
     def take(self, rows: Indices) -> KernelBank:
         """Return a bank of the same kernels, with the same scales, over some of the rows."""
-        bank = replace(
+        return replace(
             self,
             parts=tuple((part.take(rows), ids) for part, ids in self.parts),
             views=self.views.take(rows),
+            measured=None,
         )
-        sums = bank.forms(np.ones((len(rows), 1))) / len(rows)
-        centred = np.maximum(bank.traces() - sums, 0.0) / self.scales
-        return replace(bank, centred_traces=centred)
 
     def combine(self, weights: Floats, *, coarse: bool = False) -> CombinedKernel:
         """Return the weighted sum of the normalised kernels, evaluated lazily.
@@ -286,9 +328,12 @@ class KernelBank:
 
     def _split(self, which: Indices | None) -> Sequence[tuple[Part, Indices, Indices]]:
         """Return (part, kernels asked for, their places in the part) for every part concerned."""
+        asked = np.full(self.n_kernels, which is None)
+        if which is not None:
+            asked[which] = True
         out = []
         for part, ids in self.parts:
-            local = np.arange(len(ids)) if which is None else np.flatnonzero(np.isin(ids, which))
+            local = np.flatnonzero(asked[ids])
             if len(local):
                 out.append((part, ids[local], local))
         return out

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 _TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
 _BALL_TOL = 1e-5  # of the radii that kernels are divided by
-_CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
 @dataclass(frozen=True)
@@ -114,19 +113,19 @@ def make_bank(
         parts=tuple(parts),
         scales=np.ones(len(kernels)),
         views=views,
-        centred_traces=np.zeros(len(kernels)),
         dtype=dtype,
     )
-    traces = np.array([float(d.sum()) for d in diagonals])
-    even = np.full(n, 1.0 / n)
-    share = even if sample_weight is None else sample_weight / sample_weight.sum()
-    means = np.array([float(share @ d) for d in diagonals])
-    centred_means = _centred_means(bank, means, share)
-    plain = centred_means if sample_weight is None else _centred_means(bank, traces / n, even)
-    centred_traces = n * plain
-    sizes = {"trace": centred_means if centred else means, "diagonal": means}.get(normalize or "")
-    if normalize == "radius":
-        sizes = np.where(plain > 0, squared_radii(bank, tol=_BALL_TOL), 0.0)
+    share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    sizes: Floats | None = None
+    measured: Floats | None = None
+    if normalize == "trace" and centred:
+        sizes = bank.centred_means(share)
+        measured = n * sizes if sample_weight is None else None
+    elif normalize in ("trace", "diagonal"):
+        sizes = np.array([float(share @ d) for d in diagonals])
+    elif normalize == "radius":
+        measured = bank.centred_traces
+        sizes = np.where(measured > 0, squared_radii(bank, tol=_BALL_TOL), 0.0)
     scales = np.ones(len(kernels))
     if sizes is not None:
         # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
@@ -138,7 +137,7 @@ def make_bank(
             f"kernels[{worst}] = {kernels[worst]}: its values are too small to normalise; "
             "rescale the columns first, for example with scikit-learn's StandardScaler."
         )
-    return KernelBank(bank.kernels, bank.parts, scales, views, centred_traces, dtype)
+    return replace(bank, scales=scales, measured=measured)
 
 
 def squared_radii(bank: KernelBank, *, tol: float) -> Floats:
@@ -154,21 +153,6 @@ def squared_radii(bank: KernelBank, *, tol: float) -> Floats:
     units = np.eye(bank.n_kernels)
     balls = run_each(lambda unit: solve_ball(bank.combine(unit), tol=tol), units)
     return np.array([ball.squared_radius for ball in balls])
-
-
-def _centred_means(bank: KernelBank, means: Floats, share: Floats) -> Floats:
-    """Return the mean diagonals of the centred Gram matrices."""
-    centred = means - bank.forms(share[:, None])
-    # What is left of a constant kernel is rounding.
-    centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
-    for j, kernel in enumerate(bank.kernels):
-        rows = bank.views[j]
-        if isinstance(kernel, Linear) and not is_sparse(rows):
-            # From centred rows: the difference above loses the digits of a common offset.
-            rows = rows - share @ rows
-            exact = float(share @ np.einsum("ij,ij->i", rows, rows))
-            centred[j] = exact if exact > 1e-30 * means[j] else 0.0
-    return centred
 
 
 def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
@@ -222,9 +206,7 @@ def _try_factors(
             continue
         if n > 2 * _TRIAL_ROWS and _trial_rank(kernel, rows, sample, tol) is None:
             continue
-        parts = _core.factor_by_columns(
-            diagonals[j], lambda i, k=kernel, r=rows: k.block(r, take(r, [i])).ravel(), tol, limit
-        )
+        parts = _core.factor_by_columns(diagonals[j], _columns(kernel, rows, n), tol, limit)
         if parts[0]:
             found[j] = _Factor(parts[1], parts[3])
     results = _core.factor_gaussians(
@@ -237,6 +219,14 @@ def _try_factors(
         if complete:
             found[j] = _Factor(columns, residual)
     return found
+
+
+def _columns(kernel: Kernel, rows: Rows, n: int) -> Callable[[int], Floats]:
+    """Return a function that gives the columns of a Gram matrix."""
+    if n <= 2 * _TRIAL_ROWS:  # so few rows cost less all at once than one by one
+        gram = kernel.block(rows, rows)
+        return lambda i: gram[i]
+    return lambda i: kernel.block(rows, take(rows, [i])).ravel()
 
 
 def _trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int | None:

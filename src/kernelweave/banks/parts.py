@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg.blas import daxpy, saxpy
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
@@ -290,13 +289,20 @@ class Grams(Part):
 
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         active = np.flatnonzero(weights)
-        return WeightedGrams(tuple(self.grams[j] for j in active), weights[active])
+        groups = [(weights[active[places]], grams) for places, grams in self._alike(active)]
+        return WeightedGrams(groups, weights[active] @ self._diagonals[active])
+
+    @cached_property
+    def _diagonals(self) -> Floats:
+        """The diagonals one below the other; picking them out takes a cache line per entry."""
+        return np.array([gram.diagonal() for gram in self.grams], dtype=np.float64)
 
     def traces(self) -> Floats:
-        return np.array([float(np.trace(gram, dtype=np.float64)) for gram in self.grams])
+        return np.asarray(self._diagonals.sum(axis=1))
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        return np.array([float(gram.diagonal() @ shares) for gram in self.grams])
+        # One by one: a product with all of them would round each by its place.
+        return np.array([float(diagonal @ shares) for diagonal in self._diagonals])
 
     def take(self, rows: Indices) -> Part:
         return Grams(tuple(gram[np.ix_(rows, rows)] for gram in self.grams))
@@ -368,40 +374,34 @@ class WeightedLadder(Weighted):
         out += self.weights.sum()
 
 
-def _add_scaled(out: Stored, values: Stored, weight: float) -> None:
-    """Add a multiple in place, without the temporary array of ``out += weight * values``."""
-    if out.dtype == values.dtype and values.flags.c_contiguous and out.flags.c_contiguous:
-        axpy = daxpy if out.dtype == np.float64 else saxpy
-        axpy(values.ravel(), out.reshape(-1), a=weight)
-    else:
-        out += weight * values.astype(out.dtype, copy=False)  # no product is rounded to float32
-
-
 @dataclass(frozen=True)
 class WeightedGrams(Weighted):
-    """Weights of stored matrices."""
+    """Weights of stored matrices.
 
-    grams: tuple[Stored, ...]
-    weights: Floats
+    Parameters
+    ----------
+    groups : list of (ndarray, list of ndarray)
+        Weights and matrices, one pair per type of storage.
+    diagonal : ndarray of shape (n_samples,)
+        Diagonal of the weighted sum.
+    """
+
+    groups: list[tuple[Floats, list[Stored]]]
+    diagonal: Floats
 
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        def panel(rows: slice) -> None:
-            here = out[rows]  # whole rows: contiguous, so that BLAS adds them in place
-            if fresh:
-                here[:] = 0.0
-            for weight, gram in zip(self.weights, self.grams, strict=True):
-                _add_scaled(here, gram[rows], float(weight))
-
-        run_blocks(panel, len(out), 64)  # a panel that stays in cache over all matrices
+        if fresh:
+            out[:] = 0.0
+        for weights, grams in self.groups:
+            _core.gram_combine_upper(grams, weights, out)
 
     def add_rows(self, index: Indices, out: Stored) -> None:
-        for weight, gram in zip(self.weights, self.grams, strict=True):
-            _add_scaled(out, gram[index], float(weight))
+        for weights, grams in self.groups:
+            _core.gram_combine_rows(grams, weights, index, out)
 
     def add_block(self, index: Indices, out: Floats) -> None:
-        for weight, gram in zip(self.weights, self.grams, strict=True):
-            _add_scaled(out, gram[np.ix_(index, index)], float(weight))
+        for weights, grams in self.groups:
+            _core.gram_combine_block(grams, weights, index, out)
 
     def add_diagonal(self, out: Floats) -> None:
-        for weight, gram in zip(self.weights, self.grams, strict=True):
-            _add_scaled(out, gram.diagonal(), float(weight))
+        out += self.diagonal

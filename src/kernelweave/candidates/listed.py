@@ -22,12 +22,13 @@ class Listed(Candidates):
     bank : KernelBank
         The kernels.
     centred : bool
-        Whether coefficients sum to zero, so that the smaller trace of the centred Gram serves.
+        Whether coefficients sum to zero, so that the smaller trace of the centred Gram serves where
+        the bank knows it.
     """
 
     def __init__(self, bank: KernelBank, *, centred: bool) -> None:
         self.bank = bank
-        self.roots = np.sqrt(bank.traces(centred=centred))
+        self.roots = np.sqrt(bank.trace_bounds(centred=centred))
         self.forms = np.full(bank.n_kernels, np.inf)  # last reading
         self.places: list[Floats] = []  # coefficients at which something was read
         self.place = np.zeros(bank.n_kernels, dtype=np.intp)
@@ -53,7 +54,9 @@ class Listed(Candidates):
         moved = np.zeros(len(self.places))
         for k in np.unique(self.place):
             moved[k] = np.linalg.norm(V - self.places[k])
-        return np.asarray((np.sqrt(self.forms) + self.roots * moved[self.place]) ** 2)
+        away = moved[self.place]
+        bounds = (np.sqrt(self.forms) + self.roots * away) ** 2
+        return np.where(away > 0, bounds, self.forms)  # where read, without another rounding
 
     def price(self, V: Floats, level: float) -> Priced:
         bounds = self.bounds(V).copy()

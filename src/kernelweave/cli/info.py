@@ -14,6 +14,7 @@ from kernelweave.io import describe, load
 
 from .report import (
     certificate,
+    noise_facts,
     open_console,
     print_facts,
     print_kernels,
@@ -50,7 +51,8 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]
     norm = f"norm {norm:g}, " if isinstance(norm, Real) else f"norm {norm}, " if norm else ""
-    facts = [("model", f"{report['estimator']} ({norm}C {report['C']:g})")]
+    options = "" if report["C"] is None else f" ({norm}C {report['C']:g})"
+    facts = [("model", f"{report['estimator']}{options}")]
     if report["target"] is not None:
         facts.append(("target", report["target"]))
     if report["classes"] is not None:
@@ -64,6 +66,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         ("prediction needs", f"{report['support_rows']} of the rows"),
         certificate(report),
         *radius_facts(report),
+        *noise_facts(report),
         ("machines solved", str(report["machines_solved"])),
         ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"),
     ]

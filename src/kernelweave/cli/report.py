@@ -21,7 +21,7 @@ def summarize(model: Any) -> dict[str, Any]:
     return {
         "estimator": type(model).__name__,
         "norm": getattr(model, "norm", None),
-        "C": float(model.C),
+        "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
         "kernels_offered": len(order),
         "kernels_used": len(used),
@@ -38,7 +38,8 @@ def summarize(model: Any) -> dict[str, Any]:
         "lower_bound": _known(model.objective_ - model.duality_gap_),
         "relative_gap": _known(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
         "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
-        "tol": float(model.tol),
+        "noise_level": _optional(model, "noise_level_"),
+        "tol": _optional(model, "tol"),
         "converged": bool(model.converged_),
         "machines_solved": int(model.n_iter_),
     }
@@ -46,6 +47,10 @@ def summarize(model: Any) -> dict[str, Any]:
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _optional(model: Any, name: str) -> float | None:
+    return float(getattr(model, name)) if hasattr(model, name) else None
 
 
 def _known(value: Any) -> float | None:
@@ -104,6 +109,8 @@ def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
 
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     """Return the objective and how far from the optimum it can be at most."""
+    if summary["tol"] is None:
+        return "leave-one-out error", f"{summary['objective']:.6g}, in closed form"
     reached = "" if summary["converged"] else ", not reached"
     gap, tol = summary["relative_gap"], f"tol {summary['tol']:g}{reached}"
     if gap is None:
@@ -124,6 +131,13 @@ def radius_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("lower bound", proof))
     ball = f"{summary['squared_radius']:.6g}, of the smallest ball around the rows fitted to"
     return [*facts, ("squared radius", ball)]
+
+
+def noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a model for wrong labels knows beyond the others."""
+    if summary["noise_level"] is None:
+        return []
+    return [("labels that look wrong", f"{summary['noise_level']:.1%}")]
 
 
 def warn_unless_converged(summary: dict[str, Any]) -> None:

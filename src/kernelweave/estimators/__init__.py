@@ -5,6 +5,7 @@ from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
+from .sum_product import SumProductMKLClassifier
 
 __all__ = [
     "MKLClassifier",
@@ -13,4 +14,5 @@ __all__ = [
     "NoisyLabelMKLClassifier",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
+    "SumProductMKLClassifier",
 ]

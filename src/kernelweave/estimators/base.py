@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -19,7 +18,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import KernelBank, Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.machines import Machine
 from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
@@ -145,18 +144,20 @@ class BaseMKL(BaseEstimator):
         self.contributions_ = parts / (parts.sum() or 1.0)
         self._support_views = bank.views.take(support).subset([int(j) for j in active])
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
+        self._warn_unless_converged(result)
+
+    def _warn_unless_converged(self, result: Result) -> None:
         if not result.converged:
             gap = result.gap / result.size
             known = np.isfinite(gap)
             where = (
                 f"at a relative duality gap of {gap:.1e}" if known else "before it was stationary"
             )
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} solves {where} "
                 f"(tol={self.tol:g}). "
                 f"Hint: raise max_iter, or accept {'the gap' if known else 'this'} by raising tol.",
                 ConvergenceWarning,
-                stacklevel=5,  # where the user called fit
             )
 
     def _path(

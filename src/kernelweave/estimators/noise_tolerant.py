@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.build import parse_bytes
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, complete_ladder, expand_kernels
 from kernelweave.machines import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
@@ -115,7 +114,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         Estimated (or given) rates, two classes: of ``classes_[0]`` and of ``classes_[1]``.
     noise_level_ : float
         Mean of `wrong_label_probability_`: the share of labels that disagree with what the kernels
-        can learn, in practice an upper bound on the noise.
+        can learn. Too high where classes overlap, and up to half too low where they are easy to
+        tell apart.
     label_quality_ : ndarray of shape (n_samples,)
         Between 0 and 1, strictly increasing in the leave-one-out margin; small for suspects.
     wrong_label_probability_ : ndarray of shape (n_samples,)
@@ -235,12 +235,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 correction = self._correct(average, codes, rates)
                 self._keep(bank, average, correction, codes)
             if not correction.learned:
-                warnings.warn(
+                warn(
                     f"{type(self).__name__}: the kernels tell no more about these labels than "
                     "chance would; predictions and noise level mean little. Hint: try other "
-                    "kernels, or check that y belongs to X.",
-                    UserWarning,
-                    stacklevel=3,
+                    "kernels, or check that y belongs to X."
                 )
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -17,7 +16,7 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, make_bank
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, expand_kernels
 from kernelweave.machines import CappedHinge
 from kernelweave.noise import LabelReport, judge_labels
@@ -36,6 +35,7 @@ from .label_quality import LabelQuality
 from .rows import Merged, merge_rows
 
 _DEFAULT_NOISE = 0.2
+_IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
 _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
 verbose""".split()
@@ -304,17 +304,13 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _set_caps(self, estimate: float, rows: Merged) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
         auto = self.noise_level == "auto"
-        self.noise_level_ = float(estimate if auto else self.noise_level)
+        self.noise_level_ = float(min(estimate, 0.49) if auto else self.noise_level)
         n_outputs = rows.Y.shape[1]
         if self.cap is not None:
             self.cap_ = np.full(n_outputs, float(self.cap))
             level = self.noise_level
             if level not in ("auto", _DEFAULT_NOISE) and abs(self.cap - (1.0 - level)) > 1e-9:  # type: ignore[operator]
-                warnings.warn(
-                    f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.",
-                    UserWarning,
-                    stacklevel=6,
-                )
+                warn(f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.")
             return
         if n_outputs == 1:
             self.cap_ = np.array([1.0 - self.noise_level_])
@@ -335,12 +331,15 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _search(
         self, bank: KernelBank, rows: Merged, start: Warm | None, report: Report | None
     ) -> Result:
-        n, lam = _count(rows), self.lam
+        lam, n = (
+            self.lam,
+            float(len(rows.Y)),
+        )  # for first-order methods, whatever the weights add to
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.robust == "best":
-            cost = rows.cost / (n * lam)
+            cost = rows.cost / (_count(rows) * lam)
             return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
-        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / n
+        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / _count(rows)
         if self.solver == "fast" and machine.free == 0.0:
             return solve_capped(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
         if self.solver == "vi":
@@ -355,23 +354,23 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         fitted = bank.combine(result.weights).exact_product(result.coef)
         gamma = np.ones(rows.Y.shape[1])
         if self.robust == "worst":
-            gamma -= self._machine().thresholds(fitted, rows.Y, rows.cost)
+            limits = self._machine().thresholds(fitted, rows.Y, rows.cost)
+            gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
         weight = _row_weights(rows)
         alpha = _count(rows) * self.lam * np.abs(result.coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
-        if gamma.max() <= _NOTHING:
-            warnings.warn(
+        if result.converged and (gamma.max() <= _NOTHING or not fitted.any()):
+            warn(
                 f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
-                "and the larger class is predicted everywhere. Hint: raise cap.",
-                UserWarning,
-                stacklevel=6,
+                "and the larger class is predicted everywhere. Hint: raise cap, or use other "
+                "kernels if they are all constant."
             )
             coef = np.zeros_like(coef)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
-            coef = coef / np.where(gamma > _NOTHING, gamma, 1.0)
+            coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
         weights, forms = result.weights, result.forms
         self.bias_weight_ = 0.0
         if self.fit_intercept:
@@ -394,7 +393,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             history=history,
         )
         balance = weight @ rows.Y
-        self._larger = int(balance[0] >= 0 if len(balance) == 1 else balance.argmax())
+        sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
+        self._by_size = np.argsort(-sizes, kind="stable")
         self._store(plain, own, rows)
 
     def _keep_labels(self, labels: LabelReport, codes: Indices, rows: Merged) -> None:
@@ -415,11 +415,13 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Class labels; where all values are exactly zero, the larger class.
+            Class labels; of equal values that of the larger class counts.
         """
         decision = self._decide(X)
-        codes = (decision[:, 0] > 0).astype(int) if decision.shape[1] == 1 else decision.argmax(1)
-        codes = np.where(decision.any(axis=1), codes, self._larger)
+        if decision.shape[1] == 1:
+            decision = np.column_stack([-decision, decision])
+        # The first of equal values is taken, so the larger class comes first.
+        codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
 
 

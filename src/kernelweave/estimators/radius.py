@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, warn
 from kernelweave.machines import Chapelle, Criterion, Do, Hinge, RadiusMargin
 from kernelweave.solvers import (
     RadiusResult,
@@ -291,11 +290,7 @@ def _varying(bank: KernelBank) -> Indices:
         raise InputError("kernels: every kernel is constant on the training rows.")
     if same.any():
         names = ", ".join(f"kernels[{j}] = {bank.kernels[j]}" for j in np.flatnonzero(same))
-        warnings.warn(
-            f"Constant on the training rows, and so without weight: {names}.",
-            UserWarning,
-            stacklevel=6,  # where the user called fit
-        )
+        warn(f"Constant on the training rows, and so without weight: {names}.")
     return np.flatnonzero(~same)
 
 

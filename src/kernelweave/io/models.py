@@ -19,6 +19,7 @@ from kernelweave.estimators import (
     NoisyLabelMKLClassifier,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
+    SumProductMKLClassifier,
 )
 from kernelweave.estimators.base import BaseMKL, in_use
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
@@ -37,7 +38,7 @@ support_ dual_coef_ intercept_ n_features_in_""".split()
 _NOISE = """classes_ ridge_weights_ ridges_ threshold_ rates_ noise_level_ label_quality_
 wrong_label_probability_ loo_scores_ loo_error_ _given _suggested _slope""".split()
 _NOISY = """classes_ bias_weight_ noise_level_ cap_ gamma_ dual_weights_ label_quality_ _given
-_suggested _larger""".split()
+_suggested _by_size""".split()
 
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
@@ -47,6 +48,7 @@ ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     NoisyLabelMKLClassifier: _NOISY,
     RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
+    SumProductMKLClassifier: ["classes_", "node_weights_", "_structure"],
 }
 _OPTIONAL = ["feature_names_in_", "_last"]
 _PREPARED = "feature_names_in_ numeric_ means_ scales_ n_samples_seen_ target_".split()
@@ -90,14 +92,25 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
 
 def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    given = parameters.pop("kernels", None)
-    coded = {name: encode(value, writer) for name, value in parameters.items()}
-    if not hasattr(model, "kernels"):
-        return coded
+    if isinstance(model, SumProductMKLClassifier):
+        return _encode_but(parameters, "structure", encode(model._structure, writer), writer)
+    if "kernels" in parameters:
+        return _encode_but(parameters, "kernels", kernels, writer)
+    return {name: encode(value, writer) for name, value in parameters.items()}
+
+
+def _encode_but(
+    parameters: dict[str, Any], name: str, fitted: Any, writer: Writer
+) -> dict[str, Any]:
+    """Encode parameters, one of them as it was fitted if it cannot be stored as it was given."""
+    given = parameters.pop(name)
+    coded = {key: encode(value, writer) for key, value in parameters.items()}
+    if hasattr(given, "is_directed"):  # a graph of networkx
+        return coded | {name: fitted}
     try:
-        return coded | {"kernels": encode(given, writer)}
+        return coded | {name: encode(given, writer)}
     except DependsOnDataError:
-        return coded | {"kernels": kernels}
+        return coded | {name: fitted}
 
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
@@ -172,11 +185,16 @@ def _check_fitted(model: Any) -> None:
     for kernel in model.kernels_:
         _check_type("an item of kernels_", kernel, Kernel)
     n_kernels = len(model.kernels_)
-    for name in ("weights_", "scales_", "contributions_"):
-        _check_array(name, getattr(model, name), "f", (n_kernels,))
+    structured = isinstance(model, SumProductMKLClassifier)
+    n_weights = len(model.paths_) if structured else n_kernels
+    _check_array("scales_", model.scales_, "f", (n_kernels,))
+    for name in ("weights_", "contributions_"):
+        _check_array(name, getattr(model, name), "f", (n_weights,))
     if not (model.weights_ >= 0).all():
         raise ValueError("weights_ must not be negative")
-    if not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
+    if structured:
+        _check_structure(model)
+    elif not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
         raise ValueError("weights_ must not all be zero")
     _check_type("intercept_", model.intercept_, np.ndarray)
     _check_type("support_", model.support_, np.ndarray)
@@ -216,6 +234,19 @@ def _check_fitted(model: Any) -> None:
         _check_type("the C to start from", C, Real)
 
 
+def _check_structure(model: Any) -> None:
+    network = model.network_
+    names = [network.names[i] for i in network.products]
+    if not isinstance(model.node_weights_, dict) or list(model.node_weights_) != names:
+        raise ValueError("node_weights_ does not belong to the structure")
+    for name, value in model.node_weights_.items():
+        _check_type(f"the weight of {name}", value, Real)
+        if not 0 <= value < np.inf:
+            raise ValueError(f"the weight of {name} must not be negative")
+    if len(network.leaves) != len(model.kernels_):
+        raise ValueError("the structure does not have the kernels of the model")
+
+
 def _check_labels(model: Any) -> int:
     """Refuse what is said about training labels unless it has one entry per label."""
     _check_type("label_quality_", model.label_quality_, np.ndarray)
@@ -240,9 +271,9 @@ def _check_noisy(model: Any, n_outputs: int) -> None:
         _check_type("gamma_", model.gamma_, Real)
     else:
         _check_array("gamma_", model.gamma_, "f", (n_outputs,))
-    _check_type("_larger", model._larger, Integral)
-    if not 0 <= model._larger < model.classes_.size:
-        raise ValueError("_larger must be a position in classes_")
+    _check_array("_by_size", model._by_size, "i", (model.classes_.size,))
+    if sorted(model._by_size.tolist()) != list(range(model.classes_.size)):
+        raise ValueError("_by_size must order the classes")
 
 
 def _check_noise(model: Any) -> None:
@@ -278,7 +309,9 @@ def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
 
 def _views(model: Any, rows: Any) -> Views:
     """Give the rows that prediction needs to the kernels in use."""
-    kernels = [model.kernels_[j] for j in in_use(model.weights_)]
+    structured = isinstance(model, SumProductMKLClassifier)
+    used = range(len(model.kernels_)) if structured else in_use(model.weights_)
+    kernels = [model.kernels_[j] for j in used]
     keys: list[Hashable] = [kernel.view for kernel in kernels]
     distinct = dict.fromkeys(keys)
     if not isinstance(rows, list) or len(rows) != len(distinct):

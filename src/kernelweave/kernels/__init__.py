@@ -4,7 +4,7 @@ from .base import Columns, Kernel, n_rows, take
 from .complete import complete_ladder
 from .constant import Constant
 from .cosine import Cosine
-from .expression import Product, Scaled, Sum
+from .expression import Group, Product, Scaled, Sum, group
 from .ladders import (
     KernelFamily,
     KernelsLike,
@@ -24,6 +24,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "FromCallable",
+    "Group",
     "Kernel",
     "KernelFamily",
     "KernelsLike",
@@ -37,6 +38,7 @@ __all__ = [
     "Sum",
     "complete_ladder",
     "expand_kernels",
+    "group",
     "n_rows",
     "polynomial_ladder",
     "rbf_ladder",

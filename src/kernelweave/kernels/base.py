@@ -186,6 +186,15 @@ class Kernel(ABC):
             return Product((self, other))
         return Scaled(self, other) if is_number(other) else NotImplemented
 
+    def __pow__(self, times: Any) -> Kernel:
+        from .expression import Product
+
+        if not is_number(times, Integral):
+            return NotImplemented
+        if times < 1:
+            raise InputError(f"{self} ** {times}: the exponent must be a whole number >= 1.")
+        return Product((self,) * int(times))
+
     def __rmul__(self, other: object) -> Kernel:
         return NotImplemented if isinstance(other, Kernel) else self.__mul__(other)
 

@@ -211,6 +211,99 @@ class Scaled(Kernel):
         return f"{self.factor:g} * {_factor(self.kernel)}"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Group(Kernel):
+    """A kernel that has a weight of its own where structures are learned; see `group`.
+
+    Equal groups (same content, name and exponent) of one structure are one node and share their
+    weight.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What is inside; evaluates like it.
+    p : float, optional
+        Exponent of the group's weight; None leaves it to the estimator.
+    columns : columns, optional
+        Binds the kernel to these columns.
+    name : str, optional
+        Shown in place of the description.
+    """
+
+    kernel: Kernel
+    p: float | None = None
+
+    def __post_init__(self) -> None:
+        kernel: Any = self.kernel
+        if not isinstance(kernel, Kernel):
+            raise InputTypeError(f"Group: kernel must be a kernel, got {type(kernel).__name__}.")
+        if self.p is not None:
+            positive(self, "p", "1 favours few groups, larger values keep more of them")
+        super().__post_init__()
+        if self.columns is not None:
+            object.__setattr__(self, "kernel", kernel.on(self.columns))
+            object.__setattr__(self, "columns", None)
+
+    def on(self, columns: Columns) -> Self:
+        """Return this kernel on other columns."""
+        return self._changed(kernel=self.kernel.on(columns))
+
+    def bound(self, X: Any) -> Self:
+        """Return this kernel bound to the columns it picks in ``X``."""
+        return self._changed(kernel=self.kernel.bound(X))
+
+    @property
+    def view(self) -> Hashable:
+        """The inner kernel's view."""
+        return self.kernel.view
+
+    def prepare(self, X: Any) -> Rows:
+        """Return the inner kernel's rows."""
+        return self.kernel.prepare(X)
+
+    def block(self, A: Rows, B: Rows) -> Floats:
+        """Return the inner kernel's block."""
+        return self.kernel.block(A, B)
+
+    def diagonal(self, A: Rows) -> Floats:
+        """Return the inner kernel's diagonal."""
+        return self.kernel.diagonal(A)
+
+    def _title(self) -> str:
+        return f"group({self.kernel})"
+
+
+def group(*kernels: Kernel, name: str | None = None, p: float | None = None) -> Group:
+    """Give a sum of kernels a weight of its own in a structure.
+
+    ``+`` flattens sums, so that ``a + (b + c)`` has three summands; in ``a + group(b + c)`` the
+    second of two summands is a sum.
+
+    Parameters
+    ----------
+    *kernels : Kernel
+        Added up.
+    name : str, optional
+        Shown in place of the description, and key of a `p` by node.
+    p : float, optional
+        Exponent of the weight; None leaves it to the estimator.
+
+    Returns
+    -------
+    kernel : Group
+        Evaluates like the sum.
+
+    Examples
+    --------
+    >>> from kernelweave.kernels import RBF, Linear
+    >>> str(group(RBF(), Linear()) + Linear())
+    'group(rbf(width=1) + linear) + linear'
+    """
+    if not kernels:
+        raise InputError("group: at least one kernel is needed, as in group(a + b).")
+    return Group(kernels[0] if len(kernels) == 1 else Sum(kernels), p, name=name)
+
+
 def _factor(kernel: Kernel) -> str:
     """Return a kernel's name with parentheses where it would fall apart in a product."""
     text = str(kernel)

@@ -71,10 +71,13 @@ class Ambiguity:
         centre = 0.5 * (kinks[low] + kinks[high])
         moving = (beyond - self.room < centre) & (beyond > centre)
         full = beyond - self.room >= centre
-        spare = beyond[moving].sum() + self.room[full].sum() - self.total
-        amount = spare / max(int(moving.sum()), 1)
-        inside = np.clip(beyond - min(max(amount, 0.0), kinks[high]), 0.0, self.room)
-        return np.asarray(inside * min(1.0, self.total / inside.sum()))  # against rounding
+        amount = kinks[high]  # where nothing moves, all amounts in between give the same
+        if moving.any():
+            spare = beyond[moving].sum() + self.room[full].sum() - self.total
+            amount = min(max(spare / moving.sum(), kinks[low]), kinks[high])
+        inside = np.clip(beyond - amount, 0.0, self.room)
+        excess = inside.sum() > self.total  # by rounding
+        return np.asarray(inside * (self.total / inside.sum()) if excess else inside)
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,9 @@ def estimate_noise(
 
     Labels are scored by ridge regression on the mean of the kernels, each example by a model that
     has not seen it. Noise and overlap of the classes cannot be told apart by data alone: the
-    estimate assumes that every class has a region where it is nearly certain, and is otherwise an
-    upper bound. Put scikit-learn's `StandardScaler` in front, as for the estimators.
+    estimate assumes that every class has a region where it is nearly certain, and is too high
+    otherwise. Where classes are easy to tell apart, "range" may be up to half too low, and "counts"
+    is nearer. Put scikit-learn's `StandardScaler` in front, as for the estimators.
 
     Parameters
     ----------

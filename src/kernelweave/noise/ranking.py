@@ -43,6 +43,8 @@ class Suspects:
         The label that the model would have given.
     n_samples : int
         How many labels were judged.
+    n_wrong : int
+        How many of them look wrong, whatever the limit.
     """
 
     index: Indices
@@ -50,6 +52,7 @@ class Suspects:
     given: NDArray[Any]
     suggested: NDArray[Any]
     n_samples: int
+    n_wrong: int
 
     def __len__(self) -> int:
         return len(self.index)
@@ -68,14 +71,15 @@ class Suspects:
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
-        lines = [f"{len(self)} of {self.n_samples} labels look wrong"]
+        lines = [f"{self.n_wrong} of {self.n_samples} labels look wrong"]
         if len(self):
             lines[0] += ", the most suspicious first:"
         for row in zip(self.index, self.quality, self.given, self.suggested, strict=True):
             if len(lines) > _SHOWN:
-                lines.append("  ...")
                 break
             lines.append("  example {}: quality {:.3f}, labelled {}, suggested {}".format(*row))
+        if len(lines) <= self.n_wrong:
+            lines.append("  ...")
         return "\n".join(lines)
 
 
@@ -102,7 +106,7 @@ def rank_suspects(
         raise InputError(f"limit: must be a whole number >= 1 or None, got {limit!r}.")
     wrong = np.flatnonzero(given != suggested)
     index = wrong[np.argsort(quality[wrong], kind="stable")][:limit]
-    return Suspects(index, quality[index], given[index], suggested[index], len(quality))
+    return Suspects(index, quality[index], given[index], suggested[index], len(quality), len(wrong))
 
 
 def suspects(

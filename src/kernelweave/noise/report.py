@@ -65,7 +65,8 @@ def mean_kernel_scores(bank: KernelBank, codes: Indices, n_classes: int) -> Ridg
 def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelReport:
     """Judge labels by leave-one-out ridge regression on the mean of a bank's kernels.
 
-    One eigendecomposition, nothing iterative.
+    One eigendecomposition, nothing iterative. Where all kernels are constant, the shares of the
+    classes are all there is to go by.
 
     Parameters
     ----------
@@ -93,8 +94,24 @@ def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelRepor
     >>> int(report.label_quality.argmin())
     10
     """
+    if not bank.centred_traces.any():
+        return _nothing_known(codes, n_classes)
     average = mean_kernel_scores(bank, codes, n_classes)
     return judge_scores(average.scores, average.soft_scores, codes)
+
+
+def _nothing_known(codes: Indices, n_classes: int) -> LabelReport:
+    """Judge labels by the shares of their classes: all kernels are constant."""
+    shares = np.bincount(codes, minlength=n_classes) / len(codes)
+    scores = np.repeat((2.0 * shares[1:] - 1.0 if n_classes == 2 else shares)[None], len(codes), 0)
+    return LabelReport(
+        label_quality=shares[codes],
+        wrong_label_probability=1.0 - shares[codes],
+        noise_level=float((1.0 - shares[codes]).mean()),
+        rates=np.repeat(shares[None], n_classes, 0),
+        scores=scores[:, 0] if n_classes == 2 else scores,
+        suggested=np.full(len(codes), int(shares.argmax()), dtype=np.intp),
+    )
 
 
 def judge_scores(

@@ -20,7 +20,7 @@ from .result import Account, Report, Result, Warm
 _WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
 _ABOVE = 1.5  # how far above the end of its range the other lam is chosen
 _TIGHTEST = 1e-3  # how far below the tolerance is gone for the sake of the carried-over bound
-_LEAST = 1e-12  # lam, relative to the given one, at which the best function counts as zero
+_LEAST = 1e-9  # share of the objective below which the best function counts as zero
 
 
 def solve_capped(
@@ -79,16 +79,15 @@ def solve_capped(
         spent = solves >= max_iter or not result.converged
         fitted = bank.combine(result.weights) @ result.coef
         rest = 1.0 - float(machine.thresholds(fitted, Y, box / here)[0])
-        there = here
-        if Y.shape[1] == 1 and rest < _WELL_SCALED and here >= _LEAST * lam and not spent:
-            there = _ABOVE * max(rest, 1e-3) * here
-        elif here == lam:
+        there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
+        nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
+        if not nearer and here == lam:
             return result
-        else:
+        if not nearer:
             carried = _carried_over(bank, Y, box / lam, machine, result, here / lam, tol, solves)
             if carried.converged or spent or aim < _TIGHTEST * tol:
                 return carried
-            aim = 0.05 * aim  # the two bounds came from different coefficients there
+            aim, there = 0.05 * aim, here  # the two bounds came from different coefficients
         start = Warm(result.weights, result.coef * (here / there))
         here = there
 
@@ -104,7 +103,7 @@ def _carried_over(
     solves: int,
 ) -> Result:
     """Return a solution for a smaller ``lam``, judged in the problem that was asked for."""
-    account = Account(tol, least=0.0)
+    account = Account(tol, least=_LEAST)
     account.solves = solves
     learner = Learner(bank, Y, cost, machine, Simplex(), account)
     coef = machine.repair(factor * result.coef, Y, cost)
@@ -112,6 +111,4 @@ def _carried_over(
     learner.offer_lower(point, bank.forms(coef))
     account.note()
     learner.settle()
-    if factor < _LEAST:  # the best function is zero, and the gap has nothing to be relative to
-        account.least = 1.0
     return account.result()

@@ -14,10 +14,10 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
 
+from .mixing import Mixer
 from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 
-_MEMORY = 6
 _PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
 _FLOOR = 1e-14  # weights below this are held there in the logarithms, and revive if wanted
 
@@ -71,7 +71,7 @@ def closed_form(
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
         begin = moved(coef, kernel @ coef)
-    mixer = _Mixer()
+    mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
     tighter = 1.0
@@ -91,42 +91,17 @@ def closed_form(
         if account.gap > 0.8 * before:
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)
-            mixer = _Mixer()
+            mixer = Mixer()
         value = weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
         if plain is not None and value > (1.0 + 1e-3 * account.gap) * accepted:
             weights, plain = plain, None
-            mixer = _Mixer()
+            mixer = Mixer()
         else:
             accepted = value
             plain = weight_set.update(weights, weights * np.sqrt(point.forms))
-            weights = weight_set.normalise(mixer.mix(weights, plain))
+            here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
+            weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)
         begin = moved(point.coef, kernel @ point.coef)
     learner.settle()
     return account.result()
-
-
-class _Mixer:
-    """Anderson mixing of fixed-point steps in the logarithms of the weights."""
-
-    def __init__(self) -> None:
-        self.steps: list[Floats] = []
-        self.residuals: list[Floats] = []
-
-    def mix(self, weights: Floats, step: Floats) -> Floats:
-        """Return the mixed step from ``weights``, whose plain update is ``step``."""
-        z, t = (np.log(np.maximum(part, _FLOOR)) for part in (weights, step))
-        residual = np.sqrt(step) * (t - z)
-        steps, residuals = self.steps, self.residuals
-        self.steps, self.residuals = [*steps, t][-_MEMORY:], [*residuals, residual][-_MEMORY:]
-        if not steps:
-            return step
-        differences = np.array([residual - r for r in residuals])
-        gram = differences @ differences.T
-        gram += 1e-8 * np.trace(gram) * np.eye(len(gram))
-        if not np.trace(gram) > 0:
-            return step
-        share = np.linalg.lstsq(gram, differences @ residual, rcond=None)[0]
-        mixed = t - share @ np.array([t - s for s in steps])
-        # The fit says little about small weights, so it may not carry them far from the plain step.
-        return np.asarray(np.exp(t + np.clip(mixed - t, -2.0, 2.0)))

@@ -73,7 +73,7 @@ class Family(ABC):
             parts=((self.ladder(parameters), np.arange(m)),),
             scales=np.ones(m),
             views=Views.of(kernels, self.rows),
-            centred_traces=np.full(m, float(len(self.rows))),
+            measured=np.full(m, float(len(self.rows))),
         )
         return bank.combine(weights)
 

@@ -159,6 +159,9 @@ class Game:
         self.everything = np.arange(bank.n_kernels)
         self.report = report
         self.history: list[Step] = []
+        # No function at all is a classifier too, and early steps may be worse.
+        equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
+        self.learner.at(equal, np.zeros_like(Y))
 
     def products(self, alpha: Floats) -> Floats:
         """Return ``K_j (y alpha)`` of all kernels."""
@@ -189,12 +192,10 @@ class Game:
     def offer(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> float:
         """Certify a pair, note it, and return its own gap."""
         gap = self.primal(functions) - self.dual(alpha, products)
-        norms = functions.norms
-        if norms.sum() > 0:
-            coef = self.Y * alpha / self.unit
-            point = self.learner.at(norms / norms.sum(), coef)
-            forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
-            self.learner.offer_lower(point, forms / self.unit**2)
+        norms = functions.norms if functions.squares.any() else np.ones(self.bank.n_kernels)
+        point = self.learner.at(norms / norms.sum(), self.Y * alpha / self.unit)
+        forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+        self.learner.offer_lower(point, forms / self.unit**2)
         self.account.solves = steps
         return gap
 
@@ -261,7 +262,7 @@ def mirror_prox(
     if restarts:
         length, balance = _safe_step(bank, n), 1.0
     else:
-        top = max(_largest_entry(bank), 1e-300)
+        top = _largest_entry(bank) or 1.0  # any step will do where every kernel is zero
         length, balance = float(np.sqrt(n / (2.0 * bank.n_kernels * top))), 1.0
     functions = Functions.zero(bank.n_kernels, Y.shape)
     anchor = np.zeros_like(Y)  # the dual copy that prox steps start from
@@ -303,12 +304,13 @@ def _largest_entry(bank: KernelBank) -> float:
 def _safe_step(bank: KernelBank, n: float) -> float:
     """Return the longest step that the proof covers, from the largest eigenvalue of the sum."""
     kernel = bank.combine(np.ones(bank.n_kernels))
-    vector = np.ones((bank.n_samples, 1))
-    largest = 1e-300
+    # A fixed vector without structure: one of ones is lost on centred data.
+    vector = np.random.default_rng(0).standard_normal((bank.n_samples, 1))
+    largest = 0.0
     for _ in range(_POWER_STEPS):
         image = kernel @ vector
         largest = float(np.linalg.norm(image) / np.linalg.norm(vector))
         if largest == 0.0:
-            return 1.0
+            return 1.0  # every kernel is zero
         vector = image / np.linalg.norm(image)
     return n / float(np.sqrt(1.02 * largest))

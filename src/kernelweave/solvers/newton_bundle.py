@@ -8,12 +8,12 @@ which makes the method a proximal bundle method far from the solution and Newton
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linprog
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
@@ -27,13 +27,16 @@ from .result import Account, Report, Result, Warm
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
 _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
-_SAMPLE_FROM = 1000  # rows from which weights are first learned on a part of them
+_SAMPLE_CHEAP, _SAMPLE_DEAR = 1000, 300  # rows from which weights are learned on a part first
 _SAMPLE_SHARE = 4  # every fourth row
 _SAMPLE_TOL = 0.1
+_IDLE = 0.6  # slope, relative to the largest, below which a kernel without weight is set aside
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
+_ASIDE, _ASIDE_LEAST = 0.2, 1e-3  # how far aside of a solution cuts are looked for
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
+_PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
 
@@ -74,7 +77,7 @@ def newton_bundle(
         Weights that sum to one, with a certificate.
     """
     bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
-    if start is None and len(Y) >= _SAMPLE_FROM:
+    if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
         bundle.guess(_sample_weights(bank, Y, cost, machine, max_iter))
     return bundle.run(start)
 
@@ -132,13 +135,20 @@ class _Cuts:
         self.forms = [*self.forms, point.forms][-_CUTS:]
         self.coefs = [*self.coefs, point.coef][-_CUTS:]
 
+    def keep(self, kept: Bools) -> None:
+        """Restrict the cuts to some of the weights; the others stay zero."""
+        self.forms = [forms[kept] for forms in self.forms]
+
     def with_point(self, point: Point) -> tuple[Floats, Floats]:
         """Return constants and slopes, the present point's own cut last."""
         constants = np.array([*self.constants, point.cut])
         return constants, -0.5 * np.array([*self.forms, point.forms])
 
-    def mixed(self, point: Point) -> Floats:
-        """Return the mixture of coefficients whose cut has the highest minimum over the simplex."""
+    def mixed(self, point: Point) -> tuple[Floats, Floats]:
+        """Return the mixture of coefficients whose cut has the highest minimum, and that minimum.
+
+        The minimum, over the simplex, is where all cuts together are lowest.
+        """
         constants, slopes = self.with_point(point)
         heights = constants[:, None] + slopes  # of each cut at each kernel alone
         size = float(np.abs(heights).max()) or 1.0
@@ -152,10 +162,12 @@ class _Cuts:
             bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
         )
         if answer.x is None:
-            return point.coef
+            return point.coef, point.inner
         shares = np.maximum(answer.x[:-1], 0.0)
         coefs = np.array([*self.coefs, point.coef])
-        return np.asarray(np.tensordot(shares / shares.sum(), coefs, axes=1))
+        lowest = np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
+        mixture = np.tensordot(shares / shares.sum(), coefs, axes=1)
+        return np.asarray(mixture), lowest / (lowest.sum() or 1.0)
 
 
 class _Bundle:
@@ -175,17 +187,16 @@ class _Bundle:
         self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
         self.listed = Listed(bank, centred=machine.fit_intercept)
         # A large working set saves solves and costs readings, so it is for banks that read cheaply.
-        cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
-        self.working = _WORKING_CHEAP if cheap else _WORKING_DEAR
+        self.cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
+        self.working = _WORKING_CHEAP if self.cheap else _WORKING_DEAR
         self.cuts = _Cuts()
         self.damping = _Damping()
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
         self.guessed: Floats | None = None
+        self.aside = _ASIDE
         self.promised = np.inf  # gain of the last step, as the model saw it
-        self.patience = (
-            1.0  # how far the working set is solved, relative to the gap, before pricing
-        )
+        self.patience = 1.0  # as _PATIENT, while the working set is but a guess
         self.failures = 0
         self.step: Floats = np.empty(0)  # of the weights the model looked at
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
@@ -217,7 +228,7 @@ class _Bundle:
                 continue
             closer = 0
             if predicted <= _FLAT * self.tol * self.account.size and self._mix(point):
-                continue
+                continue  # the gap is closed, or there is one more cut to close it with
             if self.failures >= _FAILURES:  # solved as far as numbers go
                 break
             point = self._try(point, trial, predicted)
@@ -226,16 +237,30 @@ class _Bundle:
         return self.account.result()
 
     def _mix(self, point: Point) -> bool:
-        """Bound by a mixture of coefficients; tell whether that closed the gap.
+        """Bound by a mixture of coefficients; tell whether there is anything new.
 
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
+        If it does not close the gap, a cut is added a little way towards where all cuts are lowest.
         """
-        coef = self.cuts.mixed(point)
+        before = self.account.lower
+        coef, lowest = self.cuts.mixed(point)
         forms = self.listed.read(coef)
         self.account.readings += 1
         self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
-        return self.account.converged
+        if self.account.converged:
+            return True
+        if self.account.lower <= before + 0.01 * (self.account.upper - before):
+            self.aside *= 0.5
+        if self.aside < _ASIDE_LEAST or len(lowest) != len(self.which):
+            return False
+        weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
+        kernel = self.bank.combine(weights)
+        start = moved(point.coef, point.fitted_at(kernel))
+        floor = max(1e-3 * self.tol * self.account.size, 1e-14 * self.account.upper)
+        solution = self.learner.solve(kernel, floor=floor, start=start)
+        self.cuts.push(self.learner.evaluate(kernel, solution, self.which))
+        return True
 
     def guess(self, sample: tuple[Floats, int]) -> None:
         """Begin from weights that were learned elsewhere.
@@ -243,7 +268,8 @@ class _Bundle:
         They name the kernels that matter, so fewer are looked at, and the others less often.
         """
         self.guessed, solves = sample
-        self.working, self.patience = _WORKING_DEAR, 0.3
+        self.working, self.patience = _WORKING_DEAR, _PATIENT
+        self.damping.mu = 0.04  # first steps are short
         self.account.solves += solves
 
     def _slack(self) -> float:
@@ -267,7 +293,7 @@ class _Bundle:
         else:
             kernel = self.bank.combine(self._first_weights())
             first = None
-        solution = self.learner.solve(kernel, tol=0.01, start=first)
+        solution = self.learner.solve(kernel, tol=1e-3, start=first)
         forms = self.listed.read(solution.coef)
         self.account.readings += self.listed.readings
         extra = np.argsort(-forms, kind="stable")[: self.working]
@@ -392,9 +418,19 @@ class _Bundle:
         self.damping.after(ratio, float(np.abs(self.step).sum()))
         if ratio > 0.05:
             self.cuts.push(point)
-            return new
+            return new if self.cheap else self._set_aside(new)
         self.cuts.push(new)
         return point
+
+    def _set_aside(self, point: Point) -> Point:
+        """Leave kernels out of the working set that get no weight soon; pricing looks at them."""
+        kept = (point.inner > 0) | (point.forms >= _IDLE * point.forms.max(initial=0.0))
+        if kept.sum() > 0.75 * len(kept):
+            return point
+        self.listed.note(point.coef, self.which, point.forms)
+        self.which, self.patience = self.which[kept], _PATIENT
+        self.cuts.keep(kept)
+        return replace(point, which=self.which, forms=point.forms[kept])
 
     def _local_gap(self, point: Point) -> float:
         """Return what a point's own bounds leave open on the working set."""

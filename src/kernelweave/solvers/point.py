@@ -71,7 +71,7 @@ class Point:
 
     def fitted_at(self, kernel: CombinedKernel) -> Floats:
         """Return ``kernel @ coef`` for other weights of the same kernels."""
-        if kernel.forms_for(self.coef):
+        if kernel.forms_for(self.coef) or kernel.sums_rows:
             return kernel @ self.coef
         change = kernel.weights - self.weights  # mostly zero
         ids = np.flatnonzero(change)

@@ -54,7 +54,9 @@ def trimmed(
     """
     machine = Hinge(fit_intercept=False)
     kept = np.ones(len(Y))
-    last, start = np.inf, None
+    last = np.inf
+    start: Warm | None = None
+    best: Result | None = None
     history: list[Step] = []
     solves, converged = 0, False
     for _ in range(_ROUNDS):
@@ -72,11 +74,13 @@ def trimmed(
         losses = (cost * np.maximum(0.0, 1.0 - Y * fitted)).sum(axis=1)
         chosen = _best_fitted(losses, cost.sum(axis=1), share)
         value = result.objective - float((kept - chosen) @ losses)
-        step = Step(value, -np.inf, solves, 0, result.history[-1].readings)
+        top = value if best is None else min(value, best.objective)
+        step = Step(top, -np.inf, solves, 0, result.history[-1].readings)
         history.append(step)
         if report is not None:
             report(step)
-        best = replace(result, objective=value, lower_bound=-np.inf)
+        if best is None or value < best.objective:  # a round solved to a tolerance may lose
+            best = replace(result, objective=value, lower_bound=-np.inf)
         if last - value <= _STATIONARY * value or np.array_equal(chosen, kept):
             converged = result.converged
             break
@@ -84,6 +88,7 @@ def trimmed(
             break
         last, kept = value, chosen
         start = Warm(result.weights, result.coef)
+    assert best is not None
     return replace(best, history=tuple(history), converged=converged)
 
 

@@ -1,0 +1,347 @@
+"""Sums over the paths of a sum-product network, a piece of all matrices at a time.
+
+No path has a matrix of its own. Paths that share all leaves but the last share the product of
+these, and the last leaves of all paths are one matrix product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave._threads import run_blocks
+from kernelweave._types import Floats, Indices
+from kernelweave.kernels.network import Network, Path
+
+_PIECE_BYTES = 1.6e7  # of the products held at a time, per thread
+
+
+@dataclass(frozen=True)
+class PathTable:
+    """Which leaves each path multiplies, arranged so that common products are formed once.
+
+    Parameters
+    ----------
+    n_leaves : int
+        Leaves there are.
+    parents, factors : ndarray of int of shape (n_products,)
+        Product k is product ``parents[k]`` times leaf ``factors[k]``; product 0 is one.
+    products, lasts : ndarray of int of shape (n_paths,)
+        A path is a product times a last leaf.
+    """
+
+    n_leaves: int
+    parents: Indices
+    factors: Indices
+    products: Indices
+    lasts: Indices
+
+    @classmethod
+    def of(cls, leaves: Sequence[tuple[int, ...]], n_leaves: int) -> PathTable:
+        """Arrange paths given by the places of their leaves."""
+        place: dict[tuple[int, ...], int] = {(): 0}
+        parents, factors = [0], [0]
+        products, lasts = [], []
+        for path in leaves:
+            for k in range(1, len(path)):
+                if path[:k] not in place:
+                    place[path[:k]] = len(parents)
+                    parents.append(place[path[: k - 1]])
+                    factors.append(path[k - 1])
+            products.append(place[path[:-1]])
+            lasts.append(path[-1])
+        return cls(n_leaves, *(np.array(part) for part in (parents, factors, products, lasts)))
+
+    @property
+    def n_paths(self) -> int:
+        """How many paths there are."""
+        return len(self.lasts)
+
+    @property
+    def piece(self) -> int:
+        """Entries to work on at a time."""
+        return int(max(256, _PIECE_BYTES / (8 * (2 * len(self.parents) + self.n_leaves))))
+
+    def _common(self, leaves: Floats) -> Floats:
+        out = np.empty((len(self.parents), leaves.shape[1]))
+        out[0] = 1.0
+        for k in range(1, len(out)):
+            np.multiply(out[self.parents[k]], leaves[self.factors[k]], out=out[k])
+        return out
+
+    def forms(self, leaves: Floats, weights: Floats) -> Floats:
+        """Return ``sum_t weights_t prod leaves_t`` of every path.
+
+        Parameters
+        ----------
+        leaves : ndarray of shape (n_leaves, n_entries)
+            Entries of the leaves.
+        weights : ndarray of shape (n_entries,)
+            Weights of the entries.
+        """
+
+        def part(piece: slice) -> Floats:
+            here = leaves[:, piece]
+            common = self._common(here)
+            common *= weights[piece]
+            return np.asarray(common @ here.T)
+
+        total = np.zeros((len(self.parents), self.n_leaves))
+        for sums in run_blocks(part, leaves.shape[1], self.piece):
+            total += sums
+        return np.asarray(total[self.products, self.lasts])
+
+    def combine(self, leaves: Floats, weights: Floats) -> Floats:
+        """Return ``sum_m weights_m prod leaves`` for every entry.
+
+        Parameters
+        ----------
+        leaves : ndarray of shape (n_leaves, n_entries)
+            Entries of the leaves.
+        weights : ndarray of shape (n_paths,)
+            Weights of the paths.
+        """
+        spread = sp.coo_array(
+            (weights, (self.products, self.lasts)), shape=(len(self.parents), self.n_leaves)
+        ).toarray()
+        used = np.flatnonzero(spread.any(axis=1))
+        out = np.empty(leaves.shape[1])
+
+        def part(piece: slice) -> None:
+            here = leaves[:, piece]
+            common = self._common(here)[used]
+            common *= spread[used] @ here
+            np.sum(common, axis=0, out=out[piece])
+
+        run_blocks(part, leaves.shape[1], self.piece)
+        return out
+
+
+class Reading(ABC):
+    """What the coefficients of a machine say about the weights of nodes.
+
+    With ``q_m = tr(V' K_m V)`` and path weights ``g_m(u) = prod_v exp(a_mv u_v)``.
+    """
+
+    @abstractmethod
+    def sums(self, u: Floats) -> tuple[float, Floats]:
+        """Return ``sum_m g_m q_m``, and ``sum_m a_mv g_m q_m`` of every node."""
+
+    @abstractmethod
+    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+        """Return ``1/2 sum_m g_m(old)^2 q_m / g_m(u)`` with its gradient and Hessian in u.
+
+        The Hessian may be missing.
+        """
+
+
+class NodeSystem(ABC):
+    """The kernels of a network over training rows, by the weights of its products.
+
+    Parameters
+    ----------
+    leaves : ndarray of shape (n_leaves, n_entries)
+        Upper triangles of the leaves' Gram matrices, row by row.
+    n_samples : int
+        Rows.
+    """
+
+    path_counts: Floats  # sum_m a_mv of every node
+
+    def __init__(self, leaves: Floats, n_samples: int) -> None:
+        self.leaves, self.n_samples = leaves, n_samples
+        self._upper = np.triu_indices(n_samples)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many weights there are."""
+        return len(self.path_counts)
+
+    @abstractmethod
+    def _entries(self, u: Floats) -> Floats:
+        """Return the upper triangle of the weighted sum."""
+
+    def combine(self, u: Floats) -> Floats:
+        """Return the Gram matrix for weights ``exp(u)``."""
+        out = np.empty((self.n_samples, self.n_samples))
+        out[self._upper] = values = self._entries(u)
+        out.T[self._upper] = values
+        return out
+
+    @abstractmethod
+    def _read(self, leaves: Floats, weights: Floats) -> Reading: ...
+
+    def read(self, V: Floats) -> Reading:
+        """Read what coefficients say; rows of zeros are skipped."""
+        rows, columns = self._upper
+        used = np.asarray(V.any(axis=1))
+        inside = np.flatnonzero(used[rows] & used[columns])
+        whole = len(inside) > 0.5 * len(rows)
+        if whole:
+            inside = np.arange(len(rows))
+        i, k = rows[inside], columns[inside]
+        weights = np.einsum("to,to->t", V[i], V[k]) * np.where(i == k, 1.0, 2.0)
+        return self._read(self.leaves if whole else self.leaves[:, inside], weights)
+
+
+class PathReading(Reading):
+    """Forms of all paths."""
+
+    def __init__(self, forms: Floats, A: sp.csr_array) -> None:
+        self.forms, self.A = forms, A
+
+    def sums(self, u: Floats) -> tuple[float, Floats]:
+        parts = np.exp(self.A @ u) * self.forms
+        return float(parts.sum()), np.asarray(self.A.T @ parts)
+
+    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+        parts = 0.5 * np.exp(self.A @ (2.0 * old - u)) * self.forms
+        hessian = self.A.T @ sp.dia_array((parts[None], [0]), shape=(len(parts),) * 2) @ self.A
+        return float(parts.sum()), -np.asarray(self.A.T @ parts), hessian.toarray()
+
+
+class PathSystem(NodeSystem):
+    """A network with its paths written out.
+
+    Parameters
+    ----------
+    leaves, n_samples
+        As in `NodeSystem`.
+    network : Network
+        Canonical.
+    paths : list of Path
+        Its paths.
+    """
+
+    def __init__(self, leaves: Floats, n_samples: int, network: Network, paths: list[Path]) -> None:
+        super().__init__(leaves, n_samples)
+        self.paths = paths
+        self.table, self.A, self.counts = arrange(network, paths)
+        self.path_counts = np.asarray(self.A.T @ self.counts)
+
+    def path_weights(self, u: Floats) -> Floats:
+        """Return the weight of every path, equal ones counted."""
+        return np.asarray(self.counts * np.exp(self.A @ u))
+
+    def _entries(self, u: Floats) -> Floats:
+        return self.table.combine(self.leaves, self.path_weights(u))
+
+    def _read(self, leaves: Floats, weights: Floats) -> Reading:
+        forms = np.maximum(self.table.forms(leaves, weights), 0.0)
+        return PathReading(self.counts * forms, self.A)
+
+
+def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, sp.csr_array, Floats]:
+    """Return the table of paths, their exponents (paths by products) and how often each counts."""
+    leaf = {i: k for k, i in enumerate(network.leaves)}
+    node = {i: k for k, i in enumerate(network.products)}
+    table = PathTable.of([tuple(leaf[i] for i in path.leaves) for path in paths], len(leaf))
+    cells = [(m, node[v], float(a)) for m, path in enumerate(paths) for v, a in path.exponents]
+    rows, columns, values = zip(*cells, strict=True)
+    A = sp.csr_array((values, (rows, columns)), shape=(len(paths), len(node)))
+    return table, A, np.array([float(path.count) for path in paths])
+
+
+class FactoredSystem(NodeSystem):
+    """A network evaluated as it is: its cost does not depend on the number of paths.
+
+    Parameters
+    ----------
+    leaves, n_samples
+        As in `NodeSystem`.
+    network : Network
+        Canonical, with the same exponents on all paths.
+    """
+
+    def __init__(self, leaves: Floats, n_samples: int, network: Network) -> None:
+        super().__init__(leaves, n_samples)
+        exponents = network.uniform_exponents()
+        assert exponents is not None, "exponents differ between paths"
+        self.network = network
+        self.exponents = np.array([float(exponents[i]) for i in network.products])
+        ones = np.ones((len(network.leaves), 1))
+        zero = np.zeros(len(exponents))
+        through = self.differentiate(ones, np.ones(1), zero)[1]
+        self.path_counts = self.exponents * through
+
+    @cached_property
+    def piece(self) -> int:
+        """Entries to work on at a time."""
+        return int(max(256, _PIECE_BYTES / (16 * len(self.network.nodes))))
+
+    def evaluate(self, leaves: Floats, logs: Floats) -> Floats:
+        """Return every node of the network, one row each, for logarithms of the weights."""
+        network = self.network
+        out = np.empty((len(network.nodes), leaves.shape[1]))
+        out[list(network.leaves)] = leaves
+        weight = dict(zip(network.products, np.exp(logs), strict=True))
+        for i in network.order:
+            node = network.nodes[i]
+            children = list(node.children)
+            if node.kind == "sum":
+                np.sum(out[children], axis=0, out=out[i])
+            elif node.kind == "product":
+                np.prod(out[children], axis=0, out=out[i])
+                out[i] *= weight[i]
+        return out
+
+    def differentiate(self, leaves: Floats, weights: Floats, logs: Floats) -> tuple[float, Floats]:
+        """Return the weighted sum of the root's entries, and its derivatives in the logarithms."""
+        network = self.network
+
+        def part(piece: slice) -> tuple[float, Floats]:
+            values = self.evaluate(leaves[:, piece], logs)
+            slopes = np.zeros_like(values)
+            slopes[network.root] = weights[piece]
+            out = {}
+            for i in reversed(network.order):
+                node = network.nodes[i]
+                if node.kind == "sum":
+                    for c in node.children:
+                        slopes[c] += slopes[i]
+                elif node.kind == "product":
+                    out[i] = float(slopes[i] @ values[i])
+                    scale = np.exp(logs[network.products.index(i)])
+                    for k, c in enumerate(node.children):
+                        others = [d for n, d in enumerate(node.children) if n != k]
+                        slopes[c] += slopes[i] * np.prod(values[others], axis=0) * scale
+            return float(weights[piece] @ values[network.root]), np.array(
+                [out[i] for i in network.products]
+            )
+
+        parts = run_blocks(part, leaves.shape[1], self.piece)
+        return sum(p[0] for p in parts), np.asarray(np.sum([p[1] for p in parts], axis=0))
+
+    def _entries(self, u: Floats) -> Floats:
+        logs = self.exponents * u
+        out = np.empty(self.leaves.shape[1])
+
+        def part(piece: slice) -> None:
+            out[piece] = self.evaluate(self.leaves[:, piece], logs)[self.network.root]
+
+        run_blocks(part, self.leaves.shape[1], self.piece)
+        return out
+
+    def _read(self, leaves: Floats, weights: Floats) -> Reading:
+        return FactoredReading(self, leaves, weights)
+
+
+class FactoredReading(Reading):
+    """Sums over paths that are never written out."""
+
+    def __init__(self, system: FactoredSystem, leaves: Floats, weights: Floats) -> None:
+        self.system, self.leaves, self.weights = system, leaves, weights
+
+    def sums(self, u: Floats) -> tuple[float, Floats]:
+        a = self.system.exponents
+        total, slopes = self.system.differentiate(self.leaves, self.weights, a * u)
+        return total, a * slopes
+
+    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+        total, slopes = self.sums(2.0 * old - u)
+        return 0.5 * total, -0.5 * slopes, None

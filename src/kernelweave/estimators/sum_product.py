@@ -1,0 +1,469 @@
+"""Kernels added and multiplied as a structure says, with learned weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._progress import Progress
+from kernelweave._threads import threads
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave.banks import Views, cross_block, make_bank
+from kernelweave.banks.build import parse_bytes
+from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
+from kernelweave.errors import InputError, MemoryBudgetError, warn
+from kernelweave.kernels import (
+    Constant,
+    FromCallable,
+    Kernel,
+    KernelFamily,
+    Precomputed,
+    Scaled,
+    expand_kernels,
+)
+from kernelweave.kernels.base import is_number
+from kernelweave.kernels.network import Network, Path
+from kernelweave.machines import Hinge
+from kernelweave.solvers import Result
+from kernelweave.solvers.alternate import alternate, projected_update
+from kernelweave.weights.sum_product import SumProduct, is_convex
+
+from .base import check_costs
+from .classifier import KernelClassifier
+from .rows import Merged, merge_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BLOCK_BYTES = 6.4e7  # of the leaves' blocks that prediction holds
+_NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
+_NEGLIGIBLE = 1e-10  # path weight, relative to the largest, that prediction leaves out
+_INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
+
+
+class SumProductMKLClassifier(KernelClassifier):
+    """Support vector classifier on a structured combination of kernels.
+
+    The structure is a sum-product network: base kernels at the leaves, sums, and products with a
+    weight ``beta_v`` each. Distributing products over sums writes it as a sum of paths, whose
+    kernels are products of base kernels, and whose weights ``g_m`` are weighted geometric means of
+    the weights of their products. Minimises
+
+    ``sum_m |w_m|^2 / (2 g_m(beta)) + lam sum_v c_v beta_v^p_v + sum_i C_i max(0, 1 - y_i f(x_i))``
+
+    over functions and weights, ``c_v`` being the sum of a weight's exponents over all paths.
+    Several classes are learned one against the rest with one shared kernel.
+
+    Parameters
+    ----------
+    structure : Kernel, list of Kernel, dict, networkx graph or None
+        An expression such as ``(a + b) * (c + d) + e``, in which `group` gives a sum a weight of
+        its own; a list is a plain sum; a dict as `Network.to_dict` returns it; a graph with edges
+        from parents to children and node attributes ``kind`` ("sum", "product" or "leaf"),
+        ``kernel``, ``p`` and ``name``. None: the sum of the default kernels of `MKLClassifier`.
+        Factors of single kernels are lost where these are normalised, factors of products are not.
+    lam : float
+        Penalty of the weights. With one common `p` it changes nothing that C does not: tune C.
+    p : float or dict
+        Exponent of the penalty, or exponents by the names of products (others have 1). Small values
+        make parts of the structure vanish. From 1 on the problem is convex, and so it is while the
+        mean of ``1 / p`` along every path is at most one; else no bound is known.
+    normalize : {"cosine", "trace", "diagonal", "radius"} or None
+        What is made one of every base kernel: each diagonal entry (which products keep), the mean
+        centred diagonal, the mean diagonal, the radius, or nothing.
+    C : float
+        Cost of errors.
+    solver : {"newton", "projected"}
+        How weights are found for given functions: Newton's method in their logarithms, with the
+        steps mixed; or the published projected gradient, without.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9; without a bound, a hundred times the
+        relative decrease.
+    max_iter : int
+        Support vector machines solved at most, for each start.
+    max_paths : int
+        Paths written out at most. Structures with more are evaluated as they are where all paths
+        give a weight the same exponent, and refused otherwise.
+    n_starts : int
+        Starting points where the problem is not convex; the first has equal weights.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class.
+    random_state : int, RandomState instance or None
+        Draws the starting points beyond the first.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    network_ : Network
+        The structure in canonical form.
+    node_weights_ : dict
+        Weight of every product, by its name.
+    paths_ : list of Path
+        The paths, equal ones merged; empty where they are too many.
+    weights_ : ndarray of shape (n_paths,)
+        Their weights.
+    contributions_ : ndarray of shape (n_paths,)
+        Share of each path in the squared norm of the decision function.
+    kernels_ : list of Kernel
+        The base kernels.
+    scales_ : ndarray of shape (n_kernels,)
+        What each was multiplied by to normalise it.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model has an objective smaller than ``objective_ - duality_gap_``; infinite where the
+        problem is not convex.
+    converged_ : bool
+        Whether the gap met `tol`; without a bound, whether the objective stood still.
+    n_iter_ : int
+        Support vector machines solved.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    SPN-MKL: regularisation of kernel combinations by sum-product networks (2014), arXiv:1402.3032,
+    equations (1), (2) and (10); equation (7) is corrected to count exponents, not paths.
+
+    Examples
+    --------
+    >>> from kernelweave import RBF, Linear, SumProductMKLClassifier
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(100, random_state=0)
+    >>> left, right = RBF(1.0, columns=[0]), RBF(1.0, columns=[1])
+    >>> model = SumProductMKLClassifier(left * right + Linear()).fit(data.X, data.y)
+    >>> bool(model.converged_), list(model.node_weights_)
+    (True, ['rbf(width=1) on column 0 * rbf(width=1) on column 1', 'linear'])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
+        "structure": "no_validation",  # structures check themselves, with the name of the node
+        "normalize": KernelClassifier._parameter_constraints["normalize"],
+        "lam": [Interval(Real, 0, None, closed="neither")],
+        "p": [Interval(Real, 0, None, closed="neither"), dict],
+        "solver": [StrOptions({"newton", "projected"})],
+        "max_paths": [Interval(Integral, 1, None, closed="left")],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    warm_start = False
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        lam: float = 1.0,
+        p: float | dict[str, float] = 1.0,
+        normalize: str | None = "cosine",
+        C: float = 1.0,
+        solver: str = "newton",
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        max_paths: int = 20_000,
+        n_starts: int = 1,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.structure = structure
+        self.lam = lam
+        self.p = p
+        self.normalize = normalize
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_paths = max_paths
+        self.n_starts = n_starts
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
+        rows = merge_rows(X, Y, cost, sample_weight)
+        with threads(self.n_jobs):
+            system, views, scales = self._system(rows)
+            p = self._exponents()
+            certified = is_convex(_path_exponents(system, p))
+            weights = SumProduct(system.path_counts, p, self.lam)
+            with Progress(self.verbose, self.tol) as report:
+                results = [
+                    alternate(
+                        system,
+                        rows.Y,
+                        rows.cost,
+                        Hinge(self.fit_intercept),
+                        weights,
+                        certified=certified,
+                        tol=self.tol,
+                        max_iter=self.max_iter,
+                        start=start,
+                        update=projected_update(weights) if self.solver == "projected" else None,
+                        mix=self.solver == "newton",
+                        report=report,
+                    )
+                    for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
+                ]
+            best = min(results, key=lambda result: result.objective)
+            self._keep(system, views, scales, best, rows)
+        return self
+
+    def _starts(self, n_nodes: int, count: int) -> list[Floats]:
+        random = check_random_state(self.random_state)
+        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
+
+    def _system(self, rows: Merged) -> tuple[NodeSystem, Views, Floats]:
+        """Set the network and its kernels; return its matrices, the rows and the scales."""
+        network = Network.of(_expanded(self.structure, rows))
+        network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
+        kernels = [network.nodes[i].kernel for i in network.leaves]
+        n = len(rows.Y)
+        self._check_budget(len(kernels), n)
+        bank = make_bank(
+            kernels,  # type: ignore[arg-type]
+            rows.X,
+            normalize=self.normalize,
+            centred=self.fit_intercept,
+            tol=min(self.tol, 1e-6),
+            memory_limit=self.memory_limit,
+            sample_weight=rows.weight,
+        )
+        place = {id(kernel): j for j, kernel in enumerate(kernels)}
+        empty = np.flatnonzero(bank.traces() <= 0)
+        if len(empty):
+            names = ", ".join(str(kernels[j]) for j in empty)
+            network = network.without({network.leaves[j] for j in empty.tolist()})
+            warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
+        # What is left may stand in another order, and need fewer kernels.
+        kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
+        upper = np.triu_indices(n)
+        leaves = np.empty((len(kept), len(upper[0])))
+        for row, j in enumerate(kept):
+            K = np.asarray(bank.combine(np.eye(len(kernels))[j]).dense(), dtype=np.float64)
+            _refuse_indefinite(kernels[j], K)
+            leaves[row] = K[upper]
+        self.network_ = network
+        self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
+        views, scales = bank.views.subset(kept), bank.scales[kept]
+        for row, j in enumerate(kept):
+            number = kernels[j]
+            if _is_fixed(number):  # a number in a product is not for normalising
+                assert isinstance(number, Scaled)
+                self.kernels_[row], scales[row], leaves[row] = number, 1.0, number.factor
+        if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
+            self.paths_: list[Path] = []
+            return FactoredSystem(leaves, n, network), views, scales
+        self.paths_ = network.paths(self.max_paths)
+        return PathSystem(leaves, n, network, self.paths_), views, scales
+
+    @property
+    def _structure(self) -> dict[str, Any]:
+        """The fitted structure as it is stored."""
+        return self.network_.to_dict() | {"paths": bool(self.paths_)}
+
+    @_structure.setter
+    def _structure(self, stored: dict[str, Any]) -> None:
+        self.network_ = Network.of({k: v for k, v in stored.items() if k != "paths"})
+        self.paths_ = self.network_.paths(self.max_paths) if stored["paths"] else []
+
+    def _check_budget(self, n_leaves: int, n: int) -> None:
+        need, limit = 8.0 * n * n * (0.5 * n_leaves + 4), parse_bytes(self.memory_limit)
+        if need > limit:
+            raise MemoryBudgetError(
+                f"A structure of {n_leaves} kernels over {n} rows needs {need / 1e9:.2f} GB, and "
+                f"the limit is {limit / 1e9:.2f} GB. Hint: use fewer rows or kernels, or raise "
+                "memory_limit."
+            )
+
+    def _exponents(self) -> Floats:
+        """Return the exponent of every product."""
+        network = self.network_
+        named = {network.names[i]: i for i in network.products}
+        by_name = self.p if isinstance(self.p, Mapping) else {}
+        for name, value in by_name.items():
+            if name not in named:
+                known = ", ".join(repr(name) for name in list(named)[:8])
+                raise InputError(f"p: there is no product {name!r}; the first are {known}.")
+            if not is_number(value) or not 0 < value < np.inf:
+                raise InputError(f"p[{name!r}]: must be a finite number > 0, got {value!r}.")
+        rest = 1.0 if isinstance(self.p, Mapping) else float(self.p)
+        out = []
+        for i in network.products:
+            own = network.nodes[i].p
+            out.append(float(by_name.get(network.names[i], rest if own is None else own)))
+        return np.array(out)
+
+    def _keep(
+        self, system: NodeSystem, views: Views, scales: Floats, result: Result, rows: Merged
+    ) -> None:
+        names = [self.network_.names[i] for i in self.network_.products]
+        self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
+        self.scales_ = scales
+        self.weights_ = self.contributions_ = np.zeros(0)
+        if isinstance(system, PathSystem):
+            weights = system.path_weights(np.log(result.weights))
+            parts = system.read(result.coef).forms / system.counts * weights  # type: ignore[attr-defined]
+            self.weights_ = np.where(weights > _NEGLIGIBLE * weights.max(), weights, 0.0)
+            self.contributions_ = parts / (parts.sum() or 1.0)
+        self.objective_, self.duality_gap_ = result.objective, result.gap
+        self.n_iter_ = result.history[-1].solves
+        self.converged_, self.history_ = result.converged, list(result.history)
+        support = np.flatnonzero(result.coef.any(axis=1))
+        support = support[np.argsort(rows.index[support], kind="stable")]
+        self.support_ = rows.index[support]
+        self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
+        self.intercept_ = result.intercept
+        self._support_views = views.take(support)
+        self._warn_unless_converged(result)
+
+    def _path(
+        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
+    ) -> list[Self]:
+        models = [self._with_cost(C) for C in check_costs(Cs)]
+        return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
+
+    def _learned_block(self, A: Views, B: Views) -> Floats:
+        """Return the learned kernel between prepared rows."""
+        leaves = np.array(
+            [
+                cross_block([kernel], scale[None], A.subset([j]), B.subset([j])).ravel()
+                for j, (kernel, scale) in enumerate(zip(self.kernels_, self.scales_, strict=True))
+            ]
+        )
+        if self.paths_:
+            table, _, _ = arrange(self.network_, self.paths_)
+            values = table.combine(leaves, self.weights_)
+        else:
+            system = FactoredSystem(leaves[:, :1], 1, self.network_)
+            logs = system.exponents * np.log(list(self.node_weights_.values()))
+            values = system.evaluate(leaves, logs)[self.network_.root]
+        return values.reshape(A.n_samples, B.n_samples)
+
+    def kernel(self, X: Any, Y: Any = None) -> Floats:
+        """Return the learned kernel between the rows of ``X`` and of ``Y``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame
+            Rows like those of the training data.
+        Y : array, sparse matrix or data frame, optional
+            Rows of the other side; ``X`` by default.
+
+        Returns
+        -------
+        block : ndarray of shape (n_rows of X, n_rows of Y)
+            ``sum_m weights_m k_m``, with the normalisation of the training data.
+        """
+        check_is_fitted(self)
+        A = Views.of(self.kernels_, check_table(self, X, reset=False))
+        B = A if Y is None else Views.of(self.kernels_, check_table(self, Y, reset=False))
+        with threads(self.n_jobs):
+            return self._learned_block(A, B)
+
+    def _decide(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        rows = Views.of(self.kernels_, check_table(self, X, reset=False))
+        n_support = max(1, len(self.support_))
+        out = np.empty((rows.n_samples, len(self.intercept_)))
+        at_a_time = int(max(1, _BLOCK_BYTES / (8 * n_support * len(self.kernels_))))
+        with threads(self.n_jobs):
+            for start in range(0, rows.n_samples, at_a_time):
+                part = slice(start, start + at_a_time)
+                block = self._learned_block(rows.take(part), self._support_views)
+                out[part] = block @ self.dual_coef_.T
+        return out + self.intercept_
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of all paths, heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``path`` (its kernels), ``weight``, and ``contribution``, the share of the squared norm
+            of the decision function.
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {
+                "path": [self.network_.describe(path) for path in self.paths_],
+                "weight": self.weights_,
+                "contribution": self.contributions_,
+            }
+        )
+        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+
+def _is_fixed(kernel: Any) -> bool:
+    """Tell whether a leaf is a number that a product was multiplied by."""
+    return isinstance(kernel, Scaled) and isinstance(kernel.kernel, Constant)
+
+
+def _expanded(structure: Any, rows: Merged) -> Any:
+    """Write out families in a list, and the default kernels."""
+    flat = structure is None or isinstance(structure, KernelFamily)
+    if isinstance(structure, list | tuple):
+        flat = any(isinstance(item, KernelFamily) for item in structure) or not structure
+    return expand_kernels(structure, rows.X, rows.weight) if flat else structure
+
+
+def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
+    """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
+    if isinstance(system, PathSystem):
+        return np.asarray(system.A @ (1.0 / p))
+    assert isinstance(system, FactoredSystem)
+    network, share = (
+        system.network,
+        dict(zip(system.network.products, system.exponents / p, strict=True)),
+    )
+    most: dict[int, float] = {}
+    for i in network.order:
+        below = [most[c] for c in network.nodes[i].children]
+        kind = network.nodes[i].kind
+        most[i] = max(below) if kind == "sum" else sum(below) + share.get(i, 0.0)
+    return np.array([most[network.root]])
+
+
+def _refuse_indefinite(kernel: Any, K: Floats) -> None:
+    """Refuse matrices and functions of the user's that are not valid kernels."""
+    if isinstance(kernel, Precomputed | FromCallable):
+        values = np.linalg.eigvalsh(K)
+        if values[0] < -_NEGATIVE * values[-1]:
+            raise InputError(
+                f"structure: {kernel} is not positive semi-definite (an eigenvalue is "
+                f"{values[0]:.3g}). Hint: clip its negative eigenvalues, or add a multiple of the "
+                "identity."
+            )

@@ -1,0 +1,186 @@
+"""Structured weights: a machine for the weights, weights for the machine, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.paths import NodeSystem, Reading
+from kernelweave.machines import Machine, Solution
+from kernelweave.weights.sum_product import SumProduct
+
+from .mixing import Mixer
+from .point import moved
+from .result import Account, Report, Result
+
+_STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
+_PATIENCE = 40  # solves without lowering the gap by a tenth before giving up
+_LINEARISATIONS = 30
+_GRADIENT_STEPS = 3000
+_SMALLEST = 1e-30  # of a weight: zero would never be left again
+
+Update = Callable[[Floats, Reading], Floats]
+
+
+def alternate(
+    system: NodeSystem,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    weights: SumProduct,
+    *,
+    certified: bool,
+    tol: float,
+    max_iter: int,
+    start: Floats | None = None,
+    update: Update | None = None,
+    mix: bool = True,
+    report: Report | None = None,
+) -> Result:
+    """Learn the weights of the products of a network and a classifier.
+
+    Every step minimises over one of the two exactly. Mixing earlier steps in the logarithms of the
+    weights shortens the way; a mixture that raises the objective is taken back.
+
+    Parameters
+    ----------
+    system : NodeSystem
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    weights : SumProduct
+        The penalty.
+    certified : bool
+        Whether the problem is convex, so that its lower bounds hold.
+    tol : float
+        Relative duality gap to stop at; without a certificate, a hundred times the relative
+        decrease.
+    max_iter : int
+        Machines solved at most.
+    start : ndarray of shape (n_nodes,), optional
+        Logarithms of the first weights; zeros by default.
+    update : callable, optional
+        Another way to find the weights for given functions.
+    mix : bool
+        Whether to mix.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        The weights are those of the products, and forms what each adds to the squared norm of the
+        decision function. Without a certificate the lower bound is minus infinity.
+    """
+    account = Account(tol, report)
+    step = weights.update if update is None else update
+    u = np.zeros(system.n_nodes) if start is None else start
+    mixer, plain, accepted = Mixer(), None, np.inf
+    begin: Solution | None = None
+    tighter, still = 1.0, 0
+    mark_gap, mark_solves = np.inf, 0
+    while account.solves < max_iter:
+        kernel = GramKernel(system.combine(u))
+        if begin is not None:
+            begin = moved(begin.coef, kernel @ begin.coef)
+        gap = account.gap if certified else tol
+        inner = max(min(0.1, 0.3 * gap if np.isfinite(gap) else 0.1), 0.1 * tol) * tighter
+        solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
+        account.solves += 1
+        account.work += solution.work
+        account.readings += 1
+        reading = system.read(solution.coef)
+        total, nodes = reading.sums(u)
+        fitted = kernel @ solution.coef  # fresh: running sums drift
+        loss, intercept = machine.loss(fitted, Y, cost)
+        before, value = account.upper, 0.5 * total + loss + weights.penalty(u)
+        account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes)
+        if certified:
+            linear = machine.linear(solution.coef, Y)
+            account.offer_lower(weights.lower_bound(linear, reading, u))
+        account.note()
+        if certified and account.converged:
+            break
+        if certified:
+            if account.gap <= 0.9 * mark_gap:
+                mark_gap, mark_solves = account.gap, account.solves
+            elif account.solves - mark_solves >= _PATIENCE:
+                break
+            else:
+                tighter = max(1e-4, 0.7 * tighter)
+        else:
+            still = still + 1 if before - account.upper <= 0.01 * tol * abs(account.upper) else 0
+            if still >= _STILL:
+                break
+        begin = solution
+        if plain is not None and value > accepted * (1.0 + 1e-12):
+            u, plain = plain, None  # the mixture was worse than what it came from
+            mixer = Mixer()
+            continue
+        accepted = value
+        plain = step(u, reading)
+        u = mixer.mix(u, plain, np.exp(0.5 * weights.p * plain)) if mix else plain
+    result = account.result()
+    if certified:
+        return result
+    return replace(result, lower_bound=-np.inf, converged=still >= _STILL)
+
+
+def projected_update(weights: SumProduct) -> Update:
+    """Return the published way to find weights: projected gradient steps on the weights themselves.
+
+    Weights with an exponent below one are handled by linearising their penalty again and again.
+
+    Parameters
+    ----------
+    weights : SumProduct
+        The penalty.
+    """
+
+    def update(u: Floats, reading: Reading) -> Floats:
+        beta = np.exp(u)
+        for _ in range(_LINEARISATIONS if (weights.p < 1.0).any() else 1):
+            moved_on = _descend(weights, u, beta, reading)
+            change = float(np.abs(np.log(moved_on / beta)).max())
+            beta = moved_on
+            if change < 1e-6:
+                break
+        return np.log(beta)
+
+    return update
+
+
+def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -> Floats:
+    """Minimise by projected gradient steps with backtracking; concave penalties are linear."""
+    slope = weights.lam * weights.counts * weights.p * anchor ** (weights.p - 1.0)
+    concave = weights.p < 1.0
+
+    def value(beta: Floats) -> tuple[float, Floats]:
+        penalty, gradient, _ = reading.penalty(u, np.log(beta))
+        powers = weights.lam * weights.counts * beta**weights.p
+        terms = np.where(concave, slope * beta, powers)
+        slopes = np.where(concave, slope, weights.p * powers / beta)
+        return penalty + float(terms.sum()), gradient / beta + slopes
+
+    beta, length = anchor.copy(), 1.0
+    here, gradient = value(beta)
+    for _ in range(_GRADIENT_STEPS):
+        while length > 1e-30:
+            trial = np.maximum(beta - length * gradient, _SMALLEST)
+            there, next_gradient = value(trial)
+            if there <= here - 1e-4 * float(gradient @ (beta - trial)):
+                break
+            length *= 0.5
+        else:
+            break
+        gain, beta, here, gradient = here - there, trial, there, next_gradient
+        length *= 2.0
+        if gain <= 1e-8 * abs(here):
+            break
+    return beta

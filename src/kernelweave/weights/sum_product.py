@@ -1,0 +1,152 @@
+"""Weights of the products of a network, penalised one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import minimize
+
+from kernelweave._types import Floats
+from kernelweave.banks.paths import Reading
+
+_LOWEST = -69.0  # of the logarithm of a weight, about 1e-30: zero would never be left again
+_NEWTON_STEPS = 100
+_LONGEST = 5.0  # change of a logarithm in one Newton step
+_DECREMENT = 1e-12
+_CONVEX = 1e-9  # rounding of a sum of exponents
+
+
+@dataclass(frozen=True)
+class SumProduct:
+    """The penalty ``lam sum_v c_v beta_v^p_v`` on the weights of products.
+
+    Together with ``1/2 sum_m |w_m|^2 / g_m(beta)`` it is jointly convex in functions and powers of
+    the weights where the sum of ``a_mv / p_v`` is at most one on every path.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_nodes,)
+        ``c_v = sum_m a_mv``.
+    p : ndarray of shape (n_nodes,)
+        Exponents, positive.
+    lam : float
+        Positive.
+    """
+
+    counts: Floats
+    p: Floats
+    lam: float
+
+    def penalty(self, u: Floats) -> float:
+        """Return the penalty of the weights ``exp(u)``."""
+        return float(self._terms(u).sum())
+
+    def _terms(self, u: Floats) -> Floats:
+        return np.asarray(self.lam * self.counts * np.exp(self.p * u))
+
+    def lower_bound(self, linear: float, reading: Reading, u: Floats) -> float:
+        """Return a lower bound of the learning problem from one feasible dual point.
+
+        ``g_m`` lies below its tangents in the powers of the weights; what the tangent at u gives is
+        bounded once the dual point is scaled down far enough.
+
+        Parameters
+        ----------
+        linear : float
+            Linear part of the dual value.
+        reading : Reading
+            Of the dual point.
+        u : ndarray of shape (n_nodes,)
+            Logarithms of the weights at which the tangent is taken.
+        """
+        total, nodes = reading.sums(u)
+        with np.errstate(over="ignore", divide="ignore"):
+            kappa = np.exp(np.log(nodes / self.p) - self.p * u)  # zero where nothing is added
+            scale = min(1.0, float(np.sqrt(2.0 * self.lam * self.counts / kappa).min()))
+        rest = 0.5 * max(total - float((nodes / self.p).sum()), 0.0)
+        if rest > 1e-14 * total:
+            scale = min(scale, linear / (2.0 * rest))
+        bound = scale * linear - scale**2 * rest
+        if (self.p > 1.0).all():
+            with np.errstate(over="ignore", divide="ignore"):
+                level = np.exp(np.log(nodes) - u) / (2.0 * self.lam * self.counts * self.p)
+                best = self.counts * (self.p - 1.0) * level ** (self.p / (self.p - 1.0))
+            bound = max(bound, linear - self.lam * float(best.sum()))
+        return float(bound)
+
+    def update(self, u: Floats, reading: Reading) -> Floats:
+        """Return the logarithms of the best weights for fixed functions, those found at ``u``.
+
+        A sum of exponentials of linear functions is minimised: by Newton's method, or by L-BFGS
+        where paths are not written out.
+        """
+        lowest = np.maximum(u - 30.0, _LOWEST)
+        value, _, hessian = reading.penalty(u, u)
+        if not value > 0.0:
+            return np.full_like(u, _LOWEST)
+        if hessian is None:
+
+            def objective(v: Floats) -> tuple[float, Floats]:
+                value, gradient, _ = self._objective(u, v, reading)
+                return value, gradient
+
+            found: Any = minimize(
+                objective,
+                u,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(lowest, u + 30.0, strict=True)),
+                options={"maxiter": 200, "ftol": 1e-13, "gtol": 1e-9 * value},
+            )
+            return np.asarray(found.x)
+        here = u.copy()
+        for _ in range(_NEWTON_STEPS):
+            value, gradient, hessian = self._objective(u, here, reading)
+            assert hessian is not None
+            free = (here > lowest) | (gradient < 0.0)  # others would only go lower still
+            step = np.zeros_like(here)
+            step[free] = _newton(gradient[free], hessian[np.ix_(free, free)])
+            slope = float(step @ gradient)
+            if -slope <= _DECREMENT * value:
+                return np.maximum(here + step, lowest)
+            step *= min(1.0, _LONGEST / float(np.abs(step).max()))
+            length = 1.0
+            while length > 1e-10:
+                trial = np.maximum(here + length * step, lowest)
+                if self._objective(u, trial, reading)[0] <= value + 1e-4 * length * slope:
+                    break
+                length *= 0.5
+            else:
+                break
+            here = trial
+        return here
+
+    def _objective(
+        self, old: Floats, u: Floats, reading: Reading
+    ) -> tuple[float, Floats, Floats | None]:
+        with np.errstate(over="ignore"):
+            value, gradient, hessian = reading.penalty(old, u)
+            terms = self._terms(u)
+            if hessian is not None:
+                hessian = hessian + np.diag(self.p**2 * terms)
+            return value + float(terms.sum()), gradient + self.p * terms, hessian
+
+
+def is_convex(exponents: Floats) -> bool:
+    """Tell whether sums of ``a_mv / p_v``, one per path, allow a certificate."""
+    return bool((exponents <= 1.0 + _CONVEX).all())
+
+
+def _newton(gradient: Floats, hessian: Floats) -> Floats:
+    """Return the Newton step, in variables in which the diagonal is one."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
+    scaled = scale[:, None] * hessian * scale
+    scaled[np.diag_indices_from(scaled)] += 1e-12
+    try:
+        factor = scipy.linalg.cho_factor(scaled, check_finite=False)
+        return np.asarray(-scale * scipy.linalg.cho_solve(factor, scale * gradient))
+    except np.linalg.LinAlgError:
+        return np.asarray(-scale * scale * gradient)

@@ -1,0 +1,319 @@
+"""Machines and weights in turn: bounds around the optimum, and how fast they close."""
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.paths import FactoredSystem, PathSystem
+from kernelweave.kernels import Precomputed
+from kernelweave.kernels.network import Network
+from kernelweave.machines import Hinge
+from kernelweave.solvers.alternate import alternate, projected_update
+from kernelweave.solvers.mixing import Mixer
+from kernelweave.weights.sum_product import SumProduct
+from spn_oracles import fig1, joint_oracle, spn_instance, spn_instances
+
+INSTANCES = spn_instances()
+
+
+def as_dict(structure, kernels):
+    """Write the tuples of the oracles as a dict; one leaf a kernel."""
+    nodes, known = {}, {}
+
+    def read(entry):
+        kind, content = entry[:2]
+        key = ("leaf", content) if kind == "leaf" else id(entry)
+        if key not in known:
+            name = known[key] = f"n{len(known)}"
+            nodes[name] = {"kind": kind}
+            if kind == "leaf":
+                nodes[name]["kernel"] = kernels[content]
+            else:
+                nodes[name]["children"] = [read(child) for child in content]
+            options = entry[2] if len(entry) > 2 else {}
+            nodes[name] |= {k: v for k, v in options.items() if v is not None}
+        return known[key]
+
+    return {"root": read(structure), "nodes": nodes}
+
+
+class Problem:
+    """An instance of the oracles as the solver takes it."""
+
+    def __init__(self, instance, factored=False):
+        self.instance = instance
+        kernels = [Precomputed(K, name=f"k{k}") for k, K in enumerate(instance.grams)]
+        network = Network.of(as_dict(instance.structure, kernels))
+        n = len(instance.Y)
+        rows, columns = np.triu_indices(n)
+        grams = [network.nodes[i].kernel.gram for i in network.leaves]
+        leaves = np.array([K[rows, columns] for K in grams])
+        if factored:
+            self.system = FactoredSystem(leaves, n, network)
+        else:
+            self.system = PathSystem(leaves, n, network, network.paths(1000))
+        p = []
+        for i in network.products:
+            own, name = network.nodes[i].p, network.names[i]
+            given = instance.p[name] if isinstance(instance.p, dict) else instance.p
+            p.append(given if own is None else own)
+        self.weights = SumProduct(self.system.path_counts, np.array(p, float), instance.lam)
+        self.network = network
+
+    def run(self, **options):
+        i = self.instance
+        options = {"certified": True, "tol": 1e-3, "max_iter": 600} | options
+        cost = np.full_like(i.Y, i.C)
+        return alternate(self.system, i.Y, cost, Hinge(i.intercept), self.weights, **options)
+
+    def objective(self, weights, coef, intercept):
+        """Return problem (2) by its definition."""
+        i = self.instance
+        K = self.system.combine(np.log(weights))
+        f = K @ coef + intercept
+        hinge = i.C * np.maximum(0.0, 1 - i.Y * f).sum()
+        penalty = i.lam * np.sum(self.system.path_counts * weights**self.weights.p)
+        return 0.5 * np.sum(coef * (K @ coef)) + hinge + penalty
+
+
+@cache
+def problem(name):
+    return Problem(INSTANCES[name])
+
+
+@cache
+def run(name, mix):
+    return problem(name).run(mix=mix)
+
+
+@cache
+def optimum(name):
+    return joint_oracle(*INSTANCES[name].arguments)
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("mix", [True, False], ids=["mixed", "plain"])
+@pytest.mark.parametrize("name", INSTANCES)
+def test_bounds_hold_the_optimum(name, mix):
+    result, sol = run(name, mix), optimum(name)
+    assert result.converged
+    assert result.gap <= 1e-3 * result.objective
+    assert result.lower_bound <= sol.upper * (1 + 1e-9)
+    assert result.objective >= sol.lower * (1 - 1e-9)
+    # At such a gap the objective is a good deal closer.
+    assert result.objective <= sol.value * (1 + 1e-3)
+    for step in result.history:
+        assert step.lower <= sol.upper * (1 + 1e-9)
+        assert step.upper >= sol.lower * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_results_have_the_objective_they_say(name):
+    result = run(name, True)
+    value = problem(name).objective(result.weights, result.coef, result.intercept)
+    assert result.objective == pytest.approx(value, rel=1e-9)
+    total, nodes = problem(name).system.read(result.coef).sums(np.log(result.weights))
+    assert_allclose(result.forms, nodes, rtol=1e-9, atol=1e-12)
+    assert nodes.sum() == pytest.approx(total, rel=1e-9)
+
+
+def test_mixing_saves_machines():
+    mixed = sum(run(name, True).history[-1].solves for name in INSTANCES)
+    plain = sum(run(name, False).history[-1].solves for name in INSTANCES)
+    assert mixed <= 0.6 * plain
+    assert max(run(name, True).history[-1].solves for name in INSTANCES) <= 40
+
+
+@pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "deep_p3", "square_own"])
+def test_tight_tolerances(name):
+    result, sol = problem(name).run(tol=1e-6), optimum(name)
+    assert result.converged
+    assert result.objective == pytest.approx(sol.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "deep_p3", "square_own"])
+def test_nodes_are_balanced_at_the_end(name):
+    """Half of what a node adds to the squared norm is p times its penalty."""
+    prob, result = problem(name), problem(name).run(tol=1e-7)
+    w = prob.weights
+    spent = w.lam * w.p * w.counts * result.weights**w.p
+    assert_allclose(0.5 * result.forms, spent, rtol=2e-2)
+    if name != "square_own":  # one common p
+        assert 0.5 * result.forms.sum() == pytest.approx(spent.sum(), rel=1e-3)
+
+
+# Steps
+
+
+def test_history_and_report():
+    seen = []
+    result = problem("fig1_p1").run(report=seen.append)
+    assert seen == list(result.history)
+    assert [step.solves for step in seen] == list(range(1, len(seen) + 1))
+    assert all(a.upper >= b.upper for a, b in pairwise(seen))
+    assert all(a.lower <= b.lower for a, b in pairwise(seen))
+    assert seen[-1].work > 0
+
+
+def test_max_iter():
+    result = problem("fig1_p1").run(max_iter=3)
+    assert not result.converged
+    assert result.history[-1].solves == 3
+    assert result.gap > 1e-3 * result.objective
+    sol = optimum("fig1_p1")
+    assert result.lower_bound <= sol.upper
+    assert result.objective >= sol.lower
+
+
+def test_a_good_start_helps():
+    prob = problem("fig1_p2")
+    cold = prob.run(tol=1e-5)
+    warm = prob.run(tol=1e-5, start=np.log(cold.weights))
+    assert warm.converged
+    assert warm.history[-1].solves < cold.history[-1].solves
+
+
+def test_plain_steps_never_raise_the_objective():
+    """Each block is minimised, so what the weights find may not be undone by the machine."""
+    prob = problem("deep_p1")
+    values = []
+
+    i = prob.instance
+
+    def update(u, reading):
+        kernel = GramKernel(prob.system.combine(u))
+        exact = Hinge(True).solve(kernel, i.Y, np.full_like(i.Y, i.C), tol=1e-7)
+        values.append(exact.primal + prob.weights.penalty(u))
+        return prob.weights.update(u, reading)
+
+    prob.run(update=update, mix=False, tol=1e-3)
+    assert len(values) >= 5
+    # The machines between are solved to a share of the gap, not exactly.
+    assert all(b <= a * (1 + 1e-4) for a, b in pairwise(values))
+
+
+def test_wrongly_small_weights_recover_or_show_in_the_gap():
+    prob, sol = problem("fig1_p1"), optimum("fig1_p1")
+    start = np.zeros(prob.system.n_nodes)
+    start[prob.network.products.index(prob.network.names.index("8"))] = -69.0
+    result = prob.run(start=start, max_iter=60)
+    excess = result.objective - sol.value
+    assert result.gap >= excess - 1e-9
+    assert not result.converged or excess <= 1e-3 * sol.value
+
+
+@pytest.mark.parametrize("name", ["fig1_p2", "fig1_mix", "square_p1"])
+def test_projected_gradients_reach_the_same_objective(name):
+    prob, sol = problem(name), optimum(name)
+    result = prob.run(update=projected_update(prob.weights), mix=False)
+    assert result.converged
+    assert result.objective == pytest.approx(sol.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["fig1_p1", "fig1_p2", "fig1_mc3", "flat_p15", "tree_p1"])
+def test_systems_without_paths_reach_the_same_objective(name):
+    result = Problem(INSTANCES[name], factored=True).run()
+    sol = optimum(name)
+    assert result.converged
+    assert result.gap <= 1e-3 * result.objective
+    assert sol.lower * (1 - 1e-9) <= result.objective <= sol.value * (1 + 1e-3)
+    assert result.lower_bound <= sol.upper * (1 + 1e-9)
+
+
+# Not convex
+
+
+def halves():
+    return Problem(spn_instance(1, fig1(), 7, p=0.5))
+
+
+def test_without_a_certificate():
+    result = halves().run(certified=False)
+    assert result.lower_bound == -np.inf
+    assert result.gap == np.inf
+    assert result.converged
+    cut = halves().run(certified=False, max_iter=3)
+    assert not cut.converged
+    # The end is stationary: another round changes next to nothing.
+    again = halves().run(certified=False, start=np.log(result.weights), max_iter=2)
+    assert again.objective == pytest.approx(result.objective, rel=1e-3)
+
+
+def test_the_end_depends_on_the_start():
+    prob = halves()
+    ends = set()
+    for seed in range(8):
+        start = np.random.default_rng(seed).normal(size=prob.system.n_nodes)
+        result = prob.run(certified=False, tol=1e-4, start=start)
+        value = prob.objective(result.weights, result.coef, result.intercept)
+        assert result.objective == pytest.approx(value, rel=1e-9)
+        ends.add(round(result.objective, 2))
+    assert len(ends) > 1
+
+
+def test_runs_are_repeatable():
+    one, other = problem("deep_p1").run(), Problem(INSTANCES["deep_p1"]).run()
+    assert_array_equal(one.weights, other.weights)
+    assert_array_equal(one.coef, other.coef)
+
+
+# Mixing
+
+
+def contraction(n=5, seed=0, rate=0.95):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    M = Q @ np.diag(np.linspace(-0.5, rate, n)) @ Q.T
+    goal = 0.5 * rng.normal(size=n)
+    return (lambda x: goal + M @ (x - goal)), goal
+
+
+def test_mixing_solves_linear_maps():
+    step, goal = contraction()
+    mixer, x, plain = Mixer(), np.zeros(5), np.zeros(5)
+    for _ in range(8):
+        x = mixer.mix(x, step(x), np.ones(5))
+        plain = step(plain)
+    assert np.abs(x - goal).max() < 1e-4
+    assert np.abs(plain - goal).max() > 1e-2
+
+
+def test_the_first_step_is_plain():
+    point, step = np.zeros(3), np.array([1.0, -2.0, 0.5])
+    assert_array_equal(Mixer().mix(point, step, np.ones(3)), step)
+
+
+def test_mixtures_stay_near_the_plain_step():
+    step, _ = contraction(rate=0.999)
+    mixer, x = Mixer(), np.full(5, 500.0)
+    moved = []
+    for _ in range(4):
+        image = step(x)
+        mixed = mixer.mix(x, image, np.ones(5))
+        moved.append(np.abs(mixed - image).max())
+        x = mixed
+    assert moved[0] == 0.0
+    assert max(moved) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_a_point_that_does_not_move_is_kept():
+    mixer, x = Mixer(), np.array([1.0, 2.0])
+    for _ in range(3):
+        assert_array_equal(mixer.mix(x, x, np.ones(2)), x)
+
+
+def test_coordinates_of_no_importance_do_not_count():
+    """What has no weight moves on without spoiling the fit of the others."""
+    step, goal = contraction(3)
+    mixer, x = Mixer(), np.zeros(4)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        image = np.append(step(x[:3]), rng.normal())
+        x = mixer.mix(x, image, np.array([1.0, 1.0, 1.0, 1e-12]))
+    assert_allclose(x[:3], goal, atol=1e-4)

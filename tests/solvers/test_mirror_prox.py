@@ -1,0 +1,327 @@
+"""First-order methods for capped losses: prox step, bounds, rates, and the optimum."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from kernelweave._threads import threads
+from kernelweave.banks import make_bank
+from kernelweave.kernels import Linear, Precomputed
+from kernelweave.machines import CappedHinge
+from kernelweave.solvers import gradient_play, mirror_prox
+from kernelweave.solvers.mirror_prox import Average, Functions, Game, group_shrink
+from kernelweave.weights import Simplex
+from noisy_oracles import capped_oracle, group_prox_oracle, random_noisy_problem
+
+NORMS = st.one_of(st.sampled_from([0.0, 1.0, 2.0, 3.0]), st.floats(1e-150, 100))
+KINDS = [(0.0, False), (0.3, False), (0.3, True)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Spare these small arrays the threads of BLAS, which wait for each other."""
+    with threads(1):
+        yield
+
+
+# The prox step
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    norms=st.lists(NORMS, min_size=1, max_size=10),
+    strength=st.one_of(st.sampled_from([0.0, 1.0]), st.floats(1e-3, 1e3)),
+)
+@example(norms=[3.0, 1.5], strength=1.0)  # the second is exactly at the cut
+@example(norms=[2.0, 2.0, 2.0, 0.0], strength=5.0)
+@example(norms=[0.0, 0.0], strength=1.0)
+@example(norms=[1e-200, 0.0], strength=1.0)
+def test_group_shrink(norms, strength):
+    norms = np.array(norms)
+    factors = group_shrink(norms, strength)
+    assert ((factors >= 0) & (factors <= 1)).all()
+    wanted = group_prox_oracle(norms, strength)
+    assert_allclose(factors * norms, wanted, rtol=0, atol=1e-9 * max(1.0, norms.max()))
+
+
+@pytest.mark.parametrize("strength", [0.01, 0.5, 20.0])
+def test_group_shrink_agrees_with_bisection(strength):
+    norms = np.abs(np.random.default_rng(0).normal(size=30)) * 10
+    low, high = 0.0, norms.sum()
+    for _ in range(200):
+        t = 0.5 * (low + high)
+        low, high = (t, high) if np.maximum(0, norms - strength * t).sum() > t else (low, t)
+    found = group_shrink(norms, strength) * norms
+    assert_allclose(found, np.maximum(0, norms - strength * high), rtol=0, atol=1e-9)
+    assert found.sum() == pytest.approx(high, abs=1e-9)
+
+
+# Functions and averages
+
+
+def test_functions_keep_values_and_norms():
+    p = random_noisy_problem(1, n=15, m=3, n_classes=3, spread=0)
+    rng = np.random.default_rng(0)
+    f, average, history = Functions.zero(3, p.Y.shape), Average(), []
+    assert not f.total.any()
+    for _ in range(5):
+        Z = rng.normal(size=p.Y.shape)
+        products = np.einsum("jnk,ko->jno", p.grams, Z)
+        f = f.moved(0.3, Z, products).scaled(rng.uniform(0.2, 1.0, 3))
+        average.add(f, Z, products)
+        history.append((f.coef, Z, products))
+    assert_allclose(f.values, np.einsum("jnk,jko->jno", p.grams, f.coef), atol=1e-12)
+    squares = np.einsum("jno,jnk,jko->j", f.coef, p.grams, f.coef)
+    assert_allclose(f.squares, squares, rtol=1e-12)
+    assert_allclose(f.norms, np.sqrt(squares), rtol=1e-12)
+    assert_allclose(f.total, f.values.sum(axis=0))
+    coef, Z, products = (np.mean(part, axis=0) for part in zip(*history, strict=True))
+    mean = average.functions
+    assert_allclose(mean.coef, coef, atol=1e-14)
+    assert_allclose(average.alpha, Z, atol=1e-14)
+    assert_allclose(average.products, products, atol=1e-12)
+    assert_allclose(mean.squares, np.einsum("jno,jnk,jko->j", coef, p.grams, coef), rtol=1e-10)
+    f.squares[:] = -1
+    f.refresh()
+    assert_allclose(f.squares, squares, rtol=1e-12)
+
+
+# The game
+
+
+class Setting:
+    """One problem with everything that a solver takes."""
+
+    def __init__(self, seed, slack=0.0, exact=False, **changes):
+        p = self.problem = random_noisy_problem(seed, n=24, m=4, spread=0, **changes)
+        self.slack, self.exact = slack, exact
+        self.n, n_outputs = p.Y.shape
+        self.bank = make_bank(
+            [Precomputed(gram) for gram in p.grams], np.arange(self.n)[:, None], normalize=None
+        )
+        box = 1 + slack
+        if exact:
+            self.machine = CappedHinge((p.cap,) * n_outputs, free=slack / box)
+        else:
+            self.machine = CappedHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
+        self.cost = np.full_like(p.Y, box / (self.n * p.lam))
+
+    def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, **options):
+        options |= {"lam": self.problem.lam, "n": self.n, "tol": tol, "max_iter": max_iter}
+        return solver(self.bank, self.problem.Y, self.cost, self.machine, **options)
+
+    @property
+    def oracle(self):
+        p = self.problem
+        return capped_oracle(p.grams, p.Y, p.lam, p.cap, self.slack, self.exact)
+
+    def game(self):
+        return Game(
+            self.bank,
+            self.problem.Y,
+            self.cost,
+            self.machine,
+            lam=self.problem.lam,
+            n=self.n,
+            tol=1e-6,
+            report=None,
+        )
+
+
+@cache
+def setting(seed, slack=0.0, exact=False, **changes):
+    return Setting(seed, slack, exact, **changes)
+
+
+@pytest.mark.parametrize(("slack", "exact"), KINDS)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_every_pair_brackets_the_optimum(seed, slack, exact):
+    """Weak duality at random pairs, and both bounds at the solution."""
+    s = setting(seed, slack, exact)
+    p, game, oracle = s.problem, s.game(), s.oracle
+    rng = np.random.default_rng(seed)
+    for size in (0.0, 0.01, 1.0, 30.0):
+        coef = size * rng.normal(size=(len(p.grams), *p.Y.shape)) / s.n
+        f = Functions(coef, np.einsum("jnk,jko->jno", p.grams, coef), np.empty(0))
+        f.refresh()
+        alpha = game.project(rng.normal(0.5, 1.0, size=p.Y.shape))
+        assert game.primal(f) >= oracle.lower * (1 - 1e-12)
+        assert game.dual(alpha, game.products(alpha)) <= oracle.upper * (1 + 1e-12)
+    alpha = game.project(oracle.alpha)
+    assert_allclose(alpha, oracle.alpha, atol=1e-9)
+    assert game.dual(alpha, game.products(alpha)) == pytest.approx(oracle.value, rel=1e-8)
+    coef = oracle.weights[:, None, None] * (p.Y * alpha) / (s.n * p.lam)
+    f = Functions(coef, np.einsum("jnk,jko->jno", p.grams, coef), np.empty(0))
+    f.refresh()
+    assert game.primal(f) == pytest.approx(oracle.value, rel=1e-6)
+    assert_allclose(game.ascent(f), (1 - p.Y * f.total) / s.n, atol=1e-15)
+
+
+# The published method
+
+
+def published_bound(s, steps):
+    """The bound of Theorem 2 for equal steps, from the largest possible ``|f*|``."""
+    p, outputs = s.problem, s.problem.Y.shape[1]
+    top = p.grams.diagonal(axis1=1, axis2=2).max()  # B^2
+    box = 1 + s.slack
+    length = np.sqrt(s.n / (2 * len(p.grams) * top))
+    # The step is one that the theorem covers.
+    lipschitz = np.sqrt(np.linalg.eigvalsh(p.grams.sum(axis=0))[-1]) / s.n
+    assert length * lipschitz <= 1
+    rho = min(s.n * (p.cap + s.slack), s.n * box)
+    function = outputs * rho**2 * top / (s.n * p.lam) ** 2
+    return (function + outputs * box * rho) / (2 * length * steps)
+
+
+@pytest.mark.parametrize(("slack", "exact"), KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_published_method_keeps_its_bound(seed, slack, exact):
+    s = setting(seed, slack, exact)
+    oracle = s.oracle
+    result = s.run(restarts=False, max_iter=200)
+    lam = s.problem.lam
+    own = result.history[:-1]  # the last line is that of the classifier returned
+    assert [step.solves for step in own] == list(range(10, 201, 10))
+    gaps = np.array([lam * (step.upper - step.lower) for step in own])
+    bounds = np.array([published_bound(s, step.solves) for step in own])
+    assert (gaps <= bounds).all()
+    assert (gaps >= -1e-12 * oracle.value).all()
+    assert all(lam * step.lower <= oracle.upper * (1 + 1e-12) for step in own)
+    assert all(lam * step.upper >= oracle.lower * (1 - 1e-12) for step in own)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_gap_of_the_published_method_falls_like_one_over_the_steps(seed):
+    s = setting(seed)
+    own = s.run(restarts=False, max_iter=800).history[:-1]
+    gaps = {step.solves: step.upper - step.lower for step in own}
+    # From 50 to 800 steps a factor of 16 is expected.
+    assert gaps[800] <= gaps[50] / 5
+    assert gaps[800] <= 1.5 * max(steps * gaps[steps] for steps in (50, 100, 200)) / 800
+
+
+def reference_steps(s, steps):
+    """The published algorithm as written, in functions on factors of the kernels."""
+    p = s.problem
+    game = s.game()
+    top = p.grams.diagonal(axis1=1, axis2=2).max()
+    g = np.sqrt(s.n / (2 * len(p.grams) * top))
+    values, vectors = np.linalg.eigh(p.grams)
+    factors = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    w = np.zeros((len(p.grams), s.n, p.Y.shape[1]))
+    beta = np.zeros_like(p.Y)
+    means = np.zeros_like(w), np.zeros_like(beta)
+    for _ in range(steps):
+        f = np.einsum("jnr,jro->no", factors, w)
+        alpha = game.project(beta + g * (1 - p.Y * f) / s.n)
+        half = w + g * np.einsum("jnr,no->jro", factors, p.Y * alpha) / s.n
+        norms = np.linalg.norm(half, axis=(1, 2))
+        w = half * (group_prox_oracle(norms, g * p.lam) / norms)[:, None, None]
+        f = np.einsum("jnr,jro->no", factors, w)
+        beta = game.project(beta + g * (1 - p.Y * f) / s.n)
+        means[0][:] += w / steps
+        means[1][:] += alpha / steps
+    F = np.einsum("jnr,jro->no", factors, means[0])
+    omega = np.linalg.norm(means[0], axis=(1, 2)).sum()
+    losses = [k.worst(d)[0] for k, d in zip(game.sets, (1 - p.Y * F).T, strict=True)]
+    primal = p.lam / 2 * omega**2 + sum(losses) / s.n
+    v = np.einsum("jnr,no->jro", factors, p.Y * means[1]) / s.n
+    dual = means[1].mean(axis=0).sum() - np.max((v**2).sum(axis=(1, 2))) / (2 * p.lam)
+    return primal, dual
+
+
+@pytest.mark.parametrize(("slack", "exact"), KINDS)
+def test_published_method_is_the_algorithm_as_written(slack, exact):
+    s = setting(3, slack, exact)
+    step = s.run(restarts=False, max_iter=20).history[1]
+    primal, dual = reference_steps(s, 20)
+    assert s.problem.lam * step.upper == pytest.approx(primal, rel=1e-9)
+    assert s.problem.lam * step.lower == pytest.approx(dual, rel=1e-9)
+
+
+# Restarts
+
+
+@pytest.mark.parametrize(("slack", "exact"), KINDS)
+@pytest.mark.parametrize("seed", [2, 3])
+def test_restarts_reach_the_optimum(seed, slack, exact):
+    s = setting(seed, slack, exact)
+    result, oracle, lam = s.run(tol=1e-5, max_iter=3000), s.oracle, s.problem.lam
+    assert result.converged
+    assert result.history[-1].solves < 3000
+    assert lam * result.objective == pytest.approx(oracle.value, rel=2e-5)
+    assert lam * result.objective >= oracle.lower * (1 - 1e-12)
+    assert lam * result.lower_bound <= oracle.upper * (1 + 1e-12)
+    assert result.gap <= 1e-5 * result.size * (1 + 1e-9)
+    # What is returned is what was valued.
+    p, coef = s.problem, result.coef
+    assert result.weights.sum() == pytest.approx(1)
+    forms = np.einsum("no,jnk,ko->j", coef, p.grams, coef)
+    fitted = np.tensordot(result.weights, p.grams, axes=1) @ coef
+    loss, _ = s.machine.loss(fitted, p.Y, s.cost)
+    value = Simplex().penalty(result.weights * np.sqrt(forms)) + loss
+    assert result.objective == pytest.approx(value, rel=1e-10)
+    alpha = p.Y * coef * s.n * lam
+    assert alpha.min() >= -1e-12
+    assert alpha.max() <= (1 + slack) * (1 + 1e-12)
+
+
+def test_restarts_are_faster_than_the_published_method():
+    s = setting(3)
+    fast, plain = s.run(max_iter=400), s.run(restarts=False, max_iter=400)
+    assert fast.gap < 0.05 * plain.gap
+
+
+def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
+    """Centred data, for which a power iteration from the ones finds nothing."""
+    x = np.arange(1, 11) * 100.0
+    X, n, lam = np.concatenate([x, -x])[:, None], 20, 100.0
+    Y = np.where(np.arange(n) % 3 > 0, 1.0, -1.0)[:, None]
+    machine, bank = CappedHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
+    cost = np.full_like(Y, 1 / (n * lam))
+    result = mirror_prox(bank, Y, cost, machine, lam=lam, n=n, tol=1e-4, max_iter=2000)
+    assert result.converged
+    wanted = capped_oracle((X @ X.T)[None], Y, lam / 0.9, 0.5, slack=1 / 9, exact=True)
+    assert lam * result.objective == pytest.approx(0.9 * wanted.value, rel=1e-4)
+
+
+def test_report_sees_the_history():
+    steps = []
+    result = setting(1).run(restarts=False, max_iter=50, report=steps.append)
+    assert tuple(steps) == result.history[:5]
+    assert [step.solves for step in steps] == [10, 20, 30, 40, 50]
+
+
+def test_steps_that_are_no_multiple_of_the_checks_are_judged_too():
+    result = setting(1).run(restarts=False, max_iter=7)
+    assert result.history[-1].solves == 7
+    assert np.isfinite(result.objective)
+    assert not result.converged
+
+
+# Plain subgradient steps
+
+
+@pytest.mark.parametrize(("slack", "exact"), KINDS)
+@pytest.mark.parametrize("seed", [1, 3])
+def test_subgradient_steps_agree_within_their_gap(seed, slack, exact):
+    s = setting(seed, slack, exact)
+    result, oracle, lam = s.run(gradient_play, max_iter=200), s.oracle, s.problem.lam
+    assert lam * result.objective >= oracle.lower * (1 - 1e-12)
+    assert lam * result.lower_bound <= oracle.upper * (1 + 1e-12)
+    own = result.history[:-1]
+    assert all(lam * step.lower <= oracle.upper * (1 + 1e-12) for step in own)
+    assert all(lam * step.upper >= oracle.lower * (1 - 1e-12) for step in own)
+    assert own[-1].upper - own[-1].lower < 0.5 * (own[0].upper - own[0].lower)
+    assert lam * result.gap < 0.5 * oracle.value
+
+
+def test_subgradient_steps_are_slower():
+    s = setting(3)
+    plays, prox = s.run(gradient_play, max_iter=400), s.run(max_iter=400)
+    assert plays.gap > 5 * prox.gap
