@@ -226,6 +226,9 @@ def _estimates(records: list[Record]) -> list[str]:
             f"By {name}, {good} of {len(loud)} means at 0.2 and more lie within {WITHIN:g} of the "
             f"truth; sets with one that does not: {named}.\n"
         )
+        clean = {key[0] for key, m in means.items() if key[1] == "0" and m[name] > WITHIN}
+        overlap = ", ".join(SOURCES[s].title for s in sets if s in clean) or "none"
+        parts.append(f"Sets whose overlap looks like more than {WITHIN:g} of noise: {overlap}.\n")
     return parts
 
 
