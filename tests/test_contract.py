@@ -86,6 +86,7 @@ def test_every_public_estimator_is_checked():
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 # Some of its tests have labels that nothing can be learned about.
 @pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
+@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
 @parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
