@@ -1,6 +1,6 @@
 """Sources of further kernels."""
 
-from .base import Candidates, Priced
+from .base import Candidates, Growing, Grown, Priced
 from .listed import Listed
 
-__all__ = ["Candidates", "Listed", "Priced"]
+__all__ = ["Candidates", "Growing", "Grown", "Listed", "Priced"]

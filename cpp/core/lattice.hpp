@@ -1,0 +1,140 @@
+// Conjunctions of propositions, searched for those that a linear form sees best.
+//
+// A conjunction w of |w| propositions has form(w) = sum over outputs of (sum of values over its rows)^2 and costs
+// base^|w|. The search finds the conjunctions with the largest ratio form(w) / cost(w)^2, depth first, each reached
+// once by appending propositions of larger number. No conjunction below u can sum to more than the larger of the
+// positive and the negative part over the rows of u, which prunes nearly all of the lattice.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <unordered_set>
+#include <vector>
+
+#include "bitset.hpp"
+
+namespace kw {
+
+using Conjunction = std::vector<std::int32_t>;
+
+struct ConjunctionHash {
+    std::size_t operator()(const Conjunction& members) const {
+        std::uint64_t h = 0x9e3779b97f4a7c15ULL;
+        for (const auto m : members) {
+            h ^= static_cast<std::uint64_t>(m) + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+            h *= 0xff51afd7ed558ccdULL;
+        }
+        return static_cast<std::size_t>(h);
+    }
+};
+
+struct LatticeSearch {
+    const Word* bits = nullptr;      // one column per proposition
+    const double* values = nullptr;  // one row per output, padded to whole words
+    std::size_t n_propositions = 0, n_words = 0, n_outputs = 0;
+    double base = 2.0;            // cost of a conjunction: base^length
+    double level = 0.0;           // only ratios above this matter
+    std::size_t max_length = 0;   // longer conjunctions are not part of the lattice
+    std::size_t max_found = 0;    // once so many are known, the level rises to the least of them
+    std::size_t max_visited = 0;  // conjunctions looked at before giving up
+    std::function<void()> poll;   // called several times a second; may throw
+};
+
+struct Found {
+    double ratio;
+    Conjunction members;
+    // Largest first; ties by members, so that the order does not depend on the search.
+    bool operator<(const Found& other) const {
+        return ratio != other.ratio ? ratio > other.ratio : members < other.members;
+    }
+};
+
+struct LatticeAnswer {
+    std::vector<Found> found;  // not among the known ones, largest ratio first
+    std::size_t visited = 0;
+    bool complete = true;  // false: a branch was left unsearched, and nothing is known about it
+};
+
+class LatticeWalk {
+   public:
+    LatticeWalk(const LatticeSearch& search, const std::unordered_set<Conjunction, ConjunctionHash>& known)
+        : search_(search), known_(known), level_(search.level) {
+        const std::size_t depth = std::min(search.max_length, search.n_propositions);
+        supports_.assign((depth + 1) * search.n_words, 0);
+        // The least squared cost among conjunctions of at least this length.
+        least_.assign(depth + 2, std::numeric_limits<double>::infinity());
+        for (std::size_t k = depth + 1; k-- > 0;)
+            least_[k] = std::min(least_[k + 1], std::pow(search.base, 2.0 * static_cast<double>(k)));
+        depth_ = depth;
+        const std::size_t effort = std::max<std::size_t>(1, search.n_words * kWordBits * search.n_outputs);
+        between_polls_ = std::max<std::size_t>(1, 100'000'000 / effort);
+    }
+
+    LatticeAnswer run() {
+        std::fill_n(supports_.begin(), search_.n_words, ~Word{0});
+        extend(0, 0);
+        LatticeAnswer answer;
+        answer.visited = visited_;
+        answer.complete = complete_;
+        while (!heap_.empty()) {
+            answer.found.push_back(heap_.top());
+            heap_.pop();
+        }
+        std::reverse(answer.found.begin(), answer.found.end());
+        return answer;
+    }
+
+   private:
+    void extend(std::size_t length, std::size_t first) {
+        if (length >= depth_) return;
+        const Word* parent = supports_.data() + length * search_.n_words;
+        Word* child = supports_.data() + (length + 1) * search_.n_words;
+        const double squared_cost = std::pow(search_.base, 2.0 * static_cast<double>(length + 1));
+        for (std::size_t c = first; c < search_.n_propositions; ++c) {
+            if (visited_ >= search_.max_visited) {
+                complete_ = false;
+                return;
+            }
+            if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
+            const Word* own = search_.bits + c * search_.n_words;
+            Word any = 0;
+            for (std::size_t w = 0; w < search_.n_words; ++w) any |= child[w] = parent[w] & own[w];
+            if (any == 0) continue;
+            double form = 0.0, reach = 0.0;
+            for (std::size_t t = 0; t < search_.n_outputs; ++t) {
+                const auto sum = signed_sum(child, search_.n_words, search_.values + t * search_.n_words * kWordBits);
+                form += sum.total * sum.total;
+                reach += sum.reach() * sum.reach();
+            }
+            members_.push_back(static_cast<std::int32_t>(c));
+            if (form > level_ * squared_cost && !known_.contains(members_)) keep(form / squared_cost);
+            // The subtree of the last proposition is empty, so this is also where the walk turns back.
+            if (length + 2 <= depth_ && reach > level_ * least_[length + 2]) extend(length + 1, c + 1);
+            members_.pop_back();
+        }
+    }
+
+    void keep(double ratio) {
+        heap_.push({ratio, members_});
+        if (heap_.size() <= search_.max_found) return;
+        heap_.pop();
+        level_ = std::max(level_, heap_.top().ratio);
+    }
+
+    const LatticeSearch& search_;
+    const std::unordered_set<Conjunction, ConjunctionHash>& known_;
+    double level_;
+    std::size_t depth_ = 0, visited_ = 0, between_polls_ = 1;
+    bool complete_ = true;
+    std::vector<Word> supports_;
+    std::vector<double> least_;
+    Conjunction members_;
+    std::priority_queue<Found> heap_;  // the smallest ratio on top
+};
+
+}  // namespace kw
