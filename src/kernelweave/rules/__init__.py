@@ -2,5 +2,16 @@
 
 from .proposition import Proposition
 from .propositions import Propositions
+from .rule import Rule, describe
+from .scores import Explanation, cover_rules, explain_rows, score_rules
 
-__all__ = ["Proposition", "Propositions"]
+__all__ = [
+    "Explanation",
+    "Proposition",
+    "Propositions",
+    "Rule",
+    "cover_rules",
+    "describe",
+    "explain_rows",
+    "score_rules",
+]
