@@ -130,13 +130,24 @@ class Column:
         )
 
 
-def plain_label(value: Any, name: str) -> Label:
-    """Return a value of a column as text, truth value or number of Python."""
+def plain_value(value: Any) -> Any:
+    """Return text, truth values and numbers of numpy, enumerations and the like as Python's own.
+
+    Only then does ``repr`` give text that Python reads back.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        return str(value)
-    if isinstance(value, bool | int):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return float(value) if isinstance(value, float) else value
+
+
+def plain_label(value: Any, name: str) -> Label:
+    """Return a value of a column as text, truth value or number of Python."""
+    value = plain_value(value)
+    if isinstance(value, str | bool | int):
         return value
     if isinstance(value, float | Decimal):
         if value in (np.inf, -np.inf):

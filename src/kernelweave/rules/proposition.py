@@ -13,7 +13,7 @@ import numpy as np
 from kernelweave._types import Bools
 from kernelweave.errors import InputError, InputTypeError
 
-from .columns import Column, Label, read_column, shown
+from .columns import Column, Label, plain_value, read_column, shown
 
 OPERATORS = ("<=", ">", "==", "!=")
 
@@ -69,6 +69,7 @@ class Proposition:
             raise InputError(
                 f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}."
             )
+        object.__setattr__(self, "feature", plain_value(self.feature))
         object.__setattr__(self, "position", int(self.position))
         object.__setattr__(self, "value", _plain(self.value))
         object.__setattr__(self, "levels", tuple(_plain(level) for level in self.levels))
@@ -161,8 +162,7 @@ def is_position(value: Any) -> bool:
 
 def _plain(value: Any) -> Label:
     """Return a number, truth value or text of Python."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain_value(value)
     if isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Real):
