@@ -129,6 +129,7 @@ def to_python(
     conditions = [c for rule in model.rules for c in essential(rule.conditions)]
     variables = _variables(conditions)
     lines = [f"def {name}(row):", *_HELP]
+    lines.append("")
     for (feature, kind), variable in variables.items():
         lines.append(f"    {variable} = {kind}(row[{model.names[feature]!r}])")
     outputs = range(len(model.intercept))

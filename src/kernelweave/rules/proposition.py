@@ -79,10 +79,10 @@ class Proposition:
         value = self.value
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"value must be finite, got {value!r}; no row is equal to NaN.")
-        if self.levels and (not self.is_threshold or value not in self.levels):
+        if self.levels and (not self.is_threshold or value not in self.levels[:-1]):
             raise InputError(
-                f"value of an ordered proposition must be one of levels, {shown(self.levels)}, "
-                f"with the operator <= or >, got {self.operator} {value!r}."
+                f"value must be one of levels but the last, {shown(self.levels[:-1])}, with the "
+                f"operator <= or > where levels are given, got {self.operator} {value!r}."
             )
         if self.is_threshold and not self.levels and isinstance(value, str | bool):
             raise InputTypeError(
