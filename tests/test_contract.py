@@ -15,6 +15,7 @@ from kernelweave import (
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
     Polynomial,
+    Propositions,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
     SumProductMKLClassifier,
@@ -45,6 +46,10 @@ CONFIGURATIONS = {
         NoiseTolerantKernelClassifier(mode="class", average="kernels"),
         NoiseTolerantKernelClassifier([RBF(2.0), Linear()], mode="symmetric", floor=0.0, n_jobs=1),
         NoiseTolerantKernelClassifier(rbf_ladder(), mode="class", final="svm"),
+    ],
+    Propositions: [
+        Propositions(),
+        Propositions(2, cut_strategy="uniform", categorical=[0]),
     ],
     RadiusKernelClassifier: [
         RadiusKernelClassifier(),

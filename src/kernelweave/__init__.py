@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         views,
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
+    from .rules import Propositions
 
 __all__ = [
     "ARD",
@@ -46,6 +47,7 @@ __all__ = [
     "Overlap",
     "Polynomial",
     "Precomputed",
+    "Propositions",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
     "SumProductMKLClassifier",
@@ -73,6 +75,8 @@ def __getattr__(name: str) -> Any:
         home = "kernels"
         if name.endswith(("Classifier", "Regressor")):
             home = "estimators"
+        elif name == "Propositions":
+            home = "rules"
         elif name == "enclosing_ball":
             home = "banks"
         elif name in ("estimate_noise", "estimate_rates", "label_quality", "suspects"):
