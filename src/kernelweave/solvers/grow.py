@@ -16,7 +16,9 @@ from .mixing import Mixer
 from .result import Account, Report, Result
 
 _INNER = 0.3  # gap on the nodes in play, relative to the tolerance
-_SEARCH = 0.1  # the same, relative to the gap over the whole graph: early rounds are only to find nodes
+_SEARCH = (
+    0.1  # the same, relative to the gap over the whole graph: early rounds are only to find nodes
+)
 _ROUGHEST = 0.1
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at
 _MACHINE = 0.1  # gap of a machine, likewise
