@@ -135,4 +135,21 @@ inline void bit_products(const Word* bits, std::size_t n_columns, std::size_t n_
     });
 }
 
+// out[r, c] = whether row index[r] has a one in column c.
+template <class T>
+void bit_rows(const Word* bits, std::size_t n_columns, std::size_t n_words, const std::int64_t* index,
+              std::size_t n_rows, T* out) {
+    constexpr std::size_t together = 256;  // rows of a task; their words of a column lie close together
+    parallel_for((n_rows + together - 1) / together, [&](std::size_t task) {
+        const std::size_t first = task * together, last = std::min(n_rows, first + together);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const Word* column = bits + c * n_words;
+            for (std::size_t r = first; r < last; ++r) {
+                const auto row = static_cast<std::size_t>(index[r]);
+                out[r * n_columns + c] = static_cast<T>((column[row / kWordBits] >> (row % kWordBits)) & 1);
+            }
+        }
+    });
+}
+
 }  // namespace kw

@@ -16,6 +16,7 @@ Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
 _FEW_ROWS = 600  # up to here a Gram matrix is cheap whatever the number of rules
+_MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
 
 
 class RuleBank:
@@ -77,11 +78,58 @@ class RuleBank:
             self._dense = np.concatenate([self._dense, new])
         return self._dense
 
-    def combine(self, weights: Floats) -> GramKernel:
+    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
         """Return ``sum_w weights_w phi_w phi_w'``."""
         used = np.flatnonzero(weights)
-        half = self.dense()[used] * np.sqrt(weights[used])[:, None]
+        roots = np.sqrt(weights[used])
+        if not self._is_small and len(used) < _MORE_RULES * self.n_samples:
+            return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
+        features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
+        half = features[used] * roots[:, None]
         return GramKernel(half.T @ half)
+
+
+class RuleKernel:
+    """A weighted sum of rules that is never formed: what it does, its features do.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n_rules, n_words)
+        The rules.
+    roots : ndarray of shape (n_rules,)
+        Square roots of their weights.
+    n_samples : int
+        Rows.
+    """
+
+    def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
+        self.bits, self.roots, self.n_samples = bits, roots, n_samples
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return len(self.roots)
+
+    def times(self, w: Floats) -> Floats:
+        """Return the features times a vector, one value per row."""
+        return _core.bit_products(self.bits, (self.roots * w)[:, None], self.n_samples)[:, 0]
+
+    def sums(self, V: Floats) -> Floats:
+        """Return the transposed features times vectors of one value per row."""
+        return self.roots[:, None] * _core.bit_sums(self.bits, np.ascontiguousarray(V))
+
+    def rows(self, index: Indices) -> Floats:
+        """Return the features of some rows."""
+        return _core.bit_rows(self.bits, index) * self.roots
+
+    def scaled(self, factor: float) -> RuleKernel:
+        """Return a multiple of the kernel."""
+        return RuleKernel(self.bits, np.sqrt(factor) * self.roots, self.n_samples)
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Multiply."""
+        weighted = self.roots[:, None] * self.sums(V)
+        return _core.bit_products(self.bits, np.ascontiguousarray(weighted), self.n_samples)
 
 
 def unpack(bits: Bits, n_samples: int) -> Floats:

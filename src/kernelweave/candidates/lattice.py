@@ -12,7 +12,7 @@ from kernelweave import _core
 from kernelweave._types import Bools, Floats
 from kernelweave.banks.rules import Conjunction, RuleBank
 
-from .base import Grown, Growing
+from .base import Growing, Grown
 
 
 class ConjunctionLattice(Growing):
