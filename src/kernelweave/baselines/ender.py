@@ -46,13 +46,13 @@ class EnderClassifier(RuleVotes):
     rules_ : list of tuple of int
         The columns that must be true, for every rule in the order of learning; the same rule may
         come again.
-    weights_ : ndarray of shape (n_rules_,)
+    weights_ : ndarray of shape (n_rules,)
         What a rule adds to the score of its class, positive.
-    rule_classes_ : ndarray of shape (n_rules_,)
+    rule_classes_ : ndarray of shape (n_rules,)
         The class that each rule votes for.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The default rule.
-    train_loss_ : ndarray of shape (n_rules_ + 1,)
+    train_loss_ : ndarray of shape (n_rules + 1,)
         Mean loss of the training rows after the default rule and after each rule.
     n_rules_ : int
         Rules without the default rule.

@@ -50,9 +50,9 @@ class SlipperClassifier(RuleVotes):
     ----------
     rules_ : list of tuple of int
         The columns that must be true, for every rule.
-    weights_ : ndarray of shape (n_rules_,)
+    weights_ : ndarray of shape (n_rules,)
         Confidences, positive; summed where rounds found the same rule.
-    rule_classes_ : ndarray of shape (n_rules_,)
+    rule_classes_ : ndarray of shape (n_rules,)
         The class that each rule votes for.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The default rule, as part of the decision values.
