@@ -15,7 +15,7 @@ from .gram import GramKernel
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
-_FEW_ROWS = 600  # up to here a Gram matrix is cheap whatever the number of rules
+_FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
 _MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
 
 
