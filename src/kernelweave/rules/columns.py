@@ -153,7 +153,7 @@ def plain_label(value: Any, name: str) -> Label:
         if value in (np.inf, -np.inf):
             raise InputError(f"X: {name!r} has an infinite value; replace it first.")
         number = float(value)
-        return int(number) if number.is_integer() else number
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
     raise InputTypeError(
         f"X: {name!r} holds {type(value).__name__} values, but text, numbers and truth values are "
         "possible. Hint: for pandas categories, .cat.rename_categories(str) makes text of them "

@@ -174,9 +174,10 @@ def to_sql(
     n_outputs, base = len(model.intercept), score if model.classes else prediction
     scores = [base] if n_outputs == 1 else [f"{base}_{t}" for t in range(n_outputs)]
     results = [*scores, prediction] if model.classes else scores
-    _refuse_twice([*keep, *results])
     kept = [way.name(column) for column in keep]
-    place = ".".join(map(way.name, [table] if isinstance(table, str) else table))
+    _refuse_twice([*keep, *results])
+    parts = table if isinstance(table, Sequence) and not isinstance(table, str) else [table]
+    place = ".".join(map(way.name, parts))
     sums = [f"{_total(model, t, way)}\n    AS {way.name(s)}" for t, s in enumerate(scores)]
     inner = "SELECT\n    " + ",\n    ".join([*kept, *sums]) + f"\n  FROM {place}"
     if not model.classes:

@@ -70,11 +70,11 @@ class Table:
 def read_table(X: Any) -> Table:
     """Wrap an array, a nested list or an eager data frame without copying it."""
     if is_frame(X):
-        names = list(X.columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")
-        return Table(nw.from_native(X, eager_only=True), names)
+        try:
+            frame = nw.from_native(X, eager_only=True)
+        except nw.exceptions.DuplicateError:
+            raise InputError("X: two columns of the same name; rename one of them.") from None
+        return Table(frame, list(frame.columns))
     if nw.dependencies.is_polars_lazyframe(X):
         raise InputTypeError("X: a lazy frame has no rows yet; pass X.collect().")
     if hasattr(X, "tocsr"):
