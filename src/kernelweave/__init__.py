@@ -12,6 +12,10 @@ if TYPE_CHECKING:
         NoisyLabelMKLClassifier,
         RadiusKernelClassifier,
         RadiusMKLClassifier,
+        RuleEnsembleClassifier,
+        RuleEnsembleClassifierCV,
+        RuleEnsembleRegressor,
+        RuleEnsembleRegressorCV,
         SumProductMKLClassifier,
     )
     from .kernels import (
@@ -50,6 +54,10 @@ __all__ = [
     "Propositions",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
+    "RuleEnsembleClassifier",
+    "RuleEnsembleClassifierCV",
+    "RuleEnsembleRegressor",
+    "RuleEnsembleRegressorCV",
     "SumProductMKLClassifier",
     "__version__",
     "complete_ladder",
@@ -73,7 +81,7 @@ def __getattr__(name: str) -> Any:
         value: Any = version("kernelweave")
     elif name in __all__:
         home = "kernels"
-        if name.endswith(("Classifier", "Regressor")):
+        if name.removesuffix("CV").endswith(("Classifier", "Regressor")):
             home = "estimators"
         elif name == "Propositions":
             home = "rules"

@@ -5,6 +5,8 @@ from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
+from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
+from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
 from .sum_product import SumProductMKLClassifier
 
 __all__ = [
@@ -14,5 +16,9 @@ __all__ = [
     "NoisyLabelMKLClassifier",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
+    "RuleEnsembleClassifier",
+    "RuleEnsembleClassifierCV",
+    "RuleEnsembleRegressor",
+    "RuleEnsembleRegressorCV",
     "SumProductMKLClassifier",
 ]

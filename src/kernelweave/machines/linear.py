@@ -236,4 +236,3 @@ class _Newton:
             low, high = (step, high) if here < 0.0 else (low, step)
             step = 2.0 * step if high == np.inf else 0.5 * (low + high)
         return step
-

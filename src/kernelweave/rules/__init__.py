@@ -3,7 +3,7 @@
 from .export import to_python
 from .proposition import Proposition
 from .propositions import Propositions
-from .rule import Rule, describe
+from .rule import Rule, describe, essential
 from .scores import Explanation, cover_rules, explain_rows, score_rules
 from .sql import to_sql
 
@@ -14,6 +14,7 @@ __all__ = [
     "Rule",
     "cover_rules",
     "describe",
+    "essential",
     "explain_rows",
     "score_rules",
     "to_python",
