@@ -132,20 +132,21 @@ class BaseRuleEnsemble(BaseEstimator):
     def _check_rows(self, X: Any) -> Table:
         table = check_table(self, X, reset=True)
         if table.n_rows < 2:
-            raise InputError(f"Found {table.n_rows} row(s) in X, but 2 or more are needed.")
+            raise InputError("X has one sample only, but 2 or more are needed.")
         return table
 
-    def _state(self, X: Any) -> tuple[tuple[Proposition, ...], Bools]:
+    def _state(self, X: Any, weight: Floats | None) -> tuple[tuple[Proposition, ...], Bools]:
         """Choose the propositions, and tell which rows satisfy which."""
         if self.propositions == "given":
             return _as_given(check_table(self, X, reset=False))
         maker = Propositions(
             self.n_cuts, cut_strategy=self.cut_strategy, categorical=self.categorical
         )
-        return maker.fit(X).propositions_, np.ascontiguousarray(maker.transform(X))
+        maker.fit(X, sample_weight=weight)
+        return maker.propositions_, np.ascontiguousarray(maker.transform(X))
 
     def _fit(self, X: Any, targets: Targets) -> Self:
-        statements, P = self._state(X)
+        statements, P = self._state(X, targets.weight)
         rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
         with threads(self.n_jobs):
             lattice = self._lattice(rows)
@@ -303,7 +304,7 @@ class BaseRuleEnsemble(BaseEstimator):
     def _path(self, X: Any, targets: Targets, Cs: Iterable[float]) -> list[Self]:
         """Fit one estimator per C on one lattice, from small to large C, each from the last."""
         values = check_costs(Cs)
-        statements, P = self._state(X)
+        statements, P = self._state(X, targets.weight)
         rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
         fitted: dict[float, Self] = {}
         with threads(self.n_jobs):

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 from sklearn.model_selection import check_cv
 
-from kernelweave._validation import Interval, fit_context, pick_rows
+from kernelweave._validation import Interval, fit_context, is_frame, pick_rows
 from kernelweave.errors import InputError
 
 from .base import check_costs
@@ -95,6 +95,10 @@ class _Search(BaseRuleEnsemble):
         self, plain: Any, X: Any, y: Any, weight: Any, task: Any, values: Any
     ) -> tuple[Any, Any]:
         """Return the score and the number of rules for every C on every fold."""
+        if not is_frame(X):
+            X = np.asarray(X)
+        if not hasattr(y, "iloc"):
+            y = np.asarray(y)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         scores, counts = [], []
         for train, test in splitter.split(X, y):
@@ -187,7 +191,7 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     >>> monks = make_monks(3)
     >>> model = RuleEnsembleClassifierCV(Cs=[1, 10]).fit(monks.X, monks.y)
     >>> model.C_, round(model.score(monks.X, monks.y), 2)
-    (1.0, 1.0)
+    (1.0, 0.97)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _constraints(RuleEnsembleClassifier)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from kernelweave._types import Floats
 
 
-def place_cuts(numbers: Floats, n_cuts: int, strategy: str) -> list[float]:
+def place_cuts(
+    numbers: Floats, n_cuts: int, strategy: str, weight: Floats | None = None
+) -> list[float]:
     """Return up to ``n_cuts`` thresholds between the distinct values of a column, ascending.
 
-    With k distinct values there are ``min(n_cuts, k - 1)``. The wanted places, quantiles
-    ``j / (n_cuts + 1)`` or equal steps from the smallest to the largest value, are moved one
-    after the other to the nearest midpoint between neighbouring values that is still free.
+    With k distinct values there are ``min(n_cuts, k - 1)``, each midway between two neighbouring
+    values. Wanted are cuts with the shares ``j / (n_cuts + 1)`` of the rows below them, or in equal
+    steps from the smallest to the largest value; one after the other takes the nearest that is
+    still free. Cuts at shares go along with every increasing function of the column.
 
     Parameters
     ----------
@@ -24,26 +28,26 @@ def place_cuts(numbers: Floats, n_cuts: int, strategy: str) -> list[float]:
         How many at most.
     strategy : {"quantile", "uniform"}
         Which places are wanted.
+    weight : ndarray of shape (n_samples,), optional
+        Positive weights of the rows.
     """
-    ordered = np.sort(numbers[~np.isnan(numbers)])
-    first = np.flatnonzero(ordered[1:] != ordered[:-1])  # last row of each value but the largest
-    low, high = ordered[first], ordered[first + 1]
-    if len(first) <= n_cuts:
+    known = ~np.isnan(numbers)
+    values, places = np.unique(numbers[known], return_inverse=True)
+    low, high = values[:-1], values[1:]
+    if len(low) <= n_cuts:
         return [cut_between(float(a), float(b)) for a, b in zip(low, high, strict=True)]
     shares = np.arange(1, n_cuts + 1) / (n_cuts + 1)
     if strategy == "quantile":
-        at = shares * (len(ordered) - 1)
-        below = at.astype(np.intp)  # numpy's quantile would overflow for numbers around 1e308
-        part = at - below
-        wanted = ordered[below] * (1 - part) + ordered[below + 1] * part
+        mass = np.cumsum(np.bincount(places, None if weight is None else weight[known]))
+        chosen = _nearest_free(mass[:-1], shares * mass[-1])
     else:
-        wanted = ordered[0] * (1 - shares) + ordered[-1] * shares
-    chosen = _nearest_free(low / 2 + high / 2, wanted)
+        wanted = values[0] * (1 - shares) + values[-1] * shares
+        chosen = _nearest_free(low / 2 + high / 2, wanted)
     return [cut_between(float(low[i]), float(high[i])) for i in chosen]
 
 
-def _nearest_free(middles: Floats, wanted: Floats) -> list[int]:
-    """Return for each wanted place the nearest middle that is not taken yet; sorted."""
+def _nearest_free(middles: Any, wanted: Floats) -> list[int]:
+    """Return for each wanted place the nearest cut that is not taken yet; sorted."""
     taken = np.zeros(len(middles), dtype=bool)
     for place in wanted:
         right = int(np.searchsorted(middles, place))

@@ -13,14 +13,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._types import Bools
-from kernelweave._validation import Interval, StrOptions, check_names_in, fit_context
+from kernelweave._types import Bools, Floats
+from kernelweave._validation import (
+    Interval,
+    StrOptions,
+    check_names_in,
+    check_weights,
+    fit_context,
+    pick_rows,
+)
 from kernelweave.errors import InputError
 
 from .columns import Column, Label, shown
 from .cuts import place_cuts
 from .proposition import Proposition, is_position
-from .table import Table, check_table
+from .table import Table, check_table, read_table
 
 
 class Propositions(TransformerMixin, BaseEstimator):
@@ -41,8 +48,8 @@ class Propositions(TransformerMixin, BaseEstimator):
     n_cuts : int, default=4
         Most cuts for a column of numbers.
     cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Cuts near the quantiles ``j / (n_cuts + 1)``, or in equal steps from the smallest to the
-        largest value. Each is moved to the nearest free midpoint between two data values.
+        Cuts with shares near ``j / (n_cuts + 1)`` of the rows below them, or in equal steps from
+        the smallest to the largest value; each midway between two neighbouring data values.
     categorical : "auto" or list of names or positions, default="auto"
         Columns of numbers or ordered categories to treat as nominal. Text, unordered categories
         and truth values are never cut, whether they are listed or not. ("auto" lists none; the
@@ -85,7 +92,7 @@ class Propositions(TransformerMixin, BaseEstimator):
         self.categorical = categorical
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the propositions.
 
         Parameters
@@ -94,6 +101,8 @@ class Propositions(TransformerMixin, BaseEstimator):
             Numbers, truth values, text and categories; values may be missing.
         y : ignored
             Present for scikit-learn's interface.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows, which move quantiles; rows without weight are left out.
 
         Returns
         -------
@@ -101,27 +110,32 @@ class Propositions(TransformerMixin, BaseEstimator):
             The fitted transformer.
         """
         table = check_table(self, X, reset=True)
+        weight = check_weights(sample_weight, table.n_rows)
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            table, weight = read_table(pick_rows(X, kept)), weight[kept]
         nominal = self._nominal(table)
         propositions: list[Proposition] = []
         for position in range(table.n_columns):
             column = table.column(position)
-            for operator, value, levels in self._statements(column, position in nominal):
+            for operator, value, levels in self._statements(column, position in nominal, weight):
                 propositions.append(Proposition(column.name, position, operator, value, levels))
         self.propositions_ = tuple(propositions)
         return self
 
     def _statements(
-        self, column: Column, nominal: bool
+        self, column: Column, nominal: bool, weight: Floats | None
     ) -> Iterator[tuple[str, Label, tuple[Label, ...]]]:
         """Yield operator, value and levels of every proposition about a column."""
         if column.kind == "numeric" and not nominal:
-            for cut in place_cuts(column.numbers, self.n_cuts, self.cut_strategy):
+            for cut in place_cuts(column.numbers, self.n_cuts, self.cut_strategy, weight):
                 yield from (("<=", cut, ()), (">", cut, ()))
             return
         if column.kind == "ordered" and not nominal:
             rank = {level: float(i) for i, level in enumerate(column.levels)}
             ranks = np.array([*(rank[value] for value in column.labels.values), np.nan])
-            for cut in place_cuts(ranks[column.labels.codes], self.n_cuts, self.cut_strategy):
+            places = ranks[column.labels.codes]
+            for cut in place_cuts(places, self.n_cuts, self.cut_strategy, weight):
                 level = column.levels[int(cut)]
                 yield from (("<=", level, column.levels), (">", level, column.levels))
             return
