@@ -63,7 +63,7 @@ def test_quantiles_and_equal_steps():
     values = np.array([0.0] * 5 + [1, 2, 3, 4, 100])
     assert place_cuts(values, 2, "quantile") == [0.5, 2.5]  # 5 and 7 of 10 rows lie below
     assert place_cuts(values, 1, "uniform") == [52]
-    assert place_cuts(np.arange(101.0), 4, "quantile") == [19.5, 39.5, 59.5, 79.5]
+    assert place_cuts(np.arange(101.0), 4, "quantile") == [19.5, 39.5, 60.5, 80.5]
     assert place_cuts(np.arange(101.0), 4, "uniform") == [19.5, 39.5, 59.5, 79.5]
 
 
