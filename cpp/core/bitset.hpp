@@ -36,6 +36,50 @@ inline std::size_t count_bits(const Word* bits, std::size_t n_words) {
     return count;
 }
 
+// The bits of `word` that stand under the ones of `mask`, moved together to the low end.
+inline Word gather_portable(Word word, Word mask) {
+    Word out = 0;
+    for (std::size_t place = 0; mask != 0; mask &= mask - 1, ++place)
+        out |= ((word >> std::countr_zero(mask)) & 1) << place;
+    return out;
+}
+
+// Appends to `out`, which starts as zeros, the rows of a column that `mask` keeps.
+template <class Gather>
+KW_INLINE void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out, Gather gather) {
+    std::size_t filled = 0;
+    for (std::size_t w = 0; w < n_words; ++w) {
+        const auto count = static_cast<std::size_t>(std::popcount(mask[w]));
+        if (count == 0) continue;
+        const Word bits = gather(column[w], mask[w]);
+        const std::size_t word = filled / kWordBits, shift = filled % kWordBits;
+        out[word] |= bits << shift;
+        if (shift + count > kWordBits) out[word + 1] |= bits >> (kWordBits - shift);
+        filled += count;
+    }
+}
+
+#if defined(__GNUC__) && defined(__x86_64__)
+// One instruction where the processor has it.
+__attribute__((target("bmi2,popcnt"))) static inline void keep_rows_fast(const Word* column, const Word* mask,
+                                                                        std::size_t n_words, Word* out) {
+    keep_rows(column, mask, n_words, out, [](Word word, Word m) __attribute__((target("bmi2,popcnt"))) {
+        return static_cast<Word>(__builtin_ia32_pext_di(word, m));
+    });
+}
+inline bool has_gather_instruction() {
+    static const bool there = __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return there;
+}
+#endif
+
+inline void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if (has_gather_instruction()) return keep_rows_fast(column, mask, n_words, out);
+#endif
+    keep_rows(column, mask, n_words, out, gather_portable);
+}
+
 struct SignedSum {
     double total = 0.0, positive = 0.0;
     double reach() const { return std::max(positive, positive - total); }  // no part of the rows sums to more

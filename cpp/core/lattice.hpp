@@ -63,21 +63,20 @@ struct LatticeAnswer {
 class LatticeWalk {
    public:
     LatticeWalk(const LatticeSearch& search, const std::unordered_set<Conjunction, ConjunctionHash>& known)
-        : search_(search), known_(known), level_(search.level) {
-        const std::size_t depth = std::min(search.max_length, search.n_propositions);
-        supports_.assign((depth + 1) * search.n_words, 0);
+        : search_(search),
+          known_(known),
+          depth_(std::min(search.max_length, search.n_propositions)),
+          level_(search.level),
+          least_(depth_ + 2, std::numeric_limits<double>::infinity()),
+          levels_(depth_ + 1) {
         // The least squared cost among conjunctions of at least this length.
-        least_.assign(depth + 2, std::numeric_limits<double>::infinity());
-        for (std::size_t k = depth + 1; k-- > 0;)
-            least_[k] = std::min(least_[k + 1], std::pow(search.base, 2.0 * static_cast<double>(k)));
-        depth_ = depth;
+        for (std::size_t k = depth_ + 1; k-- > 0;) least_[k] = std::min(least_[k + 1], squared_cost(k));
         const std::size_t effort = std::max<std::size_t>(1, search.n_words * kWordBits * search.n_outputs);
         between_polls_ = std::max<std::size_t>(1, 100'000'000 / effort);
     }
 
     LatticeAnswer run() {
-        std::fill_n(supports_.begin(), search_.n_words, ~Word{0});
-        extend(0, 0);
+        if (depth_ > 0) extend(0, 0, {search_.bits, search_.values, search_.n_words});
         LatticeAnswer answer;
         answer.visited = visited_;
         answer.complete = complete_;
@@ -90,33 +89,62 @@ class LatticeWalk {
     }
 
    private:
-    void extend(std::size_t length, std::size_t first) {
-        if (length >= depth_) return;
-        const Word* parent = supports_.data() + length * search_.n_words;
-        Word* child = supports_.data() + (length + 1) * search_.n_words;
-        const double squared_cost = std::pow(search_.base, 2.0 * static_cast<double>(length + 1));
+    // The propositions and values over the rows that a conjunction covers, and over no others.
+    struct Rows {
+        const Word* bits;
+        const double* values;
+        std::size_t n_words;
+    };
+    struct Storage {
+        std::vector<Word> bits;
+        std::vector<double> values;
+    };
+
+    double squared_cost(std::size_t length) const {
+        return std::pow(search_.base, 2.0 * static_cast<double>(length));
+    }
+
+    // Looks at the conjunctions of one proposition more, from number `first` on.
+    void extend(std::size_t length, std::size_t first, const Rows& rows) {
+        const double cost = squared_cost(length + 1);
         for (std::size_t c = first; c < search_.n_propositions; ++c) {
             if (visited_ >= search_.max_visited) {
                 complete_ = false;
                 return;
             }
             if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
-            const Word* own = search_.bits + c * search_.n_words;
-            Word any = 0;
-            for (std::size_t w = 0; w < search_.n_words; ++w) any |= child[w] = parent[w] & own[w];
-            if (any == 0) continue;
+            const Word* own = rows.bits + c * rows.n_words;
             double form = 0.0, reach = 0.0;
             for (std::size_t t = 0; t < search_.n_outputs; ++t) {
-                const auto sum = signed_sum(child, search_.n_words, search_.values + t * search_.n_words * kWordBits);
+                const auto sum = signed_sum(own, rows.n_words, rows.values + t * rows.n_words * kWordBits);
                 form += sum.total * sum.total;
                 reach += sum.reach() * sum.reach();
             }
             members_.push_back(static_cast<std::int32_t>(c));
-            if (form > level_ * squared_cost && !known_.contains(members_)) keep(form / squared_cost);
-            // The subtree of the last proposition is empty, so this is also where the walk turns back.
-            if (length + 2 <= depth_ && reach > level_ * least_[length + 2]) extend(length + 1, c + 1);
+            if (form > level_ * cost && !known_.contains(members_)) keep(form / cost);
+            const bool deeper = length + 2 <= depth_ && c + 1 < search_.n_propositions;
+            if (deeper && reach > level_ * least_[length + 2]) extend(length + 1, c + 1, narrow(length, c, rows));
             members_.pop_back();
         }
+    }
+
+    // Nearly all of the work is far from the root, where few rows are left: moved together they cost little.
+    Rows narrow(std::size_t length, std::size_t c, const Rows& rows) {
+        const Word* mask = rows.bits + c * rows.n_words;
+        const std::size_t n_words = words_for(count_bits(mask, rows.n_words));
+        Storage& out = levels_[length];
+        out.bits.assign(search_.n_propositions * n_words, 0);
+        for (std::size_t k = c + 1; k < search_.n_propositions; ++k)
+            keep_rows(rows.bits + k * rows.n_words, mask, rows.n_words, out.bits.data() + k * n_words);
+        out.values.assign(search_.n_outputs * n_words * kWordBits, 0.0);
+        for (std::size_t t = 0; t < search_.n_outputs; ++t) {
+            const double* from = rows.values + t * rows.n_words * kWordBits;
+            double* to = out.values.data() + t * n_words * kWordBits;
+            for (std::size_t w = 0; w < rows.n_words; ++w)
+                for (Word word = mask[w]; word != 0; word &= word - 1)
+                    *to++ = from[w * kWordBits + static_cast<std::size_t>(std::countr_zero(word))];
+        }
+        return {out.bits.data(), out.values.data(), n_words};
     }
 
     void keep(double ratio) {
@@ -128,11 +156,12 @@ class LatticeWalk {
 
     const LatticeSearch& search_;
     const std::unordered_set<Conjunction, ConjunctionHash>& known_;
+    std::size_t depth_;
     double level_;
-    std::size_t depth_ = 0, visited_ = 0, between_polls_ = 1;
-    bool complete_ = true;
-    std::vector<Word> supports_;
     std::vector<double> least_;
+    std::vector<Storage> levels_;
+    std::size_t visited_ = 0, between_polls_ = 1;
+    bool complete_ = true;
     Conjunction members_;
     std::priority_queue<Found> heap_;  // the smallest ratio on top
 };

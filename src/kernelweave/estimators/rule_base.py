@@ -44,6 +44,10 @@ from .tasks import Targets, task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
+_MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
+_SAMPLE = 2000
+_SAMPLE_TOL = 0.05
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -150,7 +154,7 @@ class BaseRuleEnsemble(BaseEstimator):
         rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
         with threads(self.n_jobs):
             lattice = self._lattice(rows)
-            start = self._resume(lattice, statements, rows)
+            start = self._resume(lattice, statements, rows) or self._sample(lattice, rows)
             self._learn(lattice, statements, rows, targets, start)
         return self
 
@@ -301,6 +305,36 @@ class BaseRuleEnsemble(BaseEstimator):
         coef = self._machine().repair(coef * (self.C / C), rows.Y, self.C * rows.cost)
         return Start(norms, coef) if norms.any() else None
 
+    def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> Start | None:
+        """Find the first conjunctions on a part of the rows, where rounds cost little."""
+        n = len(rows.Y)
+        if n < _MANY_ROWS:
+            return None
+        part = np.arange(0, n, n // _SAMPLE)  # rows are sorted by content, so every kind is there
+        cost = rows.cost[part]
+        totals = cost.sum(axis=0)
+        if not (totals > 0).all():
+            return None
+        small = ConjunctionLattice(rows.X[part], base=self.base, max_length=self.max_length)
+        result = grow(
+            small,
+            rows.Y[part],
+            self.C * cost * (rows.cost.sum(axis=0) / totals),
+            self._machine(),
+            rho=float(self.rho),
+            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
+            tol=max(self.tol, _SAMPLE_TOL),
+            max_iter=self.max_iter,
+            max_nodes=self.max_nodes,
+        )
+        norms = result.weights * np.sqrt(result.forms)
+        if not norms.any():
+            return None
+        large = norms > 1e-3 * norms.max()
+        lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
+        known = dict(zip(small.nodes, norms.tolist(), strict=True))
+        return Start(np.array([known[node] for node in lattice.nodes]))
+
     def _path(self, X: Any, targets: Targets, Cs: Iterable[float]) -> list[Self]:
         """Fit one estimator per C on one lattice, from small to large C, each from the last."""
         values = check_costs(Cs)
@@ -308,7 +342,8 @@ class BaseRuleEnsemble(BaseEstimator):
         rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
         fitted: dict[float, Self] = {}
         with threads(self.n_jobs):
-            lattice, start = self._lattice(rows), None
+            lattice = self._lattice(rows)
+            start = self._with_cost(min(values))._sample(lattice, rows)
             for C in sorted(set(values)):
                 model = self._with_cost(C)
                 result = model._learn(lattice, statements, rows, targets, start)

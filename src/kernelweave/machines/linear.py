@@ -193,9 +193,10 @@ class _Newton:
             H, edge = np.eye(R), np.zeros(R)
             for k in range(0, len(J), _CHUNK):
                 rows = J[k : k + _CHUNK]
-                Z = self.K.rows(rows)
-                H += Z.T @ (q[rows, None] * Z)
-                edge += q[rows] @ Z
+                root = np.sqrt(q[rows])
+                Z = self.K.rows(rows) * root[:, None]
+                H += Z.T @ Z  # a symmetric product: half the work
+                edge += root @ Z
             factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
             solved = scipy.linalg.cho_solve(factor, np.column_stack([gradient, edge]))
         else:

@@ -37,12 +37,12 @@ class Start:
     ----------
     norms : ndarray of shape (n_nodes,)
         Norms of the functions of the nodes in play.
-    coef : ndarray of shape (n_samples, n_outputs)
+    coef : ndarray of shape (n_samples, n_outputs) or None
         Dual coefficients, feasible.
     """
 
     norms: Floats
-    coef: Floats
+    coef: Floats | None = None
 
 
 @dataclass(frozen=True)
