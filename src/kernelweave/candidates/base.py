@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ class Growing(ABC):
         """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level."""
 
     @abstractmethod
-    def add(self, nodes: Iterable[Hashable]) -> int:
+    def add(self, nodes: Iterable[Any]) -> int:
         """Bring nodes into play with all their ancestors; return how many came in."""
 
     @abstractmethod

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
-from kernelweave.banks.rules import Conjunction, RuleBank
+from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.rules import Conjunction, RuleBank, RuleKernel
 
 from .base import Growing, Grown
 
@@ -64,7 +65,7 @@ class ConjunctionLattice(Growing):
     def forms(self, V: Floats) -> Floats:
         return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
 
-    def combine(self, weights: Floats):  # type: ignore[no-untyped-def]
+    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
         return self.bank.combine(weights)
 
     def search(self, V: Floats, level: float, most: int) -> Grown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import column_or_1d
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
+from kernelweave.kernels.base import is_number
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
 
@@ -48,8 +48,8 @@ def task_matrix(task_correlation: Any, n_outputs: int) -> Floats | None:
     """
     if task_correlation is None:
         return None
-    if isinstance(task_correlation, Real) and not isinstance(task_correlation, bool):
-        if not 0 < task_correlation < np.inf:
+    if is_number(task_correlation):
+        if not 0 < float(task_correlation) < np.inf:
             raise InputError(
                 f"task_correlation: a number must be finite and > 0, got {task_correlation!r}."
             )

@@ -247,7 +247,7 @@ def _lower_bound(machine: Machine, linear: float, dual: float, ridge: float) -> 
 
 
 def _logs(norms: Floats) -> Floats:
-    return np.log(np.maximum(norms, _SMALLEST * norms.max()))
+    return np.asarray(np.log(np.maximum(norms, _SMALLEST * norms.max())))
 
 
 def _extended(values: Floats, length: int) -> Floats:

@@ -126,7 +126,7 @@ class Hierarchy:
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(forms)
-        sums = self.ancestors.T @ (terms / scale) ** self._power
+        sums = np.asarray(self.ancestors.T @ (terms / scale) ** self._power)
         ratios = (self.costs / eta) ** (self.rho / self._power)
         return np.asarray(ratios * scale * sums ** (1.0 / self._power))
 
@@ -135,7 +135,8 @@ class Hierarchy:
         scale = float(Q.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(Q)
-        return np.asarray(scale * (self.ancestors.T @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
+        sums = np.asarray(self.ancestors.T @ (Q / scale) ** self.rho)
+        return np.asarray(scale * sums ** (1.0 / self.rho))
 
 
 def fill_up(x: Floats, least: float) -> Floats:
@@ -152,4 +153,4 @@ def fill_up(x: Floats, least: float) -> Floats:
     right = np.flatnonzero(factors * ordered >= least)
     if not len(right):
         return np.full(len(x), 1.0 / len(x))
-    return np.maximum(least, factors[right[-1]] * x)
+    return np.asarray(np.maximum(least, factors[right[-1]] * x))
