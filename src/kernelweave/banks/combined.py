@@ -65,7 +65,7 @@ class CombinedKernel:
         if factor == 1.0:
             return self
         if self.dtype == np.float64:
-            return GramKernel(factor * self.dense())
+            return GramKernel(factor * np.asarray(self.dense(), dtype=np.float64))
         return CombinedKernel(self.bank, factor * self.weights)
 
     def dense(self) -> Stored:

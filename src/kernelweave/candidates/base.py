@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +107,7 @@ class Growing(ABC):
         """
 
     @abstractmethod
-    def add(self, nodes: Iterable[Hashable]) -> int:
+    def add(self, nodes: Iterable[Any]) -> int:
         """Bring nodes into play with all their ancestors; return how many came in."""
 
     @abstractmethod

@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
 
-from .base import Grown, Growing
+from .base import Growing, Grown
 
 
 class ExplicitDag(Growing):
@@ -102,6 +103,11 @@ class ExplicitDag(Growing):
         missing = np.flatnonzero(wanted).tolist()
         self._append(missing)
         return len(missing)
+
+    def describe(self, nodes: Iterable[Hashable]) -> tuple[list[Kernel], Floats]:
+        """Return the kernels of nodes as written, and what normalises each."""
+        numbers = [self._number[node] for node in nodes]
+        return [self.bank.kernels[k] for k in numbers], self.bank.scales[numbers]
 
     def is_source(self, node: Any) -> bool:
         return set(self._parents[self._number[node]]) <= set(self._played)

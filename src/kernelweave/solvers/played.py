@@ -217,4 +217,4 @@ def lower_bound(machine: Machine, linear: float, dual: float, ridge: float) -> f
 
 
 def _logs(norms: Floats) -> Floats:
-    return np.log(np.maximum(norms, _SMALLEST * norms.max()))
+    return np.asarray(np.log(np.maximum(norms, _SMALLEST * norms.max())))

@@ -92,13 +92,13 @@ class Hierarchy:
     def fixed_norm(self, Q: Floats, omega: Floats) -> float:
         """Return the norm that fixed shares make of the norms ``Q``; never below `norm`."""
         scale = float(Q.max(initial=0.0)) or 1.0
-        return scale * float(omega @ (Q / scale) ** self.rho) ** (1.0 / self.rho)
+        return float(scale * (omega @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
 
     def fixed_dual(self, forms: Floats, omega: Floats) -> float:
         """Return the squared dual norm for fixed shares; never above `squared_dual_norm`."""
         scale = float(forms.max(initial=0.0)) or 1.0
         zeta = omega ** (1.0 / (1.0 - self.rho))
-        return scale * float(zeta @ (forms / scale) ** self.power) ** (1.0 / self.power)
+        return float(scale * (zeta @ (forms / scale) ** self.power) ** (1.0 / self.power))
 
     def squared_dual_norm(
         self, forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
@@ -149,7 +149,7 @@ class Hierarchy:
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(forms)
-        sums = self.ancestors.T @ (terms / scale) ** self.power
+        sums = np.asarray(self.ancestors.T @ (terms / scale) ** self.power)
         ratios = (self.costs / eta) ** (self.rho / self.power)
         return np.asarray(ratios * scale * sums ** (1.0 / self.power))
 
@@ -158,7 +158,8 @@ class Hierarchy:
         scale = float(Q.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(Q)
-        return np.asarray(scale * (self.ancestors.T @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
+        sums = np.asarray(self.ancestors.T @ (Q / scale) ** self.rho)
+        return np.asarray(scale * sums ** (1.0 / self.rho))
 
 
 def fill_up(x: Floats, least: float) -> Floats:
@@ -175,4 +176,4 @@ def fill_up(x: Floats, least: float) -> Floats:
     right = np.flatnonzero(factors * ordered >= least)
     if not len(right):
         return np.full(len(x), 1.0 / len(x))
-    return np.maximum(least, factors[right[-1]] * x)
+    return np.asarray(np.maximum(least, factors[right[-1]] * x))
