@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ from kernelweave.solvers.mirror_descent import mirror_descent
 from kernelweave.solvers.played import take_turns
 
 from .base import BaseMKL, check_costs
-from .graphs import KernelGraph, check_cost
+from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
 from .rows import Merged, merge_rows
 from .tasks import task_matrix
 
@@ -210,6 +210,17 @@ class BaseHierarchical(BaseMKL):
             )
         else:
             self._warn_unless_converged(result)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Return the parameters with dicts in place of graphs and functions, for model files."""
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        kernels, costs = parameters["kernels"], parameters["node_cost"]
+        if is_graph(kernels):
+            kernels, parameters["parents"] = read_networkx(kernels)
+            parameters["kernels"] = kernels
+        if callable(costs) and isinstance(kernels, Mapping):
+            parameters["node_cost"] = cost_table(costs, list(kernels))
+        return parameters
 
     def _products(self) -> ProductSum:
         """Return the kernels in use, taken apart into factors."""
