@@ -100,24 +100,23 @@ def grow(
     root = None if relation is None else _root(relation)
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
     coef = None if start is None else start.coef
-    found: Grown | None = None
+    settled = False  # no further nodes will come, whatever the gap says
     while True:
         account.weights = _extended(account.weights, len(graph.nodes))
         account.forms = _extended(account.forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
         gap = account.gap if account.lower > -np.inf else np.inf
-        if found is not None and not found.complete and not found.nodes:
-            gap = 0.0  # nothing is certified, so that all there is to do is to solve well
-        aim = max(_INNER * tol, min(_ROUGHEST, _SEARCH * gap))
+        aim = max(_INNER * tol, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
         problem = Played(graph, hierarchy, Y, cost, machine, relation, root)
         bound, norms = inner(problem, account, aim, max_iter, norms, coef)
         coef = bound.coef
         found = _certify(graph, machine, account, bound, root, tol, sufficient)
         account.note()
-        full = not found.nodes or len(graph.nodes) >= max_nodes
-        if account.converged or account.solves >= max_iter or (full and aim <= _INNER * tol):
+        grows = bool(found.nodes) and len(graph.nodes) < max_nodes
+        if account.converged or account.solves >= max_iter or (not grows and aim <= _INNER * tol):
             break
-        if not full:
+        settled = not grows and not (found.complete and not found.nodes)
+        if grows:
             _let_in(graph, found, max_nodes)
             usual = float(np.median(norms[norms > 1e-3 * norms.max()]))
             norms = np.append(norms, np.full(len(graph.nodes) - len(norms), usual))
