@@ -48,10 +48,10 @@ _NODES = ["active_nodes_", "block_norms_", "n_nodes_"]
 
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
-    HierarchicalMKLClassifier: ["classes_", "_several", *_NODES],
-    HierarchicalMKLRegressor: ["_one_output", *_NODES],
     MKLClassifier: ["classes_"],
     MKLRegressor: ["_one_output"],
+    HierarchicalMKLClassifier: ["classes_", "_several", *_NODES],
+    HierarchicalMKLRegressor: ["_one_output", *_NODES],
     NoiseTolerantKernelClassifier: _NOISE,
     NoisyLabelMKLClassifier: _NOISY,
     RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
