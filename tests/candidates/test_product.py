@@ -17,7 +17,7 @@ from kernelweave import (
 )
 from kernelweave.banks import make_bank
 from kernelweave.candidates.lattice import ConjunctionLattice
-from kernelweave.candidates.product import ProductGraph
+from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import Factors, _Walk
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.machines import Hinge, Square

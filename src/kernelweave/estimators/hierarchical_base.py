@@ -18,7 +18,7 @@ from kernelweave.banks import Views, check_memory, make_bank
 from kernelweave.banks.products import ProductBank, ProductSum
 from kernelweave.candidates import ProductLattice
 from kernelweave.candidates.dag import ExplicitDag
-from kernelweave.candidates.product import ProductGraph
+from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_number
