@@ -85,6 +85,33 @@ class ConjunctionLattice(Growing):
         )
         return Grown([tuple(f) for f in found], np.array(ratios), visited, complete)
 
+    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
+        # What lies below a conjunction is all subsets of the other propositions, so the sum over it
+        # is a product: one factor for each proposition that two rows share.
+        rows = np.flatnonzero(V.any(axis=1))
+        shared = self._unpacked()[rows].astype(np.float64)
+        growth = 1.0 + 1.0 / (1.0 + self.base) ** 2
+        R = growth ** (shared @ shared.T) * (V[rows] @ V[rows].T)
+        nodes: list[Conjunction] = []
+        values: list[float] = []
+        for node in self.nodes:
+            first = node[-1] + 1 if node else 0
+            if len(node) >= self.max_length or first >= shared.shape[1]:
+                continue
+            inside = np.flatnonzero(shared[:, list(node)].all(axis=1))
+            X = shared[inside, first:]
+            sums = ((R[np.ix_(inside, inside)] @ X) * X).sum(axis=0)
+            sums /= (self.base**2 * growth) ** (len(node) + 1)
+            for c, value in enumerate(sums.tolist(), first):
+                child = (*node, c)
+                if child not in self._place and self.is_source(child):
+                    nodes.append(child)
+                    values.append(value)
+        ratios = np.array(values)
+        order = np.argsort(-ratios, kind="stable")
+        order = order[ratios[order] > level][:most]
+        return Grown([nodes[k] for k in order], ratios[order], len(nodes))
+
     def add(self, nodes: Iterable[Conjunction]) -> int:
         """Add nodes with all their ancestors; return how many came in."""
         missing: set[Conjunction] = set()

@@ -53,6 +53,8 @@ def task_matrix(task_correlation: Any, n_outputs: int) -> Floats | None:
             raise InputError(
                 f"task_correlation: a number must be finite and > 0, got {task_correlation!r}."
             )
+        if n_outputs == 1:  # nothing to be related to
+            return None
         B = np.eye(n_outputs) + 1.0 / float(task_correlation)
     else:
         B = _read_matrix(task_correlation, n_outputs)
@@ -66,9 +68,10 @@ def _read_matrix(given: Any, n_outputs: int) -> Floats:
     except (TypeError, ValueError):
         B = np.empty(0)
     if B.shape != (n_outputs, n_outputs) or not np.isfinite(B).all():
+        got = f"shape {B.shape}" if isinstance(given, np.ndarray) else repr(given)
         raise InputError(
             f"task_correlation: must be a number > 0 or a matrix of shape ({n_outputs}, "
-            f"{n_outputs}) of finite numbers, one row for each output, got {given!r}."
+            f"{n_outputs}) of finite numbers, one row for each output, got {got}."
         )
     size = np.abs(B).max()
     if np.abs(B - B.T).max() > _ASYMMETRY * size:
