@@ -1,0 +1,106 @@
+"""Kernel values at pairs of rows, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import InputError, warn
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import is_sparse
+
+
+def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Floats]:
+    """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1."""
+    try:
+        array = np.asarray(pairs)
+        whole = array.dtype.kind in "iu" or bool((array == np.floor(array)).all())
+    except (TypeError, ValueError):
+        whole = False
+    if not whole or array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise InputError(
+            "pairs: must be row numbers of shape (n_pairs, 2), one pair or more, got "
+            f"{_shown(pairs)}."
+        )
+    array = array.astype(np.intp)
+    out = np.flatnonzero((array < 0).any(axis=1) | (array >= n_samples).any(axis=1))
+    if len(out):
+        raise InputError(
+            f"pairs: row numbers must lie between 0 and {n_samples - 1}, but pair {out[0]} is "
+            f"{array[out[0]].tolist()}."
+        )
+    alone = np.flatnonzero(array[:, 0] == array[:, 1])
+    if len(alone):
+        raise InputError(
+            f"pairs: a pair needs two rows, but pair {alone[0]} is {array[alone[0]].tolist()}."
+        )
+    signs = _check_labels(labels, len(array))
+    _warn_contradictions(array, signs)
+    return array, signs
+
+
+def _check_labels(labels: Any, n_pairs: int) -> Floats:
+    try:
+        signs = np.asarray(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        signs = np.empty(0)
+    if signs.shape != (n_pairs,) or not np.isin(signs, (-1.0, 1.0)).all():
+        raise InputError(
+            f"labels: must be +1 (same) or -1 (different) for each of the {n_pairs} pairs, got "
+            f"{_shown(labels)}."
+        )
+    for sign, word in ((1.0, "same, +1"), (-1.0, "different, -1")):
+        if not (signs == sign).any():
+            raise InputError(f"labels: no pair is labelled {word}; both kinds are needed.")
+    return signs
+
+
+def _warn_contradictions(pairs: Indices, signs: Floats) -> None:
+    ordered = np.sort(pairs, axis=1)
+    _, place = np.unique(ordered, axis=0, return_inverse=True)
+    place = place.ravel()
+    ups = np.bincount(place, signs > 0)
+    downs = np.bincount(place, signs < 0)
+    both = int(((ups > 0) & (downs > 0)).sum())
+    if both:
+        warn(f"labels: {both} pair(s) are labelled both +1 and -1; all of them are kept.")
+
+
+def _shown(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"an array of shape {shape}" if shape is not None else repr(value)[:80]
+
+
+def pair_features(X: Any, pairs: Indices) -> Any:
+    """Return the products of the columns of both rows: one linear kernel per column.
+
+    Parameters
+    ----------
+    X : csr_array or ndarray of shape (n_samples, n_features)
+        Rows.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers.
+
+    Returns
+    -------
+    F : csr_array or ndarray of shape (n_pairs, n_features)
+        Sparse where ``X`` is.
+    """
+    left, right = pairs.T
+    if is_sparse(X):
+        return csr_array(csr_array(X)[left].multiply(csr_array(X)[right]))
+    return X[left] * X[right]
+
+
+def kernel_features(kernels: Sequence[Kernel], X: Any, pairs: Indices) -> Floats:
+    """Return the values of kernels at pairs, one column per kernel; no Gram matrix is formed."""
+    left, right = pairs.T
+    F = np.empty((len(pairs), len(kernels)))
+    for j, kernel in enumerate(kernels):
+        rows = kernel.prepare(X)
+        F[:, j] = kernel.at_pairs(rows, left, right)
+    return F
