@@ -2,6 +2,7 @@
 
 import pickle
 from functools import cache
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -311,6 +312,21 @@ def test_projected_gradients(name):
     assert model.converged_
     assert model.objective_ == pytest.approx(sol.value, rel=1e-3)
     assert model.duality_gap_ >= model.objective_ - sol.value - 1e-9 * sol.value
+
+
+@pytest.mark.parametrize("p", [0.5, 0.8])
+def test_projected_gradients_without_a_certificate(p):
+    instance = spn_instance(1, fig1(), 7, p=p)
+    model = fit(instance, solver="projected")
+    assert model.converged_
+    assert model.duality_gap_ == np.inf
+    assert model.objective_ == pytest.approx(objective(model, numbers(32), instance.y), rel=1e-6)
+    assert model.objective_ == pytest.approx(halves(1, p=p).objective_, rel=1e-3)
+    assert all(a.upper >= b.upper for a, b in pairwise(model.history_))
+    with pytest.warns(ConvergenceWarning):
+        cut = fit(instance, solver="projected", max_iter=4)
+    assert not cut.converged_
+    assert cut.duality_gap_ == np.inf
 
 
 # Data

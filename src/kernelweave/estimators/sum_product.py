@@ -82,7 +82,8 @@ class SumProductMKLClassifier(KernelClassifier):
         Cost of errors.
     solver : {"newton", "projected"}
         How weights are found for given functions: Newton's method in their logarithms, with the
-        steps mixed; or the published projected gradient, without.
+        steps mixed; or the published projected gradient with each weight in a unit of its own, and
+        linear pieces for exponents below one, without.
     tol : float
         Relative duality gap to stop at, at least 1e-9; without a bound, a hundred times the
         relative decrease.
