@@ -137,7 +137,7 @@ def test_mixing_saves_machines():
     mixed = sum(run(name, True).history[-1].solves for name in INSTANCES)
     plain = sum(run(name, False).history[-1].solves for name in INSTANCES)
     assert mixed <= 0.6 * plain
-    assert max(run(name, True).history[-1].solves for name in INSTANCES) <= 40
+    assert max(run(name, True).history[-1].solves for name in INSTANCES) <= 30
 
 
 @pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "deep_p3", "square_own"])
@@ -369,6 +369,23 @@ def test_mixtures_stay_near_the_plain_step():
         x = mixed
     assert moved[0] == 0.0
     assert max(moved) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_steps_that_grow_are_followed():
+    """Their fixed point lies behind: a weight that begins to grow must not be sent back there."""
+    mixer, x = Mixer(), np.full(3, 0.1)
+    for _ in range(3):
+        image = 1.1 * x
+        mixed = mixer.mix(x, image, np.ones(3))
+        assert (mixed >= image).all()
+        x = image
+
+
+def test_weights_that_vanish_and_grow_again_cost_few_machines():
+    """At the start too much is taken from one part, which then grows step by step."""
+    prob = Problem(spn_instance(103, fig1(), 7, C=0.3, noise=3.0, n=36))
+    assert prob.run().converged
+    assert prob.run().history[-1].solves <= 30
 
 
 def test_a_point_that_does_not_move_is_kept():

@@ -260,6 +260,8 @@ def test_bounds_are_below_the_optimum(name):
             sol.paths.A, sol.paths.mu, sol.paths.c, instance.lam, p, np.exp(u), alpha.sum(), q
         )
         assert bound == pytest.approx(same, rel=1e-9, abs=1e-9)
+        best = weights.best_bound(alpha.sum(), read, u)
+        assert bound <= best <= sol.upper * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "flat_p15", "deep_p3", "fig1_lam"])
@@ -271,10 +273,22 @@ def test_bounds_are_tight_at_the_optimum(name):
     assert bound == pytest.approx(sol.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "flat_p15", "deep_p3", "fig1_lam"])
+def test_bounds_far_from_the_best_weights_are_tight_at_the_best_dual_point(name):
+    instance, sol = spn_instances()[name], solved(name)
+    weights = SumProduct(sol.paths.c, sol.paths.exponents(instance.p), instance.lam)
+    _, read = reading(sol, instance, sol.alpha)
+    u = np.log(sol.beta) + 0.3 * np.random.default_rng(0).normal(size=len(sol.beta))
+    bound = weights.lower_bound(sol.alpha.sum(), read, u)
+    best = weights.best_bound(sol.alpha.sum(), read, u)
+    assert sol.value - best <= 0.2 * (sol.value - bound) + 1e-9 * sol.value
+
+
 def test_bound_of_nothing_is_zero():
     weights = SumProduct(np.ones(2), np.full(2, 2.0), 1.0)
     read = PathReading(np.zeros(2), sp.csr_array(np.eye(2)))
     assert weights.lower_bound(0.0, read, np.zeros(2)) == 0.0
+    assert weights.best_bound(0.0, read, np.zeros(2)) == 0.0
 
 
 @pytest.mark.parametrize("p", [2.0, 20.0])

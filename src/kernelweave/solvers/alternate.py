@@ -92,7 +92,7 @@ def alternate(
         if begin is not None:
             begin = moved(begin.coef, kernel @ begin.coef)
         gap = account.gap if certified else tol
-        inner = max(min(0.1, 0.3 * gap if np.isfinite(gap) else 0.1), 0.1 * tol) * tighter
+        inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
         solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
         account.solves += 1
         account.work += solution.work
@@ -105,7 +105,7 @@ def alternate(
         account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes)
         if certified:
             linear = machine.linear(solution.coef, Y)
-            account.offer_lower(weights.lower_bound(linear, reading, u))
+            account.offer_lower(weights.best_bound(linear, reading, u))
         account.note()
         if certified and account.converged:
             break
