@@ -1,6 +1,8 @@
 """The classifier on structures: optima, special cases, invariants, and what it refuses."""
 
 import pickle
+import subprocess
+import sys
 from functools import cache
 from itertools import pairwise
 
@@ -383,6 +385,34 @@ def test_huge_structures():
     assert model.network_.count_paths() == 3**12
     assert model.converged_
     assert model.score(X, Y) > 0.8
+
+
+MANY = """
+import resource
+import numpy as np
+from kernelweave import RBF, SumProductMKLClassifier
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(500, 8))
+y = X[:, 0] * X[:, 2] + 0.5 * np.sin(2 * X[:, 4]) * X[:, 6] > 0
+factors = []
+for k in range(4):
+    kernels = [RBF(s, columns=[2 * k, 2 * k + 1]) for s in np.geomspace(0.4, 5, 10)]
+    factors.append(sum(kernels[1:], kernels[0]))
+structure = factors[0] * factors[1] * factors[2] * factors[3]
+model = SumProductMKLClassifier(structure).fit(X, y)
+assert len(model.paths_) == 10_000 and len(model.kernels_) == 40 and model.converged_
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(peak if sys.platform == "darwin" else 1024 * peak)
+"""
+
+
+def test_ten_thousand_paths_stay_below_a_gigabyte():
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", "import sys" + MANY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1e9
 
 
 def test_too_many_paths_of_other_structures_are_refused():
@@ -852,6 +882,16 @@ def test_indefinite_kernels_in_multiples():
 def test_indefinite_functions(function):
     assert np.linalg.eigvalsh(function(X, X))[0] < -1
     refused("is not positive semi-definite", FromCallable(function) + Linear(), normalize=None)
+
+
+def minus(A, B):
+    return -np.exp(-((A[:, None] - B) ** 2).sum(axis=-1))
+
+
+@pytest.mark.parametrize("normalize", ["cosine", "trace", "diagonal", "radius", None])
+def test_negative_kernels(normalize):
+    structure = FromCallable(minus, name="minus") * Linear() + RBF()
+    refused(r"minus: k\(x, x\) is negative, so", structure, normalize=normalize)
 
 
 def test_before_fit():
