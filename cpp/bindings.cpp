@@ -10,10 +10,12 @@
 #include <tuple>
 
 #include "core/ball.hpp"
+#include "core/bitset.hpp"
 #include "core/bundle_model.hpp"
 #include "core/cholesky.hpp"
 #include "core/gram.hpp"
 #include "core/ladder.hpp"
+#include "core/lattice.hpp"
 #include "core/project.hpp"
 #include "core/smo.hpp"
 
@@ -52,6 +54,102 @@ void check_rates(const Vector<const double>& rates) {
 void check_index(const Vector<const std::int64_t>& index, std::size_t limit) {
     for (std::size_t k = 0; k < index.shape(0); ++k)
         require(index(k) >= 0 && static_cast<std::size_t>(index(k)) < limit, "row numbers must lie in range");
+}
+
+// --- columns of bits ---
+
+using Bits = Table<const std::uint64_t>;
+
+// One row per output, padded with zeros to whole words, as the core wants it.
+std::vector<double> padded_outputs(const Table<const double>& V, std::size_t n_words) {
+    const std::size_t n = V.shape(0), n_outputs = V.shape(1), length = n_words * kw::kWordBits;
+    require(n <= length && n_words == kw::words_for(n), "V needs one row per row of the bits");
+    std::vector<double> out(n_outputs * length, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t t = 0; t < n_outputs; ++t) out[t * length + i] = V(i, t);
+    return out;
+}
+
+Out<std::uint64_t> pack_bits(Table<const bool> values) {
+    const std::size_t n = values.shape(0), p = values.shape(1), n_words = kw::words_for(n);
+    std::vector<std::uint64_t> out(p * n_words);
+    {
+        nb::gil_scoped_release release;
+        kw::parallel_for(p, [&](std::size_t c) { kw::pack_column(values.data() + c, p, n, out.data() + c * n_words); });
+    }
+    return make_array(std::move(out), {p, n_words});
+}
+
+Out<std::int64_t> count_bits(Bits bits) {
+    std::vector<std::int64_t> counts(bits.shape(0));
+    for (std::size_t c = 0; c < bits.shape(0); ++c)
+        counts[c] = static_cast<std::int64_t>(kw::count_bits(bits.data() + c * bits.shape(1), bits.shape(1)));
+    return make_array(std::move(counts), {bits.shape(0)});
+}
+
+Out<double> bit_sums(Bits bits, Table<const double> V) {
+    const std::size_t n_words = bits.shape(1), n_outputs = V.shape(1);
+    const auto values = padded_outputs(V, n_words);
+    std::vector<double> out(bits.shape(0) * n_outputs);
+    {
+        nb::gil_scoped_release release;
+        kw::bit_sums(bits.data(), bits.shape(0), n_words, values.data(), n_outputs, out.data());
+    }
+    return make_array(std::move(out), {bits.shape(0), n_outputs});
+}
+
+Out<double> bit_products(Bits bits, Table<const double> weights, std::size_t n_rows) {
+    const std::size_t n_words = bits.shape(1), n_outputs = weights.shape(1), length = n_words * kw::kWordBits;
+    require(weights.shape(0) == bits.shape(0), "weights needs one row per column of bits");
+    require(n_words == kw::words_for(n_rows), "n_rows does not fit the bits");
+    std::vector<double> sums(n_outputs * length), out(n_rows * n_outputs);
+    {
+        nb::gil_scoped_release release;
+        kw::bit_products(bits.data(), bits.shape(0), n_words, weights.data(), n_outputs, sums.data());
+        for (std::size_t i = 0; i < n_rows; ++i)
+            for (std::size_t t = 0; t < n_outputs; ++t) out[i * n_outputs + t] = sums[t * length + i];
+    }
+    return make_array(std::move(out), {n_rows, n_outputs});
+}
+
+Out<double> bit_rows(Bits bits, Vector<const std::int64_t> index) {
+    check_index(index, bits.shape(1) * kw::kWordBits);
+    std::vector<double> out(index.shape(0) * bits.shape(0));
+    {
+        nb::gil_scoped_release release;
+        kw::bit_rows(bits.data(), bits.shape(0), bits.shape(1), index.data(), index.shape(0), out.data());
+    }
+    return make_array(std::move(out), {index.shape(0), bits.shape(0)});
+}
+
+using SearchAnswer = std::tuple<std::vector<std::vector<std::int32_t>>, std::vector<double>, std::size_t, bool>;
+
+SearchAnswer search_conjunctions(Bits bits, Table<const double> V, double base, double level, std::size_t max_length,
+                                 std::size_t max_found, std::size_t max_visited,
+                                 const std::vector<std::vector<std::int32_t>>& known) {
+    require(base > 0.0 && std::isfinite(base), "base must be > 0");
+    require(level >= 0.0, "level must be >= 0");
+    require(max_found > 0, "max_found must be > 0");
+    const auto values = padded_outputs(V, bits.shape(1));
+    kw::LatticeSearch search{bits.data(),     values.data(), bits.shape(0), bits.shape(1), V.shape(1),
+                             base,            level,         max_length,    max_found,     max_visited,
+                             [] {
+                                 nb::gil_scoped_acquire acquire;
+                                 if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                             }};
+    kw::LatticeAnswer answer;
+    {
+        nb::gil_scoped_release release;
+        const std::unordered_set<kw::Conjunction, kw::ConjunctionHash> set(known.begin(), known.end());
+        answer = kw::LatticeWalk(search, set).run();
+    }
+    std::vector<std::vector<std::int32_t>> members;
+    std::vector<double> ratios;
+    for (auto& found : answer.found) {
+        members.push_back(std::move(found.members));
+        ratios.push_back(found.ratio);
+    }
+    return {std::move(members), std::move(ratios), answer.visited, answer.complete};
 }
 
 // --- kernels of one distance matrix ---
@@ -602,6 +700,14 @@ NB_MODULE(_core, m) {
 
     m.def("solve_bundle_model", &solve_bundle_model, "cuts"_a.noconvert(), "slopes"_a.noconvert(), "M"_a.noconvert(), "centre"_a.noconvert(),
           "Minimise max_i(cuts_i + slopes_i . x) + (x - centre)' M (x - centre) / 2 on the simplex by an interior point method: (x, its reduced costs, slacks and multipliers of the cuts).");
+
+    m.def("pack_bits", &pack_bits, "values"_a.noconvert(), "Pack the columns of a table of truth values, 64 rows to a word.");
+    m.def("count_bits", &count_bits, "bits"_a.noconvert(), "How many ones each column has.");
+    m.def("bit_sums", &bit_sums, "bits"_a.noconvert(), "V"_a.noconvert(), "Sum the rows of V under the ones of each column.");
+    m.def("bit_products", &bit_products, "bits"_a.noconvert(), "weights"_a.noconvert(), "n_rows"_a, "For each row the sum of the weights of the columns that have a one there.");
+    m.def("bit_rows", &bit_rows, "bits"_a.noconvert(), "index"_a.noconvert(), "Some rows of columns of bits, as numbers.");
+    m.def("search_conjunctions", &search_conjunctions, "bits"_a.noconvert(), "V"_a.noconvert(), "base"_a, "level"_a, "max_length"_a, "max_found"_a, "max_visited"_a, "known"_a,
+          "Find the conjunctions of columns, not known yet, with the largest |sum of V|^2 / base^(2 length) above a level: (members, ratios, conjunctions visited, whether all were covered).");
 
     m.def("project_simplex", [](Vector<const double> x, double radius) {
             require(radius > 0.0, "radius must be > 0");

@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .banks import enclosing_ball
+    from .candidates import ProductLattice
     from .estimators import (
+        HierarchicalMKLClassifier,
+        HierarchicalMKLRegressor,
         MKLClassifier,
         MKLRegressor,
         NoiseTolerantKernelClassifier,
         NoisyLabelMKLClassifier,
         RadiusKernelClassifier,
         RadiusMKLClassifier,
+        RuleEnsembleClassifier,
+        RuleEnsembleClassifierCV,
+        RuleEnsembleRegressor,
+        RuleEnsembleRegressorCV,
         SumProductMKLClassifier,
     )
     from .kernels import (
@@ -31,12 +38,15 @@ if TYPE_CHECKING:
         views,
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
+    from .rules import Propositions
 
 __all__ = [
     "ARD",
     "RBF",
     "Additive",
     "FromCallable",
+    "HierarchicalMKLClassifier",
+    "HierarchicalMKLRegressor",
     "Laplacian",
     "Linear",
     "MKLClassifier",
@@ -46,8 +56,14 @@ __all__ = [
     "Overlap",
     "Polynomial",
     "Precomputed",
+    "ProductLattice",
+    "Propositions",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
+    "RuleEnsembleClassifier",
+    "RuleEnsembleClassifierCV",
+    "RuleEnsembleRegressor",
+    "RuleEnsembleRegressorCV",
     "SumProductMKLClassifier",
     "__version__",
     "complete_ladder",
@@ -71,8 +87,12 @@ def __getattr__(name: str) -> Any:
         value: Any = version("kernelweave")
     elif name in __all__:
         home = "kernels"
-        if name.endswith(("Classifier", "Regressor")):
+        if name.removesuffix("CV").endswith(("Classifier", "Regressor")):
             home = "estimators"
+        elif name == "ProductLattice":
+            home = "candidates"
+        elif name == "Propositions":
+            home = "rules"
         elif name == "enclosing_ball":
             home = "banks"
         elif name in ("estimate_noise", "estimate_rates", "label_quality", "suspects"):

@@ -9,18 +9,24 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    validate_data,
+)
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 fit_context = _fit_context
+check_names_in = _check_feature_names_in  # the names given are those seen in fit
 pick_rows = _safe_indexing  # of arrays and frames of any library
 
 __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "check_names_in",
     "check_table",
     "check_weights",
     "fit_context",

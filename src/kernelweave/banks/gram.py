@@ -36,6 +36,10 @@ class GramKernel:
         """All rows, as (row numbers, rows)."""
         return [(np.arange(len(self.gram)), self.gram)]
 
+    def scaled(self, factor: float) -> GramKernel:
+        """Return a multiple of the kernel."""
+        return self if factor == 1.0 else GramKernel(factor * self.gram)
+
     def dense(self) -> Floats:
         """Return the matrix; do not write to it."""
         return self.gram

@@ -1,6 +1,7 @@
 """Sources of further kernels."""
 
-from .base import Candidates, Priced
+from .base import Candidates, Growing, Grown, Priced
 from .listed import Listed
+from .product import ProductLattice
 
-__all__ = ["Candidates", "Listed", "Priced"]
+__all__ = ["Candidates", "Growing", "Grown", "Listed", "Priced", "ProductLattice"]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
 
 from kernelweave._types import Floats, Indices
 
@@ -36,3 +41,75 @@ class Candidates(ABC):
     @abstractmethod
     def price(self, V: Floats, level: float) -> Priced:
         """Find the kernels with ``tr(V' K_j V) > level``."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Nodes of a graph that are not in play and stand out for the present coefficients.
+
+    Parameters
+    ----------
+    nodes : sequence
+        Nodes whose ratio exceeds the level asked about, largest first; perhaps only the largest.
+    ratios : ndarray
+        Their forms divided by their squared costs.
+    visited : int
+        Nodes looked at.
+    complete : bool
+        Whether no other node has a larger ratio than the first; False forbids certifying.
+    """
+
+    nodes: Sequence[Any]
+    ratios: Floats
+    visited: int
+    complete: bool = True
+
+
+class Growing(ABC):
+    """A graph of kernels of which a part, closed under ancestors, is in play."""
+
+    nodes: list[Any]
+
+    @property
+    @abstractmethod
+    def costs(self) -> Floats:
+        """Cost of every node in play."""
+
+    @property
+    @abstractmethod
+    def ancestors(self) -> csr_array[np.float64]:
+        """Ones at ``[w, v]`` where ``v`` is ``w`` or an ancestor of it."""
+
+    @abstractmethod
+    def combine(self, weights: Floats) -> Any:
+        """Return the weighted sum of the kernels in play."""
+
+    @abstractmethod
+    def forms(self, V: Floats) -> Floats:
+        """Return ``tr(V' K_w V)`` of the kernels in play."""
+
+    @abstractmethod
+    def search(self, V: Floats, level: float, most: int) -> Grown:
+        """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level."""
+
+    @abstractmethod
+    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
+        """Find nodes not in play, with all parents in play, by the published condition.
+
+        The ratio of such a node ``u`` is the sum of ``tr(V' K_w V) / (sum of costs between u and
+        w)^2`` over all ``w`` below it, equation (15) of [1]_. None above the level proves as much
+        as an empty `search`, but these ratios are far larger.
+
+        References
+        ----------
+        .. [1] P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel
+               learning", JMLR 16, 2015.
+        """
+
+    @abstractmethod
+    def add(self, nodes: Iterable[Any]) -> int:
+        """Bring nodes into play with all their ancestors; return how many came in."""
+
+    @abstractmethod
+    def is_source(self, node: Any) -> bool:
+        """Tell whether all parents of a node are in play."""

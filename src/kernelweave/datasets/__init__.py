@@ -1,5 +1,6 @@
 """Real data sets by name, and made-up problems whose answer is known."""
 
+from kernelweave.datasets.games import make_balance_scale, make_monks, make_tic_tac_toe
 from kernelweave.datasets.synthetic import ViewsProblem, make_additive, make_views
 from kernelweave.datasets.tables import Dataset, list_datasets, load_dataset
 
@@ -9,5 +10,8 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "make_additive",
+    "make_balance_scale",
+    "make_monks",
+    "make_tic_tac_toe",
     "make_views",
 ]

@@ -74,10 +74,10 @@ def make_views(
     >>> problem.views["view1"]
     slice(5, 10, None)
     """
-    _check_count("n_samples", n_samples, 2)
-    _check_count("n_views", n_views, 1)
-    _check_count("n_informative", n_informative, 1, n_views)
-    _check_noise(noise)
+    check_count("n_samples", n_samples, 2)
+    check_count("n_views", n_views, 1)
+    check_count("n_informative", n_informative, 1, n_views)
+    check_noise(noise)
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples, n_views * _COLUMNS_PER_VIEW))
     score = np.square(X[:, : n_informative * _COLUMNS_PER_VIEW]).mean(axis=1)
@@ -127,9 +127,9 @@ def make_additive(
     >>> X.shape, y.shape
     ((100, 8), (100,))
     """
-    _check_count("n_samples", n_samples, 2)
-    _check_count("n_features", n_features, _ADDITIVE_COLUMNS)
-    _check_noise(noise)
+    check_count("n_samples", n_samples, 2)
+    check_count("n_features", n_features, _ADDITIVE_COLUMNS)
+    check_noise(noise)
     random = check_random_state(random_state)
     X: Floats = random.standard_normal((n_samples, n_features))
     signal: Floats = (
@@ -144,7 +144,8 @@ def _signs(score: Floats) -> NDArray[np.int64]:
     return np.where(score > 0, 1, -1).astype(np.int64)
 
 
-def _check_count(name: str, value: Any, low: int, high: int | None = None) -> None:
+def check_count(name: str, value: Any, low: int, high: int | None = None) -> None:
+    """Refuse what is not a whole number in a range."""
     allowed = f"at least {low}" if high is None else f"from {low} to {high}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InputTypeError(f"{name} must be a whole number {allowed}, got {value!r}.")
@@ -152,7 +153,8 @@ def _check_count(name: str, value: Any, low: int, high: int | None = None) -> No
         raise InputError(f"{name} must be {allowed}, got {value!r}.")
 
 
-def _check_noise(noise: Any) -> None:
+def check_noise(noise: Any) -> None:
+    """Refuse what is not a number, infinite or negative."""
     if isinstance(noise, bool) or not isinstance(noise, int | float | np.floating | np.integer):
         raise InputTypeError(f"noise must be a number that is not negative, got {noise!r}.")
     if not 0 <= float(noise) < np.inf:

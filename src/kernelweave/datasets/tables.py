@@ -85,8 +85,9 @@ def load_dataset(
     The file ``<name>.csv.gz`` (a header, one row per sample, classes in the last column
     ``target``, an empty cell is a missing value) or ``<name>.npz`` (graphs) is looked for in
     ``data_home``, then in the folder that the environment variable ``KERNELWEAVE_DATA`` names.
-    Without a file, iris and wdbc come from scikit-learn, and the others from OpenML where a
-    copy is known; there the names of classes may differ.
+    Without a file, iris and wdbc come from scikit-learn, tic_tac_toe, balance_scale and
+    monks3_test are made by their rule, and the others come from OpenML where a copy is known;
+    there the names of classes may differ.
 
     Parameters
     ----------
@@ -164,22 +165,37 @@ def _load_graph(name: str, entry: Entry, path: Path | None, rows: str) -> Datase
 
 
 def _load_table(name: str, entry: Entry, path: Path | None, rows: str) -> Dataset:
-    try:
-        import pandas  # noqa: F401
-    except ImportError as error:
-        raise DataError(
-            'Tables need pandas; install it with pip install "kernelweave[io]".'
-        ) from error
+    need_pandas()
     if path is not None:
         (X, y), source = _read_csv(path, entry), path.name
     elif name in ("iris", "wdbc"):
         (X, y), source = _copy_from_sklearn(name), "scikit-learn"
+    elif name in ("tic_tac_toe", "balance_scale", "monks3_test"):
+        (X, y), source = _make(name), "made by its rule"
     else:
         (X, y), source = _fetch(name, entry), f"OpenML {entry.openml}"
         source += "" if entry.verified else " (id not verified)"
     X, y, categorical = _typed(X, y, entry, source)
     X, y = _select(X, y, entry, rows)
     return Dataset(X, y, name, None, _describe(entry, source), categorical)
+
+
+def need_pandas() -> None:
+    """Ask for pandas where it is missing."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise DataError(
+            'Tables need pandas; install it with pip install "kernelweave[io]".'
+        ) from error
+
+
+def _make(name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    from kernelweave.datasets import games
+
+    if name == "monks3_test":
+        return games.monks_table(3)
+    return games.tic_tac_toe_table() if name == "tic_tac_toe" else games.balance_scale_table()
 
 
 def _read_csv(path: Path, entry: Entry) -> tuple[pd.DataFrame, pd.Series[Any]]:

@@ -1,18 +1,27 @@
 """Estimators with scikit-learn's interface."""
 
+from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
 from .mkl import MKLClassifier, MKLRegressor
 from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
+from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
+from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
 from .sum_product import SumProductMKLClassifier
 
 __all__ = [
+    "HierarchicalMKLClassifier",
+    "HierarchicalMKLRegressor",
     "MKLClassifier",
     "MKLRegressor",
     "NoiseTolerantKernelClassifier",
     "NoisyLabelMKLClassifier",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
+    "RuleEnsembleClassifier",
+    "RuleEnsembleClassifierCV",
+    "RuleEnsembleRegressor",
+    "RuleEnsembleRegressorCV",
     "SumProductMKLClassifier",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import is_frame
 from kernelweave.kernels.base import is_sparse
 
@@ -72,6 +72,27 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
         Y[index],
         np.array([cost[rows].sum(axis=0) for rows in members]),
         np.array([counts[rows].sum() for rows in members]),
+        index,
+        inverse,
+    )
+
+
+def merge_propositions(P: Bools, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
+    """Join rows that satisfy the same propositions and have the same targets, as `merge_rows`."""
+    keys = np.concatenate([np.packbits(P, axis=1), (Y + 0.0).view(np.uint8)], axis=1)
+    kept = np.arange(len(Y)) if weight is None else np.flatnonzero(weight > 0)
+    rows = np.ascontiguousarray(keys[kept]).view(f"V{keys.shape[1]}")[:, 0]
+    _, first, places = np.unique(rows, return_index=True, return_inverse=True)
+    inverse = np.full(len(Y), -1)
+    inverse[kept] = places
+    sums = [np.bincount(places, c, len(first)) for c in cost[kept].T]
+    counts = np.ones(len(kept)) if weight is None else weight[kept]
+    index = kept[first]
+    return Merged(
+        np.ascontiguousarray(P[index]),
+        Y[index],
+        np.column_stack(sums),
+        np.bincount(places, counts, len(first)).astype(np.float64),
         index,
         inverse,
     )

@@ -5,6 +5,7 @@ from .capped import CappedHinge
 from .radius import Chapelle, Criterion, Do, Judged, RadiusMargin
 from .ridge import Square
 from .support import EpsilonInsensitive, Hinge, Huber, SquaredHinge
+from .tasks import solve_tasks
 
 __all__ = [
     "CappedHinge",
@@ -22,4 +23,5 @@ __all__ = [
     "Solution",
     "Square",
     "SquaredHinge",
+    "solve_tasks",
 ]

@@ -1,0 +1,199 @@
+// Columns of zeros and ones over many rows, 64 rows to a word: sums over the ones, and sums of columns.
+//
+// Bit k of word w is row 64 w + k; bits past the last row are zero. Values come padded to whole words, so that the
+// inner loops have a fixed length and compile to masked vector code.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "parallel.hpp"
+#include "vector_math.hpp"
+
+namespace kw {
+
+using Word = std::uint64_t;
+constexpr std::size_t kWordBits = 64;
+
+inline std::size_t words_for(std::size_t n_rows) { return (n_rows + kWordBits - 1) / kWordBits; }
+
+// Packs one column of a row-major table of truth values.
+inline void pack_column(const bool* values, std::size_t stride, std::size_t n_rows, Word* out) {
+    for (std::size_t w = 0; w < words_for(n_rows); ++w) {
+        const std::size_t first = w * kWordBits, count = std::min(kWordBits, n_rows - first);
+        Word word = 0;
+        for (std::size_t k = 0; k < count; ++k) word |= static_cast<Word>(values[(first + k) * stride]) << k;
+        out[w] = word;
+    }
+}
+
+inline std::size_t count_bits(const Word* bits, std::size_t n_words) {
+    std::size_t count = 0;
+    for (std::size_t w = 0; w < n_words; ++w) count += static_cast<std::size_t>(std::popcount(bits[w]));
+    return count;
+}
+
+// The bits of `word` that stand under the ones of `mask`, moved together to the low end.
+inline Word gather_portable(Word word, Word mask) {
+    Word out = 0;
+    for (std::size_t place = 0; mask != 0; mask &= mask - 1, ++place)
+        out |= ((word >> std::countr_zero(mask)) & 1) << place;
+    return out;
+}
+
+// Appends to `out`, which starts as zeros, the rows of a column that `mask` keeps.
+template <class Gather>
+KW_INLINE void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out, Gather gather) {
+    std::size_t filled = 0;
+    for (std::size_t w = 0; w < n_words; ++w) {
+        const auto count = static_cast<std::size_t>(std::popcount(mask[w]));
+        if (count == 0) continue;
+        const Word bits = gather(column[w], mask[w]);
+        const std::size_t word = filled / kWordBits, shift = filled % kWordBits;
+        out[word] |= bits << shift;
+        if (shift + count > kWordBits) out[word + 1] |= bits >> (kWordBits - shift);
+        filled += count;
+    }
+}
+
+#if defined(__GNUC__) && defined(__x86_64__)
+// One instruction where the processor has it.
+__attribute__((target("bmi2,popcnt"))) static inline void keep_rows_fast(const Word* column, const Word* mask,
+                                                                        std::size_t n_words, Word* out) {
+    keep_rows(column, mask, n_words, out, [](Word word, Word m) __attribute__((target("bmi2,popcnt"))) {
+        return static_cast<Word>(__builtin_ia32_pext_di(word, m));
+    });
+}
+inline bool has_gather_instruction() {
+    static const bool there = __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return there;
+}
+#endif
+
+inline void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if (has_gather_instruction()) return keep_rows_fast(column, mask, n_words, out);
+#endif
+    keep_rows(column, mask, n_words, out, gather_portable);
+}
+
+struct SignedSum {
+    double total = 0.0, positive = 0.0;
+    double reach() const { return std::max(positive, positive - total); }  // no part of the rows sums to more
+};
+
+// For every byte eight masks: all ones where its bit is set. Compilers do not vectorise tests of single bits well,
+// but a masked load they do.
+struct ByteMasks {
+    alignas(64) std::uint64_t lanes[256][8];
+    constexpr ByteMasks() : lanes{} {
+        for (std::size_t byte = 0; byte < 256; ++byte)
+            for (std::size_t j = 0; j < 8; ++j) lanes[byte][j] = (byte >> j) & 1 ? ~std::uint64_t{0} : 0;
+    }
+};
+inline constexpr ByteMasks kByteMasks{};
+
+KW_INLINE double masked(double value, std::uint64_t mask) {
+    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & mask);
+}
+
+// The sum of the values under the ones, and of the positive among them. Words are taken in a fixed order.
+KW_CLONES static inline SignedSum signed_sum(const Word* bits, std::size_t n_words, const double* values) {
+    double up[8] = {}, all[8] = {};
+    for (std::size_t w = 0; w < n_words; ++w) {
+        Word word = bits[w];
+        const double* here = values + w * kWordBits;
+        for (; word != 0; word >>= 8, here += 8) {
+            const std::uint64_t* mask = kByteMasks.lanes[word & 255];
+#pragma omp simd
+            for (std::size_t j = 0; j < 8; ++j) {
+                const double x = masked(here[j], mask[j]);
+                all[j] += x;
+                up[j] += x > 0.0 ? x : 0.0;
+            }
+        }
+    }
+    SignedSum sum;
+    for (std::size_t j = 0; j < 8; ++j) {
+        sum.total += all[j];
+        sum.positive += up[j];
+    }
+    return sum;
+}
+
+KW_CLONES static inline double masked_sum(const Word* bits, std::size_t n_words, const double* values) {
+    double sums[8] = {};
+    for (std::size_t w = 0; w < n_words; ++w) {
+        Word word = bits[w];
+        const double* here = values + w * kWordBits;
+        for (; word != 0; word >>= 8, here += 8) {
+            const std::uint64_t* mask = kByteMasks.lanes[word & 255];
+#pragma omp simd
+            for (std::size_t j = 0; j < 8; ++j) sums[j] += masked(here[j], mask[j]);
+        }
+    }
+    double sum = 0.0;
+    for (const double s : sums) sum += s;
+    return sum;
+}
+
+KW_CLONES static inline void add_where(const Word* bits, std::size_t n_words, double value, double* out) {
+    for (std::size_t w = 0; w < n_words; ++w) {
+        Word word = bits[w];
+        double* here = out + w * kWordBits;
+        for (; word != 0; word >>= 8, here += 8) {
+            const std::uint64_t* mask = kByteMasks.lanes[word & 255];
+#pragma omp simd
+            for (std::size_t j = 0; j < 8; ++j) here[j] += masked(value, mask[j]);
+        }
+    }
+}
+
+// out[c, t] = sum of values[t] over the ones of column c; values are padded to whole words.
+inline void bit_sums(const Word* bits, std::size_t n_columns, std::size_t n_words, const double* values,
+                     std::size_t n_outputs, double* out) {
+    const std::size_t length = n_words * kWordBits;
+    constexpr std::size_t together = 64;  // columns of a task
+    parallel_for((n_columns + together - 1) / together, [&](std::size_t task) {
+        for (std::size_t c = task * together; c < std::min(n_columns, (task + 1) * together); ++c)
+            for (std::size_t t = 0; t < n_outputs; ++t)
+                out[c * n_outputs + t] = masked_sum(bits + c * n_words, n_words, values + t * length);
+    });
+}
+
+// out[t, row] = sum over columns of weights[c, t] where the row has a one; out is padded to whole words.
+inline void bit_products(const Word* bits, std::size_t n_columns, std::size_t n_words, const double* weights,
+                         std::size_t n_outputs, double* out) {
+    const std::size_t length = n_words * kWordBits;
+    constexpr std::size_t together = 32;  // words of a task, whose sums stay in the nearest cache
+    std::fill(out, out + n_outputs * length, 0.0);
+    parallel_for((n_words + together - 1) / together, [&](std::size_t task) {
+        const std::size_t first = task * together, count = std::min(together, n_words - first);
+        for (std::size_t t = 0; t < n_outputs; ++t)
+            for (std::size_t c = 0; c < n_columns; ++c)
+                if (const double weight = weights[c * n_outputs + t]; weight != 0.0)
+                    add_where(bits + c * n_words + first, count, weight, out + t * length + first * kWordBits);
+    });
+}
+
+// out[r, c] = whether row index[r] has a one in column c.
+template <class T>
+void bit_rows(const Word* bits, std::size_t n_columns, std::size_t n_words, const std::int64_t* index,
+              std::size_t n_rows, T* out) {
+    constexpr std::size_t together = 256;  // rows of a task; their words of a column lie close together
+    parallel_for((n_rows + together - 1) / together, [&](std::size_t task) {
+        const std::size_t first = task * together, last = std::min(n_rows, first + together);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const Word* column = bits + c * n_words;
+            for (std::size_t r = first; r < last; ++r) {
+                const auto row = static_cast<std::size_t>(index[r]);
+                out[r * n_columns + c] = static_cast<T>((column[row / kWordBits] >> (row % kWordBits)) & 1);
+            }
+        }
+    });
+}
+
+}  // namespace kw

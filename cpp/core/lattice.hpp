@@ -1,0 +1,196 @@
+// Conjunctions of propositions, searched for those that a linear form sees best.
+//
+// A conjunction w of |w| propositions has form(w) = sum over outputs of (sum of values over its rows)^2 and costs
+// base^|w|. The search finds the conjunctions with the largest ratio form(w) / cost(w)^2, depth first, each reached
+// once. No conjunction below u can sum to more than the larger of the positive and the negative part over the rows of
+// u, its reach, which prunes nearly all of the lattice: a proposition that together with u falls short is of no use
+// below u at all. Those of small reach go first, so that large subtrees have few propositions left.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <unordered_set>
+#include <vector>
+
+#include "bitset.hpp"
+
+namespace kw {
+
+using Conjunction = std::vector<std::int32_t>;
+
+struct ConjunctionHash {
+    std::size_t operator()(const Conjunction& members) const {
+        std::uint64_t h = 0x9e3779b97f4a7c15ULL;
+        for (const auto m : members) {
+            h ^= static_cast<std::uint64_t>(m) + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+            h *= 0xff51afd7ed558ccdULL;
+        }
+        return static_cast<std::size_t>(h);
+    }
+};
+
+struct LatticeSearch {
+    const Word* bits = nullptr;      // one column per proposition
+    const double* values = nullptr;  // one row per output, padded to whole words
+    std::size_t n_propositions = 0, n_words = 0, n_outputs = 0;
+    double base = 2.0;            // cost of a conjunction: base^length
+    double level = 0.0;           // only ratios above this matter
+    std::size_t max_length = 0;   // longer conjunctions are not part of the lattice
+    std::size_t max_found = 0;    // once so many are known, the level rises to the least of them
+    std::size_t max_visited = 0;  // conjunctions looked at before giving up
+    std::function<void()> poll;   // called several times a second; may throw
+};
+
+struct Found {
+    double ratio;
+    Conjunction members;
+    // Largest first; ties by members, so that the order does not depend on the search.
+    bool operator<(const Found& other) const {
+        return ratio != other.ratio ? ratio > other.ratio : members < other.members;
+    }
+};
+
+struct LatticeAnswer {
+    std::vector<Found> found;  // not among the known ones, largest ratio first
+    std::size_t visited = 0;
+    bool complete = true;  // false: a branch was left unsearched, and nothing is known about it
+};
+
+class LatticeWalk {
+   public:
+    LatticeWalk(const LatticeSearch& search, const std::unordered_set<Conjunction, ConjunctionHash>& known)
+        : search_(search),
+          known_(known),
+          depth_(std::min(search.max_length, search.n_propositions)),
+          level_(search.level),
+          least_(depth_ + 2, std::numeric_limits<double>::infinity()),
+          levels_(depth_ + 1) {
+        // The least squared cost among conjunctions of at least this length.
+        for (std::size_t k = depth_ + 1; k-- > 0;) least_[k] = std::min(least_[k + 1], squared_cost(k));
+        const std::size_t effort = std::max<std::size_t>(1, search.n_words * kWordBits * search.n_outputs);
+        between_polls_ = std::max<std::size_t>(1, 100'000'000 / effort);
+    }
+
+    LatticeAnswer run() {
+        std::vector<std::int32_t> all(search_.n_propositions);
+        std::iota(all.begin(), all.end(), 0);
+        if (depth_ > 0) extend(0, all, {search_.bits, search_.values, search_.n_words});
+        LatticeAnswer answer;
+        answer.visited = visited_;
+        answer.complete = complete_;
+        while (!heap_.empty()) {
+            answer.found.push_back(heap_.top());
+            heap_.pop();
+        }
+        std::reverse(answer.found.begin(), answer.found.end());
+        return answer;
+    }
+
+   private:
+    // Some propositions and the values over the rows that a conjunction covers, and over no others.
+    struct Rows {
+        const Word* bits;
+        const double* values;
+        std::size_t n_words;
+    };
+    struct Storage {
+        std::vector<Word> bits;
+        std::vector<double> values;
+    };
+    struct Useful {
+        double reach;
+        std::size_t column;  // of the rows
+        std::int32_t proposition;
+        bool operator<(const Useful& other) const {
+            return reach != other.reach ? reach < other.reach : proposition < other.proposition;
+        }
+    };
+
+    double squared_cost(std::size_t length) const {
+        return std::pow(search_.base, 2.0 * static_cast<double>(length));
+    }
+
+    // Looks at the conjunctions of one proposition more, and below those that may still matter.
+    void extend(std::size_t length, const std::vector<std::int32_t>& propositions, const Rows& rows) {
+        const double cost = squared_cost(length + 1), below = least_[length + 2];
+        std::vector<Useful> useful;
+        for (std::size_t c = 0; c < propositions.size(); ++c) {
+            if (visited_ >= search_.max_visited) {
+                complete_ = false;
+                return;
+            }
+            if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
+            double form = 0.0, reach = 0.0;
+            for (std::size_t t = 0; t < search_.n_outputs; ++t) {
+                const auto sum = signed_sum(rows.bits + c * rows.n_words, rows.n_words,
+                                            rows.values + t * rows.n_words * kWordBits);
+                form += sum.total * sum.total;
+                reach += sum.reach() * sum.reach();
+            }
+            if (form > level_ * cost) offer(form / cost, propositions[c]);
+            if (reach > level_ * below) useful.push_back({reach, c, propositions[c]});
+        }
+        if (length + 2 > depth_) return;
+        std::sort(useful.begin(), useful.end());
+        std::vector<std::int32_t> rest;
+        for (std::size_t k = 0; k + 1 < useful.size(); ++k) {
+            if (useful[k].reach <= level_ * below) continue;  // the level has risen meanwhile
+            rest.clear();
+            for (std::size_t m = k + 1; m < useful.size(); ++m) rest.push_back(useful[m].proposition);
+            const Rows inner = narrow(length, useful, k, rows);
+            members_.push_back(useful[k].proposition);
+            extend(length + 1, rest, inner);
+            members_.pop_back();
+        }
+    }
+
+    // Nearly all of the work is far from the root, where few rows are left: moved together they cost little.
+    Rows narrow(std::size_t length, const std::vector<Useful>& useful, std::size_t k, const Rows& rows) {
+        const Word* mask = rows.bits + useful[k].column * rows.n_words;
+        const std::size_t n_words = words_for(count_bits(mask, rows.n_words));
+        Storage& out = levels_[length];
+        out.bits.assign((useful.size() - k - 1) * n_words, 0);
+        for (std::size_t m = k + 1; m < useful.size(); ++m)
+            keep_rows(rows.bits + useful[m].column * rows.n_words, mask, rows.n_words,
+                      out.bits.data() + (m - k - 1) * n_words);
+        out.values.assign(search_.n_outputs * n_words * kWordBits, 0.0);
+        for (std::size_t t = 0; t < search_.n_outputs; ++t) {
+            const double* from = rows.values + t * rows.n_words * kWordBits;
+            double* to = out.values.data() + t * n_words * kWordBits;
+            for (std::size_t w = 0; w < rows.n_words; ++w)
+                for (Word word = mask[w]; word != 0; word &= word - 1)
+                    *to++ = from[w * kWordBits + static_cast<std::size_t>(std::countr_zero(word))];
+        }
+        return {out.bits.data(), out.values.data(), n_words};
+    }
+
+    void offer(double ratio, std::int32_t last) {
+        Conjunction members = members_;
+        members.push_back(last);
+        std::sort(members.begin(), members.end());
+        if (known_.contains(members)) return;
+        heap_.push({ratio, std::move(members)});
+        if (heap_.size() <= search_.max_found) return;
+        heap_.pop();
+        level_ = std::max(level_, heap_.top().ratio);
+    }
+
+    const LatticeSearch& search_;
+    const std::unordered_set<Conjunction, ConjunctionHash>& known_;
+    std::size_t depth_;
+    double level_;
+    std::vector<double> least_;
+    std::vector<Storage> levels_;
+    std::size_t visited_ = 0, between_polls_ = 1;
+    bool complete_ = true;
+    Conjunction members_;
+    std::priority_queue<Found> heap_;  // the smallest ratio on top
+};
+
+}  // namespace kw

@@ -1,0 +1,138 @@
+"""Conjunctions of propositions over the training rows, as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelweave import _core
+from kernelweave._types import Bools, Floats, Indices
+
+from .gram import GramKernel
+
+Bits = NDArray[np.uint64]
+Conjunction = tuple[int, ...]  # numbers of propositions, increasing
+
+_FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
+_MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
+
+
+class RuleBank:
+    """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
+
+    No Gram matrix of a rule is ever formed: a rule is one bit per row.
+
+    Parameters
+    ----------
+    propositions : ndarray of bool, of shape (n_samples, n_propositions)
+        Which row satisfies which proposition.
+    """
+
+    def __init__(self, propositions: Bools) -> None:
+        self.n_samples, self.n_propositions = propositions.shape
+        self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
+        self.bits: Bits = np.empty((0, self.propositions.shape[1]), dtype=np.uint64)
+        self._dense = np.empty((0, self.n_samples))
+
+    @property
+    def n_rules(self) -> int:
+        """How many rules are there."""
+        return len(self.bits)
+
+    def add(self, rules: Sequence[Conjunction]) -> None:
+        """Append rules; the empty conjunction holds everywhere."""
+        new = np.empty((len(rules), self.propositions.shape[1]), dtype=np.uint64)
+        for row, rule in zip(new, rules, strict=True):
+            if rule:
+                np.bitwise_and.reduce(self.propositions[list(rule)], axis=0, out=row)
+            else:
+                row[:] = _core.pack_bits(np.ones((self.n_samples, 1), dtype=bool))[0]
+        self.bits = np.concatenate([self.bits, new])
+
+    def sums(self, V: Floats) -> Floats:
+        """Return the sum of ``V`` over the rows of every rule."""
+        if self._is_small:
+            return self.dense() @ V
+        return _core.bit_sums(self.bits, np.ascontiguousarray(V))
+
+    def products(self, weights: Floats) -> Floats:
+        """Return for every row the sum of the weights of its rules."""
+        if self._is_small:
+            return self.dense().T @ weights
+        return _core.bit_products(self.bits, np.ascontiguousarray(weights), self.n_samples)
+
+    def coverage(self) -> Indices:
+        """Return how many rows every rule covers."""
+        return _core.count_bits(self.bits)
+
+    @property
+    def _is_small(self) -> bool:
+        return bool(self.n_samples <= _FEW_ROWS)
+
+    def dense(self) -> Floats:
+        """Return the features as numbers, one row per rule; kept, so only for few rows."""
+        if len(self._dense) < self.n_rules:
+            new = unpack(self.bits[len(self._dense) :], self.n_samples)
+            self._dense = np.concatenate([self._dense, new])
+        return self._dense
+
+    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
+        """Return ``sum_w weights_w phi_w phi_w'``."""
+        used = np.flatnonzero(weights)
+        roots = np.sqrt(weights[used])
+        if not self._is_small and len(used) < _MORE_RULES * self.n_samples:
+            return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
+        features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
+        half = features[used] * roots[:, None]
+        return GramKernel(half.T @ half)
+
+
+class RuleKernel:
+    """A weighted sum of rules that is never formed: what it does, its features do.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n_rules, n_words)
+        The rules.
+    roots : ndarray of shape (n_rules,)
+        Square roots of their weights.
+    n_samples : int
+        Rows.
+    """
+
+    def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
+        self.bits, self.roots, self.n_samples = bits, roots, n_samples
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return len(self.roots)
+
+    def times(self, w: Floats) -> Floats:
+        """Return the features times a vector, one value per row."""
+        return _core.bit_products(self.bits, (self.roots * w)[:, None], self.n_samples)[:, 0]
+
+    def sums(self, V: Floats) -> Floats:
+        """Return the transposed features times vectors of one value per row."""
+        return self.roots[:, None] * _core.bit_sums(self.bits, np.ascontiguousarray(V))
+
+    def rows(self, index: Indices) -> Floats:
+        """Return the features of some rows."""
+        return _core.bit_rows(self.bits, index) * self.roots
+
+    def scaled(self, factor: float) -> RuleKernel:
+        """Return a multiple of the kernel."""
+        return RuleKernel(self.bits, np.sqrt(factor) * self.roots, self.n_samples)
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Multiply."""
+        weighted = self.roots[:, None] * self.sums(V)
+        return _core.bit_products(self.bits, np.ascontiguousarray(weighted), self.n_samples)
+
+
+def unpack(bits: Bits, n_samples: int) -> Floats:
+    """Return bits as numbers, one row per column of bits."""
+    flat = np.unpackbits(bits.view(np.uint8), axis=1, count=n_samples, bitorder="little")
+    return flat.astype(np.float64)

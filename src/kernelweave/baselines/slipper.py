@@ -1,0 +1,232 @@
+"""Boosted conjunctions by Cohen and Singer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_random_state, column_or_1d
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Interval, fit_context
+from kernelweave.noise.ranking import read_labels
+
+from .votes import Rule, RuleVotes, covered
+
+_GROW = 2 / 3  # share of the weight that a rule is grown on
+_NOTHING = 1e-300  # so little that it decides only where no rule votes
+
+
+class SlipperClassifier(RuleVotes):
+    """SLIPPER: conjunctions of propositions by confidence-rated boosting.
+
+    A round splits the weighted rows, grows a conjunction on two thirds of the weight by the
+    condition that makes ``sqrt(W+) - sqrt(W-)`` largest, drops the last conditions by its error on
+    the rest, and keeps the conjunction or the default rule, whichever has the smaller
+    ``Z = 1 - (sqrt(W+) - sqrt(W-))^2``. Its confidence is ``1/2 ln((W+ + e) / (W- + e))`` with
+    ``e = 1 / (2 n)``. ``W+`` and ``W-`` are the weights of the covered rows of the positive and of
+    the negative class. The number of rounds is that with the fewest errors in cross-validation.
+
+    Rules vote for the positive class only: of two classes the one with fewer rows, the second
+    where they are equal; of more classes each against the rest. Rows that no rule covers go to the
+    other class where the default rule does not decide.
+
+    Parameters
+    ----------
+    max_rules : int
+        Rounds at most, for every class.
+    cv : int
+        Stratified folds to choose the rounds; fewer where the smaller class has fewer rows. A class
+        of one row gets ``max_rules`` rounds.
+    threshold : float or None
+        Values above it are true. None: columns must hold 0 and 1 only.
+    random_state : int, RandomState or None
+        Of the splits.
+
+    Attributes
+    ----------
+    rules_ : list of tuple of int
+        The columns that must be true, for every rule.
+    weights_ : ndarray of shape (n_rules,)
+        Confidences, positive; summed where rounds found the same rule.
+    rule_classes_ : ndarray of shape (n_rules,)
+        The class that each rule votes for.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The default rule, as part of the decision values.
+    rounds_ : ndarray of shape (1,) or (n_classes,)
+        Rounds chosen; some may have chosen the default rule.
+    n_rules_ : int
+        Rules without the default rule.
+    mean_length_ : float
+        Mean number of conditions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Cohen and Singer (1999), A simple, fast, and effective rule learner, AAAI 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.baselines import SlipperClassifier
+    >>> X = np.random.default_rng(0).integers(0, 2, size=(200, 6))
+    >>> y = X[:, 1] & X[:, 4]
+    >>> SlipperClassifier(random_state=0).fit(X, y).rules_
+    [(1, 4)]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "max_rules": [Interval(Integral, 1, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "threshold": [Real, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        max_rules: int = 100,
+        *,
+        cv: int = 5,
+        threshold: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.max_rules = max_rules
+        self.cv = cv
+        self.threshold = threshold
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the number of rounds and learn the rules.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Propositions of the training rows.
+        y : array of shape (n_samples,)
+            Class labels, two classes or more.
+
+        Returns
+        -------
+        self : SlipperClassifier
+            The fitted estimator.
+        """
+        X = self._propositions(X, reset=True)
+        codes, self.classes_ = read_labels(X, column_or_1d(y, warn=True))
+        random = check_random_state(self.random_state)
+        counts = np.bincount(codes)
+        positives = range(len(counts)) if len(counts) > 2 else [0 if counts[0] < counts[1] else 1]
+        rules: list[Rule] = []
+        weights: list[float] = []
+        votes: list[int] = []
+        intercept = np.zeros(len(positives))
+        self.rounds_: Indices = np.zeros(len(positives), dtype=np.intp)
+        for k, positive in enumerate(positives):
+            signs = np.where(codes == positive, 1.0, -1.0)
+            self.rounds_[k] = self._choose_rounds(X, signs, random)
+            total: dict[Rule, float] = {(): -_NOTHING * float(np.mean(signs < 0))}
+            for step in _boost(X, signs, int(self.rounds_[k]), random):
+                total[step.rule] = total.get(step.rule, 0.0) + step.confidence
+            intercept[k] = total.pop(())
+            rules += total
+            weights += total.values()
+            votes += [positive] * len(total)
+        if len(counts) == 2 and positives[0] == 0:
+            intercept = -intercept
+        self._keep(rules, weights, np.array(votes, dtype=np.intp), intercept)
+        return self
+
+    def _choose_rounds(self, X: Floats, signs: Floats, random: Any) -> int:
+        fewest = int(min(np.sum(signs > 0), np.sum(signs < 0)))
+        if fewest < 2:
+            return self.max_rules
+        folds = StratifiedKFold(min(self.cv, fewest), shuffle=True, random_state=random)
+        errors = np.zeros(self.max_rules)
+        for train, test in folds.split(X, signs):
+            steps = _boost(X[train], signs[train], self.max_rules, random)
+            votes = covered(X[test], [step.rule for step in steps])
+            scores = np.cumsum(votes * [step.confidence for step in steps], axis=1)
+            errors += np.sum((scores > 0) != (signs[test] > 0)[:, None], axis=0)
+        return int(errors.argmin()) + 1
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What one round added; the default rule has no conditions."""
+
+    rule: Rule
+    confidence: float
+    Z: float
+
+
+def _boost(X: Floats, signs: Floats, n_rounds: int, random: Any) -> list[_Step]:
+    n = len(signs)
+    D = np.full(n, 1 / n)
+    steps = []
+    for _ in range(n_rounds):
+        step = _round(X, signs, D, random)
+        D = D * np.exp(-signs * step.confidence * covered(X, [step.rule])[:, 0])
+        D /= D.sum()
+        steps.append(step)
+    return steps
+
+
+def _round(X: Floats, signs: Floats, D: Floats, random: Any) -> _Step:
+    both = np.stack([D * (signs > 0), D * (signs < 0)])
+    order = random.permutation(len(signs))
+    grows = np.zeros(len(signs))
+    grows[order[np.cumsum(D[order]) <= _GROW]] = 1.0
+    rule = _prune(X, both, grows, _grow(X, both * grows))
+    default = _step((), both.sum(axis=1), len(signs))
+    if not rule:
+        return default
+    kept = _step(rule, both @ covered(X, [rule])[:, 0], len(signs))
+    return kept if kept.confidence > 0 and kept.Z <= default.Z else default
+
+
+def _grow(X: Floats, both: Floats) -> Rule:
+    """Add the condition of the best score until none improves it or no negative row is left."""
+    rule: list[int] = []
+    best = _scores(both.sum(axis=1))
+    while both[1].any():
+        scores = _scores(both @ X)
+        c = int(scores.argmax())
+        if scores[c] <= best + 1e-12:
+            break
+        best = scores[c]
+        rule.append(c)
+        both = both * X[:, c]
+    return tuple(rule)
+
+
+def _prune(X: Floats, both: Floats, grows: Floats, rule: Rule) -> Rule:
+    """Drop the last conditions as the other rows ask for; the first always stays."""
+    if len(rule) < 2:
+        return rule
+    covers = np.cumprod(X[:, list(rule)], axis=1)
+    confidence = _confidence((both * grows) @ covers, X.shape[0])
+    right, wrong = (both * (1 - grows)) @ covers
+    loss = (1 - right - wrong) + right * np.exp(-confidence) + wrong * np.exp(confidence)
+    shortest = int(np.flatnonzero(loss <= loss.min() + 1e-12)[0])
+    return tuple(sorted(rule[: shortest + 1]))
+
+
+def _step(rule: Rule, W: Floats, n: int) -> _Step:
+    return _Step(tuple(sorted(rule)), float(_confidence(W, n)), float(1 - (_scores(W)) ** 2))
+
+
+def _scores(W: Floats) -> Any:
+    """Return ``sqrt(W+) - sqrt(W-)``."""
+    return np.sqrt(W[0]) - np.sqrt(W[1])
+
+
+def _confidence(W: Floats, n: int) -> Any:
+    return 0.5 * np.log((W[0] + 0.5 / n) / (W[1] + 0.5 / n))

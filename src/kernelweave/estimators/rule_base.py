@@ -1,0 +1,493 @@
+"""What rule ensembles share: propositions, the search over conjunctions, rules that remain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave import _core
+from kernelweave._progress import Progress
+from kernelweave._threads import threads
+from kernelweave._types import Bools, Floats
+from kernelweave._validation import Interval, StrOptions
+from kernelweave.banks.rules import Conjunction
+from kernelweave.candidates.lattice import ConjunctionLattice
+from kernelweave.errors import InputError, warn
+from kernelweave.machines import Machine
+from kernelweave.rules import (
+    Explanation,
+    Proposition,
+    Propositions,
+    Rule,
+    essential,
+    explain_rows,
+    score_rules,
+    to_python,
+    to_sql,
+)
+from kernelweave.rules.table import Table, check_table
+from kernelweave.solvers import Result
+from kernelweave.solvers.grow import Start, grow
+
+from .base import check_costs
+from .rows import Merged, merge_propositions
+from .tasks import Targets, task_matrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
+_SAMPLE = 2000
+_SAMPLE_TOL = 0.05
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Conjunctions that were kept, with their values; what rules are written from.
+
+    Parameters
+    ----------
+    conjunctions : list of tuple
+        Numbers of propositions.
+    values : ndarray of shape (n_rules, n_outputs)
+        What each adds to the scores.
+    norms : ndarray of shape (n_rules,)
+        Their norms in the objective.
+    intercept : ndarray of shape (n_outputs,)
+        Where scores begin.
+    """
+
+    conjunctions: list[Conjunction]
+    values: Floats
+    norms: Floats
+    intercept: Floats
+
+    def scores(self, P: Bools) -> Floats:
+        """Return the scores of rows given by their propositions."""
+        out = np.tile(self.intercept, (len(P), 1))
+        for conjunction, value in zip(self.conjunctions, self.values, strict=True):
+            out += np.all(P[:, list(conjunction)], axis=1, keepdims=True) * value
+        return out
+
+
+class BaseRuleEnsemble(BaseEstimator):
+    """Base of the estimators that learn weights of conjunctions."""
+
+    rho: float
+    C: float
+    base: float
+    propositions: str
+    n_cuts: int
+    cut_strategy: str
+    categorical: Any
+    max_length: int | None
+    task_correlation: Any
+    threshold: float
+    tol: float
+    max_iter: int
+    max_nodes: int
+    fit_intercept: bool
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "rho": [Interval(Real, 1, 2, closed="right")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "base": [Interval(Real, 0, None, closed="neither")],
+        "propositions": [StrOptions({"auto", "given"})],
+        "n_cuts": Propositions._parameter_constraints["n_cuts"],
+        "cut_strategy": Propositions._parameter_constraints["cut_strategy"],
+        "categorical": Propositions._parameter_constraints["categorical"],
+        "max_length": [Interval(Integral, 1, None, closed="left"), None],
+        "task_correlation": "no_validation",  # checked with the number of outputs
+        "threshold": [Interval(Real, 0, 1, closed="left")],
+        "tol": [Interval(Real, 1e-7, 1, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_nodes": [Interval(Integral, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def _machine(self) -> Machine:
+        raise AssertionError("a subclass says which loss it has")
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back as it was when a fit is refused or interrupted."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_rows(self, X: Any) -> Table:
+        table = check_table(self, X, reset=True)
+        if table.n_rows < 2:
+            raise InputError("X has one sample only, but 2 or more are needed.")
+        return table
+
+    def _state(self, X: Any, weight: Floats | None) -> tuple[tuple[Proposition, ...], Bools]:
+        """Choose the propositions, and tell which rows satisfy which."""
+        if self.propositions == "given":
+            return _as_given(check_table(self, X, reset=False))
+        maker = Propositions(
+            self.n_cuts, cut_strategy=self.cut_strategy, categorical=self.categorical
+        )
+        maker.fit(X, sample_weight=weight)
+        return maker.propositions_, np.ascontiguousarray(maker.transform(X))
+
+    def _fit(self, X: Any, targets: Targets) -> Self:
+        statements, P = self._state(X, targets.weight)
+        rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
+        with threads(self.n_jobs):
+            lattice = self._lattice(rows)
+            start = self._resume(lattice, statements, rows) or self._sample(lattice, rows)
+            self._learn(lattice, statements, rows, targets, start)
+        return self
+
+    def _lattice(self, rows: Merged) -> ConjunctionLattice:
+        return ConjunctionLattice(rows.X, base=self.base, max_length=self.max_length)
+
+    def _learn(
+        self,
+        lattice: ConjunctionLattice,
+        statements: Sequence[Proposition],
+        rows: Merged,
+        targets: Targets,
+        start: Start | None,
+    ) -> Result:
+        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
+        cost = self.C * rows.cost
+        with Progress(self.verbose, self.tol) as report:
+            result = grow(
+                lattice,
+                rows.Y,
+                cost,
+                self._machine(),
+                rho=float(self.rho),
+                relation=relation,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_nodes=self.max_nodes,
+                start=start,
+                report=report,
+            )
+        self._ensemble = self._select(lattice, result, relation, rows, cost, targets)
+        self._store(lattice, statements, result, rows)
+        return result
+
+    def _select(
+        self,
+        lattice: ConjunctionLattice,
+        result: Result,
+        relation: Floats | None,
+        rows: Merged,
+        cost: Floats,
+        targets: Targets,
+    ) -> Ensemble:
+        """Keep the conjunctions that matter, and fit the bias to what is left."""
+        values = result.weights[:, None] * lattice.bank.sums(result.coef)
+        if relation is not None:
+            values = values @ relation
+        norms = result.weights * np.sqrt(result.forms)
+        everywhere = values[0].copy()  # the empty conjunction is a constant
+        norms[0] = 0.0
+        kept = np.flatnonzero(norms > max(self.threshold, 1e-12) * norms.max())
+        kept = kept[np.argsort(-norms[kept], kind="stable")]
+        before = lattice.bank.products(values)
+        masked = np.zeros_like(values)
+        masked[kept] = values[kept]
+        after = lattice.bank.products(masked)
+        intercept = result.intercept + everywhere
+        if self.fit_intercept:
+            intercept = self._machine().loss(after, rows.Y, cost)[1]
+        outputs = values[kept]
+        for output, score in targets.fixed.items():
+            intercept[output], outputs[:, output] = score, 0.0
+        self.n_changed_ = self._count_changes(before + result.intercept, after + intercept, rows)
+        return Ensemble([lattice.nodes[k] for k in kept], outputs, norms[kept], intercept)
+
+    def _count_changes(self, before: Floats, after: Floats, rows: Merged) -> int:
+        """Count training rows that leaving out small rules predicts otherwise."""
+        return 0
+
+    def _store(
+        self,
+        lattice: ConjunctionLattice,
+        statements: Sequence[Proposition],
+        result: Result,
+        rows: Merged,
+    ) -> None:
+        ensemble = self._ensemble
+        self.propositions_ = tuple(statements)
+        self.intercept_ = ensemble.intercept
+        self.objective_, self.duality_gap_ = result.objective, result.gap
+        self.converged_, self.history_ = result.converged, list(result.history)
+        self.n_iter_ = result.history[-1].solves
+        self.n_nodes_ = len(lattice.nodes)
+        self._write_rules(lattice, rows)
+        self._last: Any = None
+        if self.warm_start:
+            norms = result.weights * np.sqrt(result.forms)
+            nodes = list(lattice.nodes)
+            self._last = (self.propositions_, nodes, norms, result.coef, self.C)
+        if not result.converged:
+            gap = result.gap / result.size
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} solves with {self.n_nodes_} "
+                f"conjunctions at a relative duality gap of {gap:.1e} (tol={self.tol:g}). Hint: "
+                "raise max_iter or max_nodes, lower C, or accept the gap by raising tol.",
+                ConvergenceWarning,
+            )
+        if not self.propositions_:
+            warn(
+                f"{type(self).__name__}: no column of X gives a proposition, since all are "
+                "constant; the model is an intercept alone."
+            )
+
+    def _write_rules(self, lattice: ConjunctionLattice, rows: Merged) -> None:
+        """Turn conjunctions into rules; those that say the same are one rule."""
+        ensemble, statements = self._ensemble, self.propositions_
+        place = {node: k for k, node in enumerate(lattice.nodes)}
+        counts = np.bincount(rows.inverse[rows.inverse >= 0], minlength=len(rows.Y)).astype(float)
+        merged: dict[
+            frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
+        ] = {}
+        for node, value, norm in zip(
+            ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True
+        ):
+            conditions = essential([statements[c] for c in node])
+            key = frozenset(conditions)
+            if key in merged:
+                _, other, size, k = merged[key]
+                merged[key] = (conditions, other + value, size + norm, k)
+            else:
+                merged[key] = (conditions, value, norm, place[node])
+        found = sorted(merged.values(), key=lambda item: -item[2])
+        bits = lattice.bank.bits[[k for *_, k in found]] if found else lattice.bank.bits[:0]
+        covered = _core.bit_sums(bits, counts[:, None])[:, 0] / counts.sum()
+        one = len(ensemble.intercept) == 1
+        self.rules_ = [
+            Rule(conditions, float(value[0]) if one else tuple(value.tolist()), min(1.0, share))
+            for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
+        ]
+        self.norms_ = np.array([norm for _, _, norm, _ in found])
+
+    def _resume(
+        self, lattice: ConjunctionLattice, statements: Sequence[Proposition], rows: Merged
+    ) -> Start | None:
+        """Return where the last fit ended, scaled to the present C, if it can serve."""
+        last = getattr(self, "_last", None)
+        if not self.warm_start or last is None:
+            return None
+        known, nodes, norms, coef, C = last
+        longest = lattice.max_length
+        if known != tuple(statements) or coef.shape != rows.Y.shape:
+            return None
+        if max(map(len, nodes)) > longest:
+            return None
+        lattice.add(nodes)
+        order = {node: k for k, node in enumerate(nodes)}
+        norms = np.array([norms[order[node]] for node in lattice.nodes])
+        coef = self._machine().repair(coef * (self.C / C), rows.Y, self.C * rows.cost)
+        return Start(norms, coef) if norms.any() else None
+
+    def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> Start | None:
+        """Find the first conjunctions on a part of the rows, where rounds cost little."""
+        n = len(rows.Y)
+        if n < _MANY_ROWS:
+            return None
+        part = np.arange(0, n, n // _SAMPLE)  # rows are sorted by content, so every kind is there
+        cost = rows.cost[part]
+        totals = cost.sum(axis=0)
+        if not (totals > 0).all():
+            return None
+        small = ConjunctionLattice(rows.X[part], base=self.base, max_length=self.max_length)
+        result = grow(
+            small,
+            rows.Y[part],
+            self.C * cost * (rows.cost.sum(axis=0) / totals),
+            self._machine(),
+            rho=float(self.rho),
+            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
+            tol=max(self.tol, _SAMPLE_TOL),
+            max_iter=self.max_iter,
+            max_nodes=self.max_nodes,
+        )
+        norms = result.weights * np.sqrt(result.forms)
+        if not norms.any():
+            return None
+        large = norms > 1e-3 * norms.max()
+        lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
+        known = dict(zip(small.nodes, norms.tolist(), strict=True))
+        return Start(np.array([known[node] for node in lattice.nodes]))
+
+    def _path(self, X: Any, targets: Targets, Cs: Iterable[float]) -> list[Self]:
+        """Fit one estimator per C on one lattice, from small to large C, each from the last."""
+        values = check_costs(Cs)
+        statements, P = self._state(X, targets.weight)
+        rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
+        fitted: dict[float, Self] = {}
+        with threads(self.n_jobs):
+            lattice = self._lattice(rows)
+            start = self._with_cost(min(values))._sample(lattice, rows)
+            for C in sorted(set(values)):
+                model = self._with_cost(C)
+                result = model._learn(lattice, statements, rows, targets, start)
+                fitted[C] = model
+                norms = result.weights * np.sqrt(result.forms)
+                start = Start(norms, result.coef) if norms.any() else None
+                if start is not None:
+                    larger = [value for value in values if value > C]
+                    factor = min(larger, default=C) / C
+                    start = Start(norms, factor * result.coef)
+        return [fitted[C] for C in values]
+
+    def _with_cost(self, C: float) -> Self:
+        """Return a copy for another C that knows what was learned from the data so far."""
+        known = {k: v for k, v in vars(self).items() if k.endswith("_in_") or k in self._learned}
+        model: Self = clone(self).set_params(C=C)
+        model.__dict__.update(known)
+        return model
+
+    _learned: ClassVar[tuple[str, ...]] = ()
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        return score_rules(self.rules_, self.intercept_, X)
+
+    def explain(self, X: Any) -> tuple[Explanation, ...]:
+        """Tell for each row which rules hold, and what they add up to.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to explain.
+
+        Returns
+        -------
+        explanations : tuple of Explanation
+            One for each row; ``print`` shows the rules that hold, heaviest first.
+        """
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        return explain_rows(self.rules_, self.intercept_, X)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of all rules, heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``rule`` (text), a weight for each output, ``coverage`` (share of the training rows),
+            ``length`` and ``norm`` (what the rule counts in the objective).
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        names = self._weight_names()
+        weights = {name: [rule.weights[t] for rule in self.rules_] for t, name in enumerate(names)}
+        return pd.DataFrame(
+            {
+                "rule": [rule.text for rule in self.rules_],
+                **weights,
+                "coverage": [rule.coverage for rule in self.rules_],
+                "length": [rule.length for rule in self.rules_],
+                "norm": self.norms_,
+            }
+        )
+
+    def _weight_names(self) -> list[str]:
+        n_outputs = len(self.intercept_)
+        return ["weight"] if n_outputs == 1 else [f"weight_{t}" for t in range(n_outputs)]
+
+    def _export(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        one = len(self.intercept_) == 1
+        intercept = float(self.intercept_[0]) if one else self.intercept_.tolist()
+        return {"rules": self.rules_, "intercept": intercept, "classes": self._classes()}
+
+    def _classes(self) -> list[Any] | None:
+        return None
+
+    def to_sql(
+        self, dialect: str = "standard", *, table: str | Sequence[str] = "data", **options: Any
+    ) -> str:
+        """Write the model as an SQL query over a table.
+
+        Parameters
+        ----------
+        dialect : {"standard", "sqlite", "postgresql", "duckdb", "mysql"}, default="standard"
+            The database that will run the query.
+        table : str or sequence of str, default="data"
+            The table.
+        **options
+            ``keep``, ``rename``, ``score`` and ``prediction`` of `kernelweave.rules.to_sql`.
+
+        Returns
+        -------
+        query : str
+            It returns the score and the prediction of every row.
+        """
+        return to_sql(**self._export(), dialect=dialect, table=table, **options)
+
+    def to_python(self, name: str = "predict", **options: Any) -> str:
+        """Write the model as a Python function that imports nothing.
+
+        Parameters
+        ----------
+        name : str, default="predict"
+            Name of the function.
+        **options
+            ``rename`` of `kernelweave.rules.to_python`.
+
+        Returns
+        -------
+        code : str
+            Text of the function.
+        """
+        return to_python(**self._export(), name=name, **options)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rules_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.propositions == "auto"
+        tags.input_tags.string = tags.input_tags.categorical = self.propositions == "auto"
+        return tags
+
+
+def _as_given(table: Table) -> tuple[tuple[Proposition, ...], Bools]:
+    """Read columns of truth values, or of zeros and ones, as they are."""
+    statements, columns = [], []
+    for position in range(table.n_columns):
+        column = table.column(position)
+        if column.kind == "boolean":
+            made = Proposition(column.name, position, "==", True)
+            fits = bool((column.labels.codes >= 0).all())
+        else:
+            made = Proposition(column.name, position, ">", 0.5)
+            fits = column.kind == "numeric" and bool(np.isin(column.numbers, (0.0, 1.0)).all())
+        if not fits:
+            raise InputError(
+                f"X: {column.name!r} must hold truth values or zeros and ones without gaps where "
+                "propositions='given'. Hint: use propositions='auto'."
+            )
+        statements.append(made)
+        columns.append(made.holds(column))
+    return tuple(statements), np.column_stack(columns)

@@ -1,0 +1,621 @@
+"""Rule ensembles by generalised hierarchical kernel learning on the lattice of conjunctions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_consistent_length
+
+from kernelweave._types import Floats
+from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
+from kernelweave.errors import InputError, warn
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
+
+from .rows import Merged
+from .rule_base import BaseRuleEnsemble
+from .tasks import Targets, find_tasks, read_tasks, split_tasks
+
+
+class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
+    """Classify by a weighted sum of readable rules, found among all conjunctions.
+
+    Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
+    candidate rule. The weights minimise
+
+        1/2 (sum_v d_v (sum over conjunctions w that contain v of |f_w|^rho)^(1/rho))^2 + C hinge
+
+    with ``d_v = base ** length``, so short rules come first, and a long one only after the
+    conjunctions it is made of. The search is certified: `duality_gap_` holds for all conjunctions,
+    however many there are. Several classes are learned one against the rest with shared rules.
+
+    Parameters
+    ----------
+    rho : float, default=1.1
+        In (1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning.
+    C : float, default=1.0
+        Cost of errors. Useful values are often between 1 and 1000.
+    base : float, default=2.0
+        A conjunction of k propositions costs ``base ** k``. Larger values favour short rules.
+    propositions : {"auto", "given"}, default="auto"
+        Make propositions from the columns of ``X``, or use its columns, which are then truth
+        values or zeros and ones, as they are.
+    n_cuts : int, default=4
+        Most cuts for a column of numbers.
+    cut_strategy : {"quantile", "uniform"}, default="quantile"
+        Where to cut.
+    categorical : "auto" or list of names or positions, default="auto"
+        Columns of numbers to treat as categories; see `Propositions`.
+    max_length : int or None, default=None
+        Longest conjunction that may become a rule.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
+        How the outputs of several classes, labels or tasks are related: a matrix ``B``, or a
+        number mu for ``I + 11'/mu`` (small values pull them together). None: not at all, but they
+        share rules.
+    threshold : float, default=1e-3
+        Rules whose norm is at most this share of the largest are left out.
+    tol : float, default=1e-2
+        Relative duality gap to stop at.
+    max_iter : int, default=2000
+        Support vector machines solved at most.
+    max_nodes : int, default=20000
+        No more conjunctions come into play once there are so many.
+    fit_intercept : bool, default=True
+        Whether to add a bias.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class.
+    warm_start : bool, default=False
+        Whether to begin where the last fit on the same rows ended.
+    n_jobs : int or None, default=None
+        Threads; None means one per core. The result does not depend on it.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    rules_ : list of Rule
+        With text, weight, coverage and length; heaviest first.
+    norms_ : ndarray of shape (n_rules,)
+        What each rule counts in the objective.
+    intercept_ : ndarray of shape (n_outputs,)
+        Where scores begin.
+    propositions_ : tuple of Proposition
+        What the rules are made of.
+    n_nodes_ : int
+        Conjunctions that came into play.
+    n_changed_ : int
+        Distinct training rows whose prediction `threshold` changed.
+    objective_, duality_gap_ : float
+        Best upper bound, and its distance from a lower bound over all conjunctions.
+    converged_ : bool
+        Whether the gap met the tolerance.
+    n_iter_ : int
+        Support vector machines solved.
+    history_ : list of Step
+        Bounds as they were found.
+    classes_ : ndarray
+        The classes; for labels in columns their numbers.
+    tasks_ : ndarray
+        The tasks, where `fit` was given some.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    .. [1] P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel
+           learning", JMLR 16, 2015.
+
+    Examples
+    --------
+    >>> from kernelweave import RuleEnsembleClassifier
+    >>> from kernelweave.datasets import make_monks
+    >>> monks = make_monks(1)
+    >>> model = RuleEnsembleClassifier(C=10).fit(monks.X, monks.y)
+    >>> bool(model.converged_), round(model.score(monks.X, monks.y), 2)
+    (True, 1.0)
+    >>> model.rules_[0].text
+    'jacket_color != 1'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRuleEnsemble._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _learned = ("classes_", "tasks_", "_multilabel")
+    tasks_: np.ndarray[Any, Any]
+
+    def __init__(
+        self,
+        rho: float = 1.1,
+        *,
+        C: float = 1.0,
+        base: float = 2.0,
+        propositions: str = "auto",
+        n_cuts: int = 4,
+        cut_strategy: str = "quantile",
+        categorical: Any = "auto",
+        max_length: int | None = None,
+        task_correlation: Any = None,
+        threshold: float = 1e-3,
+        tol: float = 1e-2,
+        max_iter: int = 2000,
+        max_nodes: int = 20_000,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rho = rho
+        self.C = C
+        self.base = base
+        self.propositions = propositions
+        self.n_cuts = n_cuts
+        self.cut_strategy = cut_strategy
+        self.categorical = categorical
+        self.max_length = max_length
+        self.task_correlation = task_correlation
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_nodes = max_nodes
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine(self) -> Machine:
+        return Hinge(fit_intercept=self.fit_intercept)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn rules and their weights.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Numbers, truth values, text and categories; values may be missing.
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, or zeros and ones for several labels.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+        task : array of shape (n_samples,), optional
+            The task of every row, for two classes. Tasks share rules but not their weights.
+
+        Returns
+        -------
+        self : RuleEnsembleClassifier
+            The fitted estimator.
+        """
+        with self._all_or_nothing():
+            targets = self._targets(X, y, sample_weight, task)
+            return self._fit(X, targets)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, task: Any = None
+    ) -> list[Self]:
+        """Fit for several values of C, each fit beginning with the rules of the last.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,) or (n_samples, n_labels)
+            Class labels.
+        Cs : iterable of float
+            Values of C in any order.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row.
+        task : array of shape (n_samples,), optional
+            The task of every row.
+
+        Returns
+        -------
+        models : list of RuleEnsembleClassifier
+            A fitted estimator for each C, in the order given.
+        """
+        with self._all_or_nothing():
+            targets = self._targets(X, y, sample_weight, task)
+            return self._path(X, targets, Cs)
+
+    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
+        table = self._check_rows(X)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        check_consistent_length(X, y)
+        self._multilabel = type_of_target(y, input_name="y").startswith("multilabel")
+        if hasattr(self, "tasks_"):
+            del self.tasks_
+        weight = check_weights(sample_weight, table.n_rows)
+        Y, cost = self._read_labels(y, weight)
+        if weight is not None:
+            cost = cost * weight[:, None]
+        if task is not None:
+            if Y.shape[1] > 1:
+                raise InputError(
+                    "task: only two classes can be learned by task, but y has "
+                    f"{Y.shape[1]} classes or labels."
+                )
+            self.tasks_, codes = read_tasks(task, table.n_rows)
+            Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
+        return Targets(Y, cost, weight, self._fixed(Y, cost))
+
+    def _read_labels(self, y: Any, weight: Floats | None) -> tuple[Floats, Floats]:
+        """Return signed targets and the costs of their classes."""
+        if self._multilabel:
+            if self.class_weight is not None:
+                raise InputError("class_weight: must be None where y has several labels.")
+            labels = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+            self.classes_ = np.arange(labels.shape[1])
+            return np.where(labels > 0, 1.0, -1.0), np.ones(labels.shape)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise InputError("y: contains NaN or infinity where class labels are needed.")
+        check_classification_targets(y)
+        encoder = LabelEncoder()
+        codes = encoder.fit_transform(y)
+        self.classes_ = encoder.classes_
+        n_classes = len(self.classes_)
+        present = np.unique(codes if weight is None else codes[weight > 0])
+        if len(present) < 2:
+            label = self.classes_[present[0]]
+            label = label.item() if isinstance(label, np.generic) else label
+            where = "" if weight is None else " among the rows of positive weight"
+            raise InputError(
+                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
+                f"{label!r}{where}."
+            )
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
+        )
+        if not (np.isfinite(factors).all() and (factors > 0).all()):
+            raise InputError(
+                f"class_weight: weights must be finite numbers > 0, got {self.class_weight!r}."
+            )
+        columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+        Y = np.where(codes[:, None] == columns, 1.0, -1.0)
+        return Y, np.repeat(factors[codes][:, None], len(columns), axis=1)
+
+    def _fixed(self, Y: Floats, cost: Floats) -> dict[int, float]:
+        """Find outputs with one class only, which need no learning, and take their rows away."""
+        fixed = {}
+        for t in range(Y.shape[1]):
+            there = Y[cost[:, t] > 0, t]
+            if len(there) and (there == there[0]).all():
+                fixed[t] = float(there[0])
+        if not fixed:
+            return fixed
+        names = self.tasks_ if hasattr(self, "tasks_") else self.classes_
+        shown = ", ".join(repr(names[t].item()) for t in list(fixed)[:5])
+        kind = "task" if hasattr(self, "tasks_") else "label"
+        warn(
+            f"y: one class only for {kind} {shown}; it is predicted always and nothing is learned."
+        )
+        cost[:, list(fixed)] = 0.0
+        return fixed
+
+    def _count_changes(self, before: Floats, after: Floats, rows: Merged) -> int:
+        if before.shape[1] > 1 and not self._multilabel and not hasattr(self, "tasks_"):
+            return int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
+        changed = ((before > 0) != (after > 0)) & (rows.cost > 0)
+        return int(changed.any(axis=1).sum())
+
+    def decision_function(self, X: Any, task: Any = None) -> Floats:
+        """Return the scores of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to judge.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Two classes: positive speaks for ``classes_[1]``; otherwise one column per class or
+            label.
+        """
+        scores = self._scores(X)
+        if hasattr(self, "tasks_"):
+            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
+        if task is not None:
+            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        return scores[:, 0] if scores.shape[1] == 1 and not self._multilabel else scores
+
+    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to judge.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, or zeros and ones for several labels.
+        """
+        decision = self.decision_function(X, task)
+        if self._multilabel:
+            return (decision > 0).astype(int)
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def _classes(self) -> list[Any] | None:
+        by_column = self._multilabel or hasattr(self, "tasks_")
+        return None if by_column else list(self.classes_)
+
+    def _weight_names(self) -> list[str]:
+        if len(self.intercept_) == 1:
+            return ["weight"]
+        names = self.tasks_ if hasattr(self, "tasks_") else self.classes_
+        return [f"weight {name}" for name in names]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
+    """Regression by a weighted sum of readable rules, found among all conjunctions.
+
+    The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
+    outputs share rules.
+
+    Parameters
+    ----------
+    rho : float, default=1.1
+        In (1, 2]. Smaller values give fewer rules.
+    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
+        Half the squared residual; the same up to ``epsilon`` and straight beyond; or nothing up to
+        ``epsilon`` and straight beyond.
+    epsilon : float, default=0.1
+        Threshold of the last two.
+    C : float, default=1.0
+        Cost of errors.
+    base : float, default=2.0
+        A conjunction of k propositions costs ``base ** k``.
+    propositions : {"auto", "given"}, default="auto"
+        Make propositions from the columns of ``X``, or use its columns as they are.
+    n_cuts : int, default=4
+        Most cuts for a column of numbers.
+    cut_strategy : {"quantile", "uniform"}, default="quantile"
+        Where to cut.
+    categorical : "auto" or list of names or positions, default="auto"
+        Columns of numbers to treat as categories; see `Propositions`.
+    max_length : int or None, default=None
+        Longest conjunction that may become a rule.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
+        How several outputs are related; see `RuleEnsembleClassifier`.
+    threshold : float, default=1e-3
+        Rules whose norm is at most this share of the largest are left out.
+    tol : float, default=1e-2
+        Relative duality gap to stop at.
+    max_iter : int, default=2000
+        One-kernel problems solved at most.
+    max_nodes : int, default=20000
+        No more conjunctions come into play once there are so many.
+    fit_intercept : bool, default=True
+        Whether to add a bias.
+    warm_start : bool, default=False
+        Whether to begin where the last fit on the same rows ended.
+    n_jobs : int or None, default=None
+        Threads; None means one per core. The result does not depend on it.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    rules_ : list of Rule
+        With text, weight, coverage and length; heaviest first.
+    norms_ : ndarray of shape (n_rules,)
+        What each rule counts in the objective.
+    intercept_ : ndarray of shape (n_outputs,)
+        Where predictions begin.
+    propositions_ : tuple of Proposition
+        What the rules are made of.
+    n_nodes_ : int
+        Conjunctions that came into play.
+    n_changed_ : int
+        Always zero here.
+    objective_, duality_gap_ : float
+        Best upper bound, and its distance from a lower bound over all conjunctions.
+    converged_ : bool
+        Whether the gap met the tolerance.
+    n_iter_ : int
+        One-kernel problems solved.
+    history_ : list of Step
+        Bounds as they were found.
+    tasks_ : ndarray
+        The tasks, where `fit` was given some.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import RuleEnsembleRegressor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> y = 2.0 * ((X[:, 0] > 0) & (X[:, 1] > 0))
+    >>> model = RuleEnsembleRegressor(C=10, n_cuts=9).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRuleEnsemble._parameter_constraints,
+        "loss": [StrOptions({"square", "huber", "epsilon_insensitive"})],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+    _learned = ("tasks_", "_one_output")
+    tasks_: np.ndarray[Any, Any]
+
+    def __init__(
+        self,
+        rho: float = 1.1,
+        *,
+        loss: str = "square",
+        epsilon: float = 0.1,
+        C: float = 1.0,
+        base: float = 2.0,
+        propositions: str = "auto",
+        n_cuts: int = 4,
+        cut_strategy: str = "quantile",
+        categorical: Any = "auto",
+        max_length: int | None = None,
+        task_correlation: Any = None,
+        threshold: float = 1e-3,
+        tol: float = 1e-2,
+        max_iter: int = 2000,
+        max_nodes: int = 20_000,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rho = rho
+        self.loss = loss
+        self.epsilon = epsilon
+        self.C = C
+        self.base = base
+        self.propositions = propositions
+        self.n_cuts = n_cuts
+        self.cut_strategy = cut_strategy
+        self.categorical = categorical
+        self.max_length = max_length
+        self.task_correlation = task_correlation
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_nodes = max_nodes
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine(self) -> Machine:
+        if self.loss == "square":
+            return Square(fit_intercept=self.fit_intercept)
+        if self.loss == "huber":
+            if self.epsilon <= 0:
+                raise InputError("epsilon: Huber's threshold must be > 0, got 0.")
+            return Huber(threshold=self.epsilon, fit_intercept=self.fit_intercept)
+        return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn rules and their weights.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Numbers, truth values, text and categories; values may be missing.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+        task : array of shape (n_samples,), optional
+            The task of every row. Tasks share rules but not their weights.
+
+        Returns
+        -------
+        self : RuleEnsembleRegressor
+            The fitted estimator.
+        """
+        with self._all_or_nothing():
+            targets = self._targets(X, y, sample_weight, task)
+            return self._fit(X, targets)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, task: Any = None
+    ) -> list[Self]:
+        """Fit for several values of C, each fit beginning with the rules of the last.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        Cs : iterable of float
+            Values of C in any order.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row.
+        task : array of shape (n_samples,), optional
+            The task of every row.
+
+        Returns
+        -------
+        models : list of RuleEnsembleRegressor
+            A fitted estimator for each C, in the order given.
+        """
+        with self._all_or_nothing():
+            targets = self._targets(X, y, sample_weight, task)
+            return self._path(X, targets, Cs)
+
+    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
+        table = self._check_rows(X)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(X, y)
+        self._one_output = y.ndim == 1
+        if hasattr(self, "tasks_"):
+            del self.tasks_
+        Y = y.reshape(len(y), -1)
+        weight = check_weights(sample_weight, len(Y))
+        cost = np.ones_like(Y) if weight is None else np.repeat(weight[:, None], Y.shape[1], axis=1)
+        if task is not None:
+            if Y.shape[1] > 1:
+                raise InputError("task: y must have one column where tasks are given.")
+            self.tasks_, codes = read_tasks(task, table.n_rows)
+            Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
+        return Targets(Y, cost, weight, {})
+
+    def predict(self, X: Any, task: Any = None) -> Floats:
+        """Return the predicted value of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to judge.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        scores = self._scores(X)
+        if hasattr(self, "tasks_"):
+            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
+        if task is not None:
+            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        return scores[:, 0] if self._one_output else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

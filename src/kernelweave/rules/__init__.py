@@ -1,0 +1,22 @@
+"""Tables to propositions, rules, and rules as text, SQL and Python."""
+
+from .export import to_python
+from .proposition import Proposition
+from .propositions import Propositions
+from .rule import Rule, describe, essential
+from .scores import Explanation, cover_rules, explain_rows, score_rules
+from .sql import to_sql
+
+__all__ = [
+    "Explanation",
+    "Proposition",
+    "Propositions",
+    "Rule",
+    "cover_rules",
+    "describe",
+    "essential",
+    "explain_rows",
+    "score_rules",
+    "to_python",
+    "to_sql",
+]

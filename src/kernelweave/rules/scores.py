@@ -1,0 +1,206 @@
+"""What rules say about rows: which hold, and the scores they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Bools, Floats
+from kernelweave.errors import InputError
+
+from .proposition import Proposition
+from .rule import Rule, finite
+from .table import read_table
+
+# Scores are sums of sums of this many rules, in order. Exported models add in the same way, so
+# that they agree to the last bit; a database may refuse one sum of thousands of terms.
+BLOCK = 64
+
+
+def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
+    """Tell which rules hold for which rows.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        The rules.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Columns of a frame are found by name, others by position.
+
+    Returns
+    -------
+    true : ndarray of bool of shape (n_samples, n_rules)
+        Each column is contiguous in memory.
+
+    Examples
+    --------
+    >>> from kernelweave.rules import Proposition, Rule, cover_rules
+    >>> young = Rule((Proposition("age", 0, "<=", 30),), 1.0, 0.5)
+    >>> cover_rules([young], [[20], [40]]).tolist()
+    [[True], [False]]
+    """
+    n_rows, holds = _reader(X)
+    true = np.empty((n_rows, len(rules)), dtype=bool, order="F")
+    for j, rule in enumerate(rules):
+        true[:, j] = holds(rule)
+    return true
+
+
+def _reader(X: Any) -> tuple[int, Callable[[Rule], Bools]]:
+    """Return the number of rows, and a function that tells where a rule holds.
+
+    Every column is read once, and every condition is checked once.
+    """
+    table = read_table(X)
+    column = cache(table.find)
+
+    @cache
+    def true(condition: Proposition) -> Bools:
+        return condition.holds(column(condition.feature, condition.position))
+
+    def holds(rule: Rule) -> Bools:
+        found = np.ones(table.n_rows, dtype=bool)
+        for condition in rule.conditions:
+            found &= true(condition)
+        return found
+
+    return table.n_rows, holds
+
+
+def score_rules(
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
+) -> Floats:
+    """Add up the weights of the rules that hold: ``intercept + sum of weight * [rule holds]``.
+
+    The sum runs over blocks of rules in a fixed order, the same as in `to_sql` and `to_python`.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        Each with as many weights as there are outputs.
+    intercept : float or sequence of float
+        Where the score of each output starts.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Columns of a frame are found by name, others by position.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        One column for each output; a vector where ``intercept`` is a number.
+
+    Examples
+    --------
+    >>> from kernelweave.rules import Proposition, Rule, score_rules
+    >>> young = Rule((Proposition("age", 0, "<=", 30),), 1.0, 0.5)
+    >>> score_rules([young], -0.25, [[20], [40]])
+    array([ 0.75, -0.25])
+    """
+    start = check_outputs(rules, intercept)
+    n_rows, holds = _reader(X)
+    scores = np.tile(np.array(start), (n_rows, 1))
+    for block in blocks(rules):
+        part = np.zeros_like(scores)
+        for rule in block:
+            part += holds(rule)[:, None] * np.array(rule.weights)
+        scores += part
+    return scores[:, 0] if np.ndim(intercept) == 0 else scores
+
+
+def blocks(rules: Sequence[Rule]) -> Iterator[Sequence[Rule]]:
+    """Yield the rules that are summed before their sum is added to the score."""
+    for start in range(0, len(rules), BLOCK):
+        yield rules[start : start + BLOCK]
+
+
+def check_outputs(
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats
+) -> tuple[float, ...]:
+    """Return the intercepts as a tuple, and refuse rules with another number of weights."""
+    several = np.ndim(intercept) > 0
+    values = np.asarray(intercept).ravel().tolist() if several else [intercept]
+    start = tuple(finite("intercept", value) for value in values)
+    if not start:
+        raise InputError("intercept must be a number, or one for each output, got none.")
+    for i, rule in enumerate(rules):
+        if len(rule.weights) != len(start):
+            raise InputError(
+                f"rules: each needs as many weights as there are intercepts, {len(start)}, but "
+                f"rule {i} has {len(rule.weights)}."
+            )
+    return start
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a row has its score.
+
+    Attributes
+    ----------
+    rules : tuple of Rule
+        The rules that hold for the row, those with the largest weights first.
+    intercept : tuple of float
+        Where the score of each output starts.
+    scores : tuple of float
+        The intercept and the weights of these rules, added up.
+    """
+
+    rules: tuple[Rule, ...]
+    intercept: tuple[float, ...]
+    scores: tuple[float, ...]
+
+    @property
+    def text(self) -> str:
+        """One line for each rule, the intercept and the score."""
+        lines = [(rule.weights, rule.text) for rule in self.rules]
+        lines += [(self.intercept, "intercept"), (self.scores, "score")]
+        return "\n".join(
+            " ".join(f"{value:+10.4g}" for value in values) + f"  {text}" for values, text in lines
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain_rows(
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
+) -> tuple[Explanation, ...]:
+    """Tell for each row which rules hold, and what they add up to.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        Each with as many weights as there are outputs.
+    intercept : float or sequence of float
+        Where the score of each output starts.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Columns of a frame are found by name, others by position.
+
+    Returns
+    -------
+    explanations : tuple of Explanation
+        One for each row.
+
+    Examples
+    --------
+    >>> from kernelweave.rules import Proposition, Rule, explain_rows
+    >>> young = Rule((Proposition("age", 0, "<=", 30),), 1.0, 0.5)
+    >>> print(explain_rows([young], -0.25, [[20], [40]])[0])
+            +1  age <= 30
+         -0.25  intercept
+         +0.75  score
+    """
+    start = check_outputs(rules, intercept)
+    scores = score_rules(rules, start, X)
+    largest = np.array([max(map(abs, rule.weights)) for rule in rules])
+    order = np.argsort(-largest, kind="stable")
+    covered = cover_rules(rules, X)[:, order]
+    return tuple(
+        Explanation(
+            tuple(rules[order[j]] for j in np.flatnonzero(row)), start, tuple(score.tolist())
+        )
+        for row, score in zip(covered, scores, strict=True)
+    )

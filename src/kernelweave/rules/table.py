@@ -1,0 +1,102 @@
+"""A table of any library, read column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from kernelweave._validation import is_frame
+from kernelweave.errors import InputError, InputTypeError
+
+from .columns import Column, read_column
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A two-dimensional ``X``; read it with `read_table`.
+
+    Attributes
+    ----------
+    body : narwhals frame or ndarray
+        The values.
+    names : list or None
+        Of a frame.
+    """
+
+    body: Any
+    names: list[Any] | None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.body.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are."""
+        return int(self.body.shape[1])
+
+    def label(self, position: int) -> str:
+        """Return how propositions call a column."""
+        name = position if self.names is None else self.names[position]
+        return name if isinstance(name, str) else f"column {name}"
+
+    def column(self, position: int) -> Column:
+        """Read one column."""
+        return read_column(self.body[:, position], self.label(position))
+
+    def find(self, feature: str, position: int) -> Column:
+        """Read the column of a name, or at a position where the table has no names."""
+        if self.names is not None:
+            labels = [self.label(i) for i in range(self.n_columns)]
+            if feature in labels:
+                return self.column(labels.index(feature))
+            raise InputError(
+                f"X: the column {feature!r} is needed, but the columns are {labels[:8]}. Hint: "
+                "give the columns the names they had in fit."
+            )
+        if position < self.n_columns:
+            return self.column(position)
+        raise InputError(
+            f"X: column {position} is needed, but there are only {self.n_columns} columns, "
+            "counted from 0."
+        )
+
+
+def read_table(X: Any) -> Table:
+    """Wrap an array, a nested list or an eager data frame without copying it."""
+    if is_frame(X):
+        try:
+            frame = nw.from_native(X, eager_only=True)
+        except nw.exceptions.DuplicateError:
+            raise InputError("X: two columns of the same name; rename one of them.") from None
+        return Table(frame, list(frame.columns))
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise InputTypeError("X: a lazy frame has no rows yet; pass X.collect().")
+    if hasattr(X, "tocsr"):
+        raise InputTypeError("X: sparse data cannot be used here; pass X.toarray().")
+    body = np.asarray(X)
+    if body.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        body = np.asarray(X, dtype=object)  # a list may mix text and numbers
+    if body.ndim != 2:
+        raise InputError(
+            f"X: expected a 2D array, got a {body.ndim}D array. Reshape your data with "
+            "X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row."
+        )
+    return Table(body, None)
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """Read ``X``, and check names and the number of columns as scikit-learn does."""
+    table = read_table(X)
+    if table.names is not None:
+        if table.n_rows < 1:
+            raise InputError("X: found 0 rows, but 1 or more are needed.")
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return table
+    body = validate_data(estimator, table.body, reset=reset, dtype=None, ensure_all_finite=False)
+    return Table(body, None)

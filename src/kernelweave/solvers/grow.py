@@ -1,0 +1,165 @@
+"""Kernels in a graph: learn with few of them, then let in those that would be worth their cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave._types import Floats
+from kernelweave.candidates import Growing, Grown
+from kernelweave.machines import Machine
+from kernelweave.weights.dag import Hierarchy
+
+from .played import Bound, Inner, Played, lower_bound, take_turns
+from .result import Account, Report, Result
+
+_INNER = 0.3  # gap on the nodes in play, relative to the tolerance
+_SEARCH = (
+    0.1  # the same, relative to the gap over the whole graph: early rounds are only to find nodes
+)
+_ROUGHEST = 0.1
+_GROWTH = 0.5  # nodes let in at a time, relative to those in play
+_AT_LEAST = 50
+_MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: the solution of a neighbouring problem on the same graph.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n_nodes,)
+        Norms of the functions of the nodes in play.
+    coef : ndarray of shape (n_samples, n_outputs) or None
+        Dual coefficients, feasible.
+    """
+
+    norms: Floats
+    coef: Floats | None = None
+
+
+def grow(
+    graph: Growing,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    *,
+    rho: float,
+    relation: Floats | None = None,
+    tol: float,
+    max_iter: int,
+    max_nodes: int,
+    start: Start | None = None,
+    inner: Inner = take_turns,
+    sufficient: bool = False,
+    report: Report | None = None,
+) -> Result:
+    """Minimise ``1/2 Omega(f)^2 + loss`` over all kernels of a graph.
+
+    ``Omega`` is the norm of `Hierarchy`. The problem is solved on the nodes in play. Then the graph
+    is searched for nodes whose form exceeds what the certificate allows; they come into play with
+    their ancestors.
+
+    Parameters
+    ----------
+    graph : Growing
+        The kernels; grows.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    rho : float
+        Exponent of the norm, in (1, 2].
+    relation : ndarray of shape (n_outputs, n_outputs) or None
+        How functions of several outputs are related.
+    tol : float
+        Relative duality gap over the whole graph to stop at.
+    max_iter : int
+        Machines solved at most.
+    max_nodes : int
+        No more nodes come into play once there are so many.
+    start : Start, optional
+        Where to begin.
+    inner : callable
+        How the problem on the nodes in play is solved.
+    sufficient : bool
+        Whether nodes are judged by the published condition, `Growing.sufficient`, in place of the
+        tight one, `Growing.search`.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        Weights and forms of the nodes in play. The lower bound holds for the whole graph.
+    """
+    account = Account(tol, report)
+    root = None if relation is None else _root(relation)
+    norms = np.ones(len(graph.nodes)) if start is None else start.norms
+    coef = None if start is None else start.coef
+    settled = False  # no further nodes will come, whatever the gap says
+    while True:
+        account.weights = _extended(account.weights, len(graph.nodes))
+        account.forms = _extended(account.forms, len(graph.nodes))
+        hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
+        gap = account.gap if account.lower > -np.inf else np.inf
+        aim = max(_INNER * tol, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
+        problem = Played(graph, hierarchy, Y, cost, machine, relation, root)
+        bound, norms = inner(problem, account, aim, max_iter, norms, coef)
+        coef = bound.coef
+        found = _certify(graph, machine, account, bound, root, tol, sufficient)
+        account.note()
+        grows = bool(found.nodes) and len(graph.nodes) < max_nodes
+        if account.converged or account.solves >= max_iter or (not grows and aim <= _INNER * tol):
+            break
+        settled = not grows and not (found.complete and not found.nodes)
+        if grows:
+            _let_in(graph, found, max_nodes)
+            usual = float(np.median(norms[norms > 1e-3 * norms.max()]))
+            norms = np.append(norms, np.full(len(graph.nodes) - len(norms), usual))
+    return account.result()
+
+
+def _certify(
+    graph: Growing,
+    machine: Machine,
+    account: Account,
+    bound: Bound,
+    root: Floats | None,
+    tol: float,
+    sufficient: bool,
+) -> Grown:
+    """Search the graph for nodes that break the bound, and offer what remains of it."""
+    wanted = account.upper - _MARGIN * tol * account.size
+    level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
+    V = bound.coef if root is None else bound.coef @ root
+    search = graph.sufficient if sufficient else graph.search
+    found = search(V, level, max(2 * _AT_LEAST, len(graph.nodes)))
+    account.readings += 1
+    if found.complete:
+        dual = max(level, float(found.ratios.max(initial=0.0)))
+        account.offer_lower(lower_bound(machine, bound.linear, dual, bound.ridge))
+    return found
+
+
+def _let_in(graph: Growing, found: Grown, max_nodes: int) -> None:
+    before = len(graph.nodes)
+    room = min(max(_AT_LEAST, int(_GROWTH * before)), max_nodes - before)
+    for k in range(0, len(found.nodes), 10):
+        graph.add(found.nodes[k : k + 10])
+        if len(graph.nodes) >= before + room:
+            break
+
+
+def _extended(values: Floats, length: int) -> Floats:
+    return np.append(values, np.zeros(length - len(values)))
+
+
+def _root(relation: Floats) -> Floats:
+    """Return ``R`` with ``R R'`` equal to a positive semi-definite matrix."""
+    values, vectors = scipy.linalg.eigh(relation)
+    keep = values > 1e-14 * values[-1]
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
