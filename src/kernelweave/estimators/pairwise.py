@@ -32,6 +32,7 @@ from kernelweave.pairs import (
 )
 from kernelweave.pairs.shapes import SHAPES, ShapedKernel, smoother
 from kernelweave.pairs.shrink import (
+    Judged,
     Links,
     Setting,
     column_factors,
@@ -174,6 +175,14 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
+
+    kernels_: list[Any] | None
+    rates_: Rates | None
+    statistic_: Statistic | None
+    setting_: Setting | None
+    selection_: list[Judged]
+    diagnostics_: dict[str, float]
+    _kernel: ShapedKernel | None
 
     def __init__(
         self,
@@ -381,9 +390,9 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         self.converged_ = result.converged
         if not result.converged:
             warn(
-                f"{type(self).__name__} stopped after {result.n_iter} steps at a relative projected "
-                f"gradient of {result.residual:.1e} (tol={self.tol:g}). Hint: raise max_iter or "
-                "lam, or accept this by raising tol.",
+                f"{type(self).__name__} stopped after {result.n_iter} steps at a relative "
+                f"projected gradient of {result.residual:.1e} (tol={self.tol:g}). Hint: raise "
+                "max_iter or lam, or accept this by raising tol.",
                 ConvergenceWarning,
             )
 
@@ -431,7 +440,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
             for value in [getattr(self, name)]
         }
         candidates = [s for shape in shapes for s in settings(shape, **fixed)]
-        self.selection_: list[Any] = []
+        self.selection_ = []
         if len(candidates) == 1:
             return candidates[0]
         if self.n_clusters is None:
@@ -633,11 +642,10 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
 
     @property
     def _n_features_out(self) -> int:
-        return self._kernel.X.shape[0] if self._wide else len(self.weights_)
-
-    @property
-    def _wide(self) -> bool:
-        return self._kernel is not None and self._kernel.shape == "words"
+        kernel = self._kernel
+        if kernel is not None and kernel.shape == "words":
+            return int(kernel.X.shape[0])
+        return len(self.weights_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
         """Return names of what `transform` returns.

@@ -60,7 +60,7 @@ def embed(kernel: LinearOperator, n_components: int) -> Embedding:
 
     def times(v: Any) -> Floats:
         v = np.asarray(v).ravel()
-        return scale * np.asarray(kernel @ (scale * v)).ravel()
+        return np.asarray(scale * np.asarray(kernel @ (scale * v)).ravel())
 
     values, vectors = _leading(times, n, n_components)
     if not normalised:

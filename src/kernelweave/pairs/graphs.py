@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
+from kernelweave.kernels.base import is_sparse
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def read_links(graph: Any, n_samples: int | None = None) -> tuple[Indices, int]:
         number = {node: i for i, node in enumerate(graph.nodes)}
         edges = np.array([(number[a], number[b]) for a, b in graph.edges()], dtype=np.intp)
         edges, size = edges.reshape(-1, 2), len(number)
-    elif issparse(graph):
+    elif is_sparse(graph):
         if graph.shape[0] != graph.shape[1]:
             raise InputError(f"graph: a matrix must be square, got the shape {graph.shape}.")
         table = graph.tocoo()

@@ -101,17 +101,14 @@ class Links:
 
     def split(self, holdout: float, random: Any) -> tuple[Links, Links]:
         """Hold out a share of both kinds."""
-        parts = []
-        for pairs in (self.same, self.different):
-            if pairs is None:
-                parts.append((None, None))
-                continue
+
+        def part(pairs: Indices) -> tuple[Indices, Indices]:
             order = random.permutation(len(pairs))
             count = max(1, round(holdout * len(pairs)))
-            parts.append((pairs[np.sort(order[count:])], pairs[np.sort(order[:count])]))
-        (same, same_out), (other, other_out) = parts
-        assert same is not None
-        assert same_out is not None
+            return pairs[np.sort(order[count:])], pairs[np.sort(order[:count])]
+
+        same, same_out = part(self.same)
+        other, other_out = (None, None) if self.different is None else part(self.different)
         return replace(self, same=same, different=other), Links(same_out, other_out, self.n_samples)
 
 

@@ -143,16 +143,16 @@ class _Search:
 
     def __init__(self, problem: PairProblem, kept: Any, w: Floats, b: float) -> None:
         self.problem = problem
-        F = problem.F
+        F: Any = problem.F
         whole = len(kept) == F.shape[1]
-        self.F = F if whole else F[:, kept]
-        if issparse(self.F):
-            self.F = csr_array(self.F)
+        F = F if whole else F[:, kept]
+        self.F: Any = csr_array(F) if issparse(F) else F
+        self.transposed: Any = self.F.T
+        if issparse(F):
             self.transposed = csr_array(self.F.T)
             self.squared = self.transposed.copy()
             self.squared.data = self.squared.data**2
         else:
-            self.transposed = self.F.T
             self.squared = self.F.T**2
         self.g = problem.statistic[kept]
         self.w, self.b, self.steps = w.copy(), float(b), 0
