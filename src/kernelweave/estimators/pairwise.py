@@ -166,7 +166,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
         "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"select"})],
         "steps": [Interval(Integral, 0, None, closed="left"), StrOptions({"select"})],
-        "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_resample": [Interval(Integral, 1, None, closed="left")],
         "n_splits": [Interval(Integral, 1, None, closed="left")],
         "holdout": [Interval(Real, 0, 1, closed="neither")],

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from kernelweave._types import Bools, Floats
+from kernelweave.kernels.base import is_sparse
 
 _CG_STEPS = 200
 _HALVINGS = 60
@@ -58,7 +59,7 @@ class PairProblem:
         """
         if self.has_bias or self.prior != 0.0:
             return np.zeros(len(self.statistic), dtype=bool)
-        values = self.F.data if issparse(self.F) else self.F
+        values = self.F.data if is_sparse(self.F) else self.F
         if values.size and values.min() < 0:
             return np.zeros(len(self.statistic), dtype=bool)
         return np.asarray(self.statistic <= 0)
@@ -146,9 +147,9 @@ class _Search:
         F: Any = problem.F
         whole = len(kept) == F.shape[1]
         F = F if whole else F[:, kept]
-        self.F: Any = csr_array(F) if issparse(F) else F
+        self.F: Any = csr_array(F) if is_sparse(F) else F
         self.transposed: Any = self.F.T
-        if issparse(F):
+        if is_sparse(F):
             self.transposed = csr_array(self.F.T)
             self.squared = self.transposed.copy()
             self.squared.data = self.squared.data**2
