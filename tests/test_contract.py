@@ -11,11 +11,13 @@ from kernelweave import (
     RBF,
     HierarchicalMKLClassifier,
     HierarchicalMKLRegressor,
+    KernelSpectralClustering,
     Linear,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
+    PairwiseKernelLearner,
     Polynomial,
     ProductLattice,
     Propositions,
@@ -55,6 +57,10 @@ CONFIGURATIONS = {
         ),
         HierarchicalMKLRegressor(loss="huber", task_correlation=0.5, node_cost=1.5, C=10),
     ],
+    KernelSpectralClustering: [
+        KernelSpectralClustering(),
+        KernelSpectralClustering(3, n_init=2, random_state=0),
+    ],
     MKLClassifier: [
         MKLClassifier(),
         MKLClassifier(norm=2.0, normalize="cosine", class_weight="balanced"),
@@ -76,6 +82,11 @@ CONFIGURATIONS = {
         NoiseTolerantKernelClassifier(mode="class", average="kernels"),
         NoiseTolerantKernelClassifier([RBF(2.0), Linear()], mode="symmetric", floor=0.0, n_jobs=1),
         NoiseTolerantKernelClassifier(rbf_ladder(), mode="class", final="svm"),
+    ],
+    PairwiseKernelLearner: [
+        PairwiseKernelLearner(),
+        PairwiseKernelLearner(reliability=(0.9, 0.8), fit_intercept=True, lam=0.01, random_state=0),
+        PairwiseKernelLearner(correction="naive", n_pairs=40, random_state=0),
     ],
     Propositions: [
         Propositions(),
@@ -122,6 +133,9 @@ def test_every_public_estimator_is_checked():
 # Some of its tests have labels that nothing can be learned about.
 @pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
 @pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
+@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
+@pytest.mark.filterwarnings("ignore:reliability. .* of the kernels get a negative mean:UserWarning")
+@pytest.mark.filterwarnings("ignore:X. .* similar to none:UserWarning")
 @parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -139,9 +153,10 @@ def test_everything_public_is_documented(kind):
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
+@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
 def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
-    X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]
-    model = kind().fit(X, [0, 1, 0, 1])
+    X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]] * 2
+    model = kind().fit(X, [0, 1, 0, 1] * 2)
     fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     section = inspect.getdoc(kind).partition("Attributes\n")[2]
     documented = {line.split(" : ")[0] for line in section.splitlines() if "_ : " in line}

@@ -1,6 +1,6 @@
 """Pairs of rows that belong together or apart: where they come from, and what they tell."""
 
-from .features import check_pairs, kernel_features, pair_features
+from .features import check_pairs, check_rows, kernel_features, pair_features
 from .graphs import (
     Constraints,
     adjacency,
@@ -19,6 +19,7 @@ __all__ = [
     "adjacency",
     "check_pairs",
     "check_rates",
+    "check_rows",
     "constraints_from_graph",
     "correct_statistic",
     "estimate_pair_rates",

@@ -16,9 +16,19 @@ from kernelweave.kernels.base import is_sparse
 
 def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Floats]:
     """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1."""
+    array = check_rows(pairs, n_samples)
+    signs = _check_labels(labels, len(array))
+    _warn_contradictions(array, signs, n_samples)
+    return array, signs
+
+
+def check_rows(pairs: Any, n_samples: int) -> Indices:
+    """Return pairs as row numbers of shape (n_pairs, 2)."""
     try:
         array = np.asarray(pairs)
-        whole = array.dtype.kind in "iu" or bool((array == np.floor(array)).all())
+        whole = array.dtype.kind in "iu" or bool(
+            (np.isfinite(array) & (array == np.floor(array))).all()
+        )
     except (TypeError, ValueError):
         whole = False
     if not whole or array.ndim != 2 or array.shape[1] != 2 or not len(array):
@@ -38,9 +48,7 @@ def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Float
         raise InputError(
             f"pairs: a pair needs two rows, but pair {alone[0]} is {array[alone[0]].tolist()}."
         )
-    signs = _check_labels(labels, len(array))
-    _warn_contradictions(array, signs)
-    return array, signs
+    return array
 
 
 def _check_labels(labels: Any, n_pairs: int) -> Floats:
@@ -59,13 +67,9 @@ def _check_labels(labels: Any, n_pairs: int) -> Floats:
     return signs
 
 
-def _warn_contradictions(pairs: Indices, signs: Floats) -> None:
-    ordered = np.sort(pairs, axis=1)
-    _, place = np.unique(ordered, axis=0, return_inverse=True)
-    place = place.ravel()
-    ups = np.bincount(place, signs > 0)
-    downs = np.bincount(place, signs < 0)
-    both = int(((ups > 0) & (downs > 0)).sum())
+def _warn_contradictions(pairs: Indices, signs: Floats, n_samples: int) -> None:
+    keys = pairs.min(axis=1) * n_samples + pairs.max(axis=1)
+    both = len(np.intersect1d(keys[signs > 0], keys[signs < 0]))
     if both:
         warn(f"labels: {both} pair(s) are labelled both +1 and -1; all of them are kept.")
 

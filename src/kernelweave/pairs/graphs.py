@@ -66,7 +66,8 @@ def read_links(graph: Any, n_samples: int | None = None) -> tuple[Indices, int]:
         size = int(edges.max(initial=-1)) + 1
     size = size if n_samples is None else int(n_samples)
     if edges.size and (edges.min() < 0 or edges.max() >= size):
-        raise InputError(f"graph: links must join rows 0 to {size - 1}, found {edges.max()}.")
+        far = int(edges.max()) if edges.min() >= 0 else int(edges.min())
+        raise InputError(f"graph: links must join rows 0 to {size - 1}, found {far}.")
     ordered = np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1)
     return np.unique(ordered, axis=0), size
 
