@@ -193,10 +193,13 @@ class _Search:
         return residual
 
     def _step(self) -> bool:
-        moved = float(np.abs(self.w - np.maximum(self.w - self.grad, 0.0)).max(initial=0.0))
-        near = min(1e-8, moved)
-        free = ~((self.w <= near) & (self.grad > 0))
-        d, db = self._direction(free)
+        # Weights times the roots of their curvature have no unit: kernels may be of any size.
+        diagonal = self.squared @ self.curve + self.problem.lam
+        roots = np.sqrt(diagonal)
+        plain, slope = self.w * roots, self.grad / roots
+        moved = float(np.abs(plain - np.maximum(plain - slope, 0.0)).max(initial=0.0))
+        free = ~((plain <= min(1e-8, moved)) & (self.grad > 0))
+        d, db = self._direction(free, diagonal)
         slope_floor = _ROUNDING * max(1.0, abs(self.value))
         length = 1.0
         for _ in range(_HALVINGS):
@@ -212,22 +215,20 @@ class _Search:
             length *= 0.5
         return False
 
-    def _direction(self, free: Bools) -> tuple[Floats, float]:
+    def _direction(self, free: Bools, diagonal: Floats) -> tuple[Floats, float]:
         """Solve the Newton system of the free weights by conjugate gradients."""
         p, curve = self.problem, self.curve
         has_bias = p.has_bias
         # Fixed weights are masked, not cut out: that would copy the pairs in every step.
-        diagonal = self.squared @ curve + p.lam
         total = float(curve.sum())
         diagonal_b = total if total > 0 else 1.0
         rhs, rhs_b = np.where(free, -self.grad, 0.0), -self.grad_b
-        size = np.sqrt(float(rhs @ rhs) + rhs_b**2)
-        stop = min(0.1, np.sqrt(size)) * size
         x, xb = np.zeros_like(rhs), 0.0
         r, rb = rhs.copy(), rhs_b if has_bias else 0.0
         z, zb = r / diagonal, rb / diagonal_b
         q, qb = z.copy(), zb
         rz = float(r @ z) + rb * zb
+        stop = rz * min(0.01, np.sqrt(rz))
         for _ in range(_CG_STEPS):
             along = curve * (self.F @ q + qb)
             Hq = np.where(free, self.transposed @ along + p.lam * q, 0.0)
@@ -238,9 +239,9 @@ class _Search:
             step = rz / bend
             x, xb = x + step * q, xb + step * qb
             r, rb = r - step * Hq, rb - step * Hqb
-            if np.sqrt(float(r @ r) + rb**2) <= stop:
-                break
             z, zb = r / diagonal, rb / diagonal_b
             before, rz = rz, float(r @ z) + rb * zb
+            if rz <= stop:
+                break
             q, qb = z + (rz / before) * q, zb + (rz / before) * qb
         return x, xb
