@@ -204,6 +204,20 @@ def test_small_penalties_converge(lam):
     assert solve_pairs(problem).converged
 
 
+def test_many_pairs_do_not_stall_at_the_rounding_of_their_sum():
+    random = np.random.default_rng(0)
+    n, m = 60_000, 400
+    F = csr_array(
+        (np.ones(4 * n), (np.repeat(np.arange(n), 4), random.integers(m, size=4 * n))), shape=(n, m)
+    )
+    s = np.where(random.random(n) < 0.3 + 0.4 * (F[:, : m // 2].sum(axis=1) > 2), 1.0, -1.0)
+    c = np.full(n, 1 / n)
+    for lam in (1e-5, 1e-7):
+        result = solve_pairs(PairProblem(F, c, F.T @ (c * s), lam), tol=1e-9)
+        assert result.converged
+        assert result.n_iter < 20
+
+
 def test_the_flag_of_convergence_is_honest():
     problem = make_problem(6, lam=1e-6, m=30, n=300)
     short = solve_pairs(problem, max_iter=1)

@@ -172,7 +172,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         "shape": [StrOptions({*SHAPES, "auto"})],
         "gamma": _OPTION,
         "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
-        "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"select"})],
+        "rho": [Interval(Real, 0, np.inf, closed="right"), StrOptions({"select"})],
         "steps": [Interval(Integral, 0, None, closed="left"), StrOptions({"select"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_resample": [Interval(Integral, 1, None, closed="left")],
@@ -388,8 +388,9 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
             )
         if not self.weights_.any():
             warn(
-                f"{type(self).__name__}: all weights are zero, since no kernel is larger for same "
-                "pairs than for different ones."
+                f"{type(self).__name__}: all weights are zero, since no kernel sums to more over "
+                "same pairs than over different ones. Hint: give as many pairs of either kind, or "
+                "set fit_intercept=True."
             )
 
     def _finish(self, result: PairResult | None, scores: Any, labels: Floats) -> None:
@@ -471,6 +472,12 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
             raise InputError(
                 "n_clusters: needed to compare options by clusters. Hint: give it, or give gamma, "
                 "alpha, rho and steps."
+            )
+        few = min(len(p) for p in (links.same, links.different) if p is not None)
+        if few < 2:
+            raise InputError(
+                "pairs: to compare options a part is held out, so two distinct pairs or more of "
+                f"each kind are needed, got {few}. Hint: give gamma, alpha, rho and steps."
             )
         self.selection_ = select(
             X,

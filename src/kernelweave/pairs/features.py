@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_sparse
+
+_ROWS = 20_000  # pairs whose rows are gathered together
 
 
 def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Floats]:
@@ -95,9 +97,14 @@ def pair_features(X: Any, pairs: Indices) -> Any:
         Sparse where ``X`` is.
     """
     left, right = pairs.T
-    if is_sparse(X):
-        return csr_array(csr_array(X)[left].multiply(csr_array(X)[right]))
-    return X[left] * X[right]
+    if not is_sparse(X):
+        return X[left] * X[right]
+    rows = csr_array(X)
+    parts = [  # few at a time: rows share far fewer columns than they have
+        csr_array(rows[left[i : i + _ROWS]].multiply(rows[right[i : i + _ROWS]]))
+        for i in range(0, len(pairs), _ROWS)
+    ]
+    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
 
 
 def kernel_features(kernels: Sequence[Kernel], X: Any, pairs: Indices) -> Floats:

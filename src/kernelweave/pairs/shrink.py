@@ -104,7 +104,7 @@ class Links:
 
         def part(pairs: Indices) -> tuple[Indices, Indices]:
             order = random.permutation(len(pairs))
-            count = max(1, round(holdout * len(pairs)))
+            count = min(max(1, round(holdout * len(pairs))), len(pairs) - 1)
             return pairs[np.sort(order[count:])], pairs[np.sort(order[:count])]
 
         same, same_out = part(self.same)
