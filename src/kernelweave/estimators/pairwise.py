@@ -191,6 +191,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     selection_: list[Judged]
     diagnostics_: dict[str, float]
     _kernel: ShapedKernel | None
+    _factors: Floats | None
 
     def __init__(
         self,
@@ -337,7 +338,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
         result = solve_pairs(problem, tol=self.tol, max_iter=self.max_iter)
         self.statistic_, self.rates_ = statistic, rates
-        self.selection_, self.setting_, self._kernel = [], None, None
+        self.selection_, self.setting_, self._kernel, self._factors = [], None, None, None
         self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
@@ -497,7 +498,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         if self.kernels_ is not None:
             return X
         X = Linear().prepare(X) if is_frame(X) else X
-        return X if self._kernel is None else scale_rows(X, self._factors)
+        return X if self._factors is None else scale_rows(X, self._factors)
 
     def transform(self, X: Any) -> Any:
         """Return features whose inner products are the learned kernel.

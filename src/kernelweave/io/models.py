@@ -19,6 +19,7 @@ from kernelweave.estimators import (
     MKLRegressor,
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
+    PairwiseKernelLearner,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
     SumProductMKLClassifier,
@@ -78,8 +79,12 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
             "preprocess": {"parameters": parameters, "fitted": fitted},
             "steps": [name, last],
         }
+    if type(model) is PairwiseKernelLearner:
+        from .pairs import encode_pairs
+
+        return encode_pairs(model, writer)
     if type(model) not in ESTIMATORS:
-        known = ", ".join(kind.__name__ for kind in ESTIMATORS)
+        known = ", ".join(kind.__name__ for kind in (*ESTIMATORS, PairwiseKernelLearner))
         raise ModelFileError(
             f"A model of type {type(model).__name__} cannot be saved, only {known} can."
         )
@@ -125,6 +130,10 @@ def _encode_but(
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
     """Return what `encode_model` was given; ValueError and TypeError say what is wrong."""
+    if node["estimator"] == PairwiseKernelLearner.__name__:
+        from .pairs import decode_pairs
+
+        return decode_pairs(node, decode)
     kinds = {kind.__name__: kind for kind in ESTIMATORS}
     if node["estimator"] not in kinds:
         raise ValueError(f"there is no estimator {node['estimator']!r}")
