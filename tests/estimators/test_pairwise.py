@@ -113,7 +113,9 @@ class TestInvariants:
             check_same(one, other)
             np.testing.assert_allclose(other.kernel(X), one.kernel(X), atol=1e-9)
             assert other.threshold_ == pytest.approx(one.threshold_)
-            np.testing.assert_array_equal(other.predict_pairs(X, PAIRS), one.predict_pairs(X, PAIRS))
+            np.testing.assert_array_equal(
+                other.predict_pairs(X, PAIRS), one.predict_pairs(X, PAIRS)
+            )
 
     def test_naive_takes_labels_as_true(self):
         check_same(fit(), fit(correction="naive", reliability=(0.8, 0.9), prior=0.3))
@@ -305,7 +307,9 @@ class TestUse:
         random = np.random.default_rng(0)
         loud = np.column_stack([X, random.random((90, 20)) < 0.5]).astype(float)
         learner = PairwiseKernelLearner(lam=1e-2, fit_intercept=True)
-        pipe = Pipeline([("learn", learner), ("group", KernelSpectralClustering(3, random_state=0))])
+        pipe = Pipeline(
+            [("learn", learner), ("group", KernelSpectralClustering(3, random_state=0))]
+        )
         labels = pipe.fit_predict(loud, learn__pairs=PAIRS, learn__labels=TRUE)
         plain = KernelSpectralClustering(3, random_state=0).fit_predict(loud)
         learned, before = (normalized_mutual_info_score(Y, found) for found in (labels, plain))

@@ -107,7 +107,7 @@ def test_negatives_are_never_linked_and_never_repeated(count):
     assert len(keys) == count
     assert not keys & {tuple(pair) for pair in links.tolist()}
     np.testing.assert_array_equal(found, sample_unlinked(links, 40, count, 0))
-    with pytest.raises(InputError, match="n_negatives: .* pairs without a link are wanted"):
+    with pytest.raises(InputError, match=r"n_negatives: .* pairs without a link are wanted"):
         sample_unlinked(links, 40, free + 1, 0)
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pair_oracles import solve_weights
 from scipy.sparse import csr_array
 
 from kernelweave.pairs import adjacency, pair_features, read_links
@@ -21,6 +20,7 @@ from kernelweave.pairs.shrink import (
     select,
     settings,
 )
+from pair_oracles import solve_weights
 
 
 def make_documents(seed=0, n=60, m=25, classes=3):

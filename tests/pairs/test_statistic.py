@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from pair_oracles import solve_statistic
 
 from kernelweave import estimate_pair_rates
 from kernelweave.errors import InputError
 from kernelweave.pairs import Rates, check_rates, correct_statistic, theory_constants
 from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from pair_oracles import solve_statistic
 
 
 def draw(seed, m=7):

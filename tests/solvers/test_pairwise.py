@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from pair_oracles import solve_weights
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
 
 from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from pair_oracles import solve_weights
 
 
 def make_problem(seed, *, kind="dense", bias=False, prior=0.0, lam=1e-2, n=120, m=9):

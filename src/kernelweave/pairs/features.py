@@ -17,7 +17,17 @@ _ROWS = 20_000  # pairs whose rows are gathered together
 
 
 def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Floats]:
-    """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1."""
+    """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1.
+
+    Parameters
+    ----------
+    pairs : array of shape (n_pairs, 2)
+        What a user gave.
+    labels : array of shape (n_pairs,)
+        What a user gave.
+    n_samples : int
+        Rows that there are.
+    """
     array = check_rows(pairs, n_samples)
     signs = _check_labels(labels, len(array))
     _warn_contradictions(array, signs, n_samples)
@@ -25,7 +35,15 @@ def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Float
 
 
 def check_rows(pairs: Any, n_samples: int) -> Indices:
-    """Return pairs as row numbers of shape (n_pairs, 2)."""
+    """Return pairs as row numbers of shape (n_pairs, 2).
+
+    Parameters
+    ----------
+    pairs : array of shape (n_pairs, 2)
+        What a user gave.
+    n_samples : int
+        Rows that there are.
+    """
     try:
         array = np.asarray(pairs)
         whole = array.dtype.kind in "iu" or bool(
@@ -108,7 +126,17 @@ def pair_features(X: Any, pairs: Indices) -> Any:
 
 
 def kernel_features(kernels: Sequence[Kernel], X: Any, pairs: Indices) -> Floats:
-    """Return the values of kernels at pairs, one column per kernel; no Gram matrix is formed."""
+    """Return the values of kernels at pairs, one column per kernel; no Gram matrix is formed.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Bound to the columns they look at.
+    X : array, sparse matrix or data frame
+        Rows.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers.
+    """
     left, right = pairs.T
     F = np.empty((len(pairs), len(kernels)))
     for j, kernel in enumerate(kernels):

@@ -114,7 +114,19 @@ def constraints_from_graph(
 
 
 def sample_unlinked(links: Indices, n_samples: int, count: int, random_state: Any) -> Indices:
-    """Draw distinct pairs of different rows that are not linked."""
+    """Draw distinct pairs of different rows that are not linked.
+
+    Parameters
+    ----------
+    links : ndarray of shape (n_links, 2)
+        Distinct unordered links.
+    n_samples : int
+        Rows.
+    count : int
+        Pairs to draw.
+    random_state : int, RandomState or None
+        For the draw.
+    """
     random = check_random_state(random_state)
     free = n_samples * (n_samples - 1) // 2 - len(links)
     if count > free:
@@ -180,7 +192,15 @@ def walk_pairs(
 
 
 def adjacency(links: Indices, n_samples: int) -> csr_array[np.float64]:
-    """Return the symmetric matrix of zeros and ones of distinct unordered links."""
+    """Return the symmetric matrix of zeros and ones of distinct unordered links.
+
+    Parameters
+    ----------
+    links : ndarray of shape (n_links, 2)
+        Distinct unordered links.
+    n_samples : int
+        Rows.
+    """
     rows = np.concatenate([links[:, 0], links[:, 1]])
     columns = np.concatenate([links[:, 1], links[:, 0]])
     ones = np.ones(len(rows))
