@@ -110,6 +110,11 @@ class _Search(BaseRuleEnsemble):
             held = pick_rows(X, test), pick_rows(y, test)
             there = None if task is None else np.asarray(task)[test]
             scores.append([self._score(model, *held, there) for model in models])
+            if not np.isfinite(scores[-1]).all():
+                raise InputError(
+                    f"scoring: gives {scores[-1]} on fold {len(scores)}, which cannot be compared. "
+                    "Hint: use fewer folds or another score."
+                )
             counts.append([len(model.rules_) for model in models])
         return np.array(scores).T, np.array(counts).T
 
