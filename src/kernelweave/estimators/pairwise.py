@@ -164,7 +164,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         "shape": [StrOptions({*SHAPES, "auto"})],
         "gamma": _OPTION,
         "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
-        "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"select"})],
+        "rho": [Interval(Real, 0, None, closed="right"), StrOptions({"select"})],
         "steps": [Interval(Integral, 0, None, closed="left"), StrOptions({"select"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_resample": [Interval(Integral, 1, None, closed="left")],
