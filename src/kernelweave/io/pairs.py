@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelweave.errors import ModelFileError
 from kernelweave.estimators import PairwiseKernelLearner
 from kernelweave.kernels import Kernel
 from kernelweave.pairs import Rates, Statistic
@@ -17,8 +16,8 @@ from kernelweave.pairs.shapes import SHAPES, ShapedKernel
 from kernelweave.pairs.shrink import Judged, Setting
 
 from .archive import Writer
-from .codec import Decoder, encode
-from .models import _check_array, _check_names, _check_type, _encode_but
+from .checks import check_array, check_columns, check_type
+from .codec import Decoder, DependsOnDataError, encode
 
 _FITTED = """weights_ intercept_ scale_ threshold_ objective_ n_iter_ converged_ diagnostics_
 n_features_in_ _factors""".split()
@@ -28,16 +27,12 @@ _NUMBERS = ["intercept_", "scale_", "threshold_", "objective_"]
 
 def encode_pairs(model: PairwiseKernelLearner, writer: Writer) -> dict[str, Any]:
     """Return a fitted learner as JSON; training rows are kept only where its kernel needs them."""
-    if not model.__sklearn_is_fitted__():
-        raise ModelFileError(
-            f"This {type(model).__name__} is not fitted yet; call fit before save."
-        )
     names = [*_FITTED, *(name for name in _OPTIONAL if hasattr(model, name))]
     kernels = encode(model.kernels_, writer)
     judged = [(dataclasses.astuple(one.setting), one.scores) for one in model.selection_]
     return {
         "estimator": type(model).__name__,
-        "parameters": _encode_but(model.get_params(deep=False), "kernels", kernels, writer),
+        "parameters": _parameters(model, kernels, writer),
         "kernels": kernels,
         "fitted": {name: encode(getattr(model, name), writer) for name in names},
         "rates": encode(_fields(model.rates_), writer),
@@ -46,6 +41,15 @@ def encode_pairs(model: PairwiseKernelLearner, writer: Writer) -> dict[str, Any]
         "selection": encode(judged, writer),
         "shape": encode(_shape(model._kernel), writer),
     }
+
+
+def _parameters(model: PairwiseKernelLearner, kernels: Any, writer: Writer) -> dict[str, Any]:
+    given = model.get_params(deep=False)
+    try:
+        first = encode(given.pop("kernels"), writer)
+    except DependsOnDataError:
+        first = kernels
+    return {"kernels": first} | {name: encode(value, writer) for name, value in given.items()}
 
 
 def _fields(value: Any) -> Any:
@@ -75,7 +79,7 @@ def decode_pairs(node: dict[str, Any], decode: Decoder) -> PairwiseKernelLearner
     model.rates_ = None if rates is None else _rates(*rates)
     model.statistic_ = None if statistic is None else Statistic(*statistic)
     for value in () if statistic is None else statistic:
-        _check_array("statistic_", value, "f", model.weights_.shape)
+        check_array("statistic_", value, "f", model.weights_.shape)
     setting = decode(node["setting"])
     model.setting_ = None if setting is None else _setting(*setting)
     model.selection_ = [
@@ -87,44 +91,40 @@ def decode_pairs(node: dict[str, Any], decode: Decoder) -> PairwiseKernelLearner
 
 
 def _check_fitted(model: Any) -> None:
-    _check_type("weights_", model.weights_, np.ndarray)
-    _check_array("weights_", model.weights_, "f", (model.weights_.size,))
+    check_type("weights_", model.weights_, np.ndarray)
+    check_array("weights_", model.weights_, "f", (model.weights_.size,))
     if not (model.weights_ >= 0).all() or not np.isfinite(model.weights_).all():
         raise ValueError("weights_ must be finite and not negative")
     for name in _NUMBERS:
-        _check_type(name, getattr(model, name), Real)
-    _check_type("converged_", model.converged_, bool | np.bool_)
-    _check_type("n_iter_", model.n_iter_, Integral)
-    _check_type("n_features_in_", model.n_features_in_, Integral)
-    _check_type("diagnostics_", model.diagnostics_, dict)
+        check_type(name, getattr(model, name), Real)
+    check_type("converged_", model.converged_, bool | np.bool_)
+    check_type("n_iter_", model.n_iter_, Integral)
+    check_columns(model)
+    check_type("diagnostics_", model.diagnostics_, dict)
     for name, value in model.diagnostics_.items():
-        _check_type("a name in diagnostics_", name, str)
-        _check_type(name, value, Real)
-    if hasattr(model, "feature_names_in_"):
-        _check_names("feature_names_in_", model.feature_names_in_)
-        if model.feature_names_in_.size != model.n_features_in_:
-            raise ValueError("feature_names_in_ does not have n_features_in_ items")
-    _check_type("kernels_", model.kernels_, list | None)
+        check_type("a name in diagnostics_", name, str)
+        check_type(name, value, Real)
+    check_type("kernels_", model.kernels_, list | None)
     for kernel in model.kernels_ or ():
-        _check_type("an item of kernels_", kernel, Kernel)
+        check_type("an item of kernels_", kernel, Kernel)
     count = model.n_features_in_ if model.kernels_ is None else len(model.kernels_)
     if model.weights_.size != count:
         raise ValueError(f"there are {model.weights_.size} weights for {count} kernels")
     if model._factors is not None:
-        _check_array("the factors of the columns", model._factors, "f", (count,))
+        check_array("the factors of the columns", model._factors, "f", (count,))
 
 
 def _rates(reliability: Any, prior: Any) -> Rates:
     up, down = reliability
     for value in (up, down, prior):
-        _check_type("a rate", value, Real)
+        check_type("a rate", value, Real)
     return Rates((up, down), prior)
 
 
 def _setting(shape: Any, gamma: Any, alpha: Any, rho: Any, steps: Any) -> Setting:
     for value in (gamma, alpha, rho):
-        _check_type("an option", value, Real)
-    _check_type("steps", steps, Integral)
+        check_type("an option", value, Real)
+    check_type("steps", steps, Integral)
     if shape not in SHAPES or steps < 0:
         raise ValueError(f"there is no shape {shape!r} with {steps} steps")
     return Setting(shape, gamma, alpha, rho, steps)
@@ -139,7 +139,7 @@ def _kernel(model: Any, parts: Any) -> ShapedKernel | None:
     if (shape, steps) != (model.setting_.shape, model.setting_.steps):
         raise ValueError("the setting does not belong to the kernel")
     if shape != "diag":
-        _check_type("the smoother", smoother, csr_array)
+        check_type("the smoother", smoother, csr_array)
         n = smoother.shape[0]
         if smoother.shape != (n, n) or smoother.dtype != np.float64:
             raise ValueError(f"the smoother has shape {smoother.shape}")
@@ -148,5 +148,5 @@ def _kernel(model: Any, parts: Any) -> ShapedKernel | None:
             if rows.shape != expected or rows.dtype != np.float64:
                 raise ValueError(f"the training rows have shape {rows.shape}")
         else:
-            _check_array("the training rows", rows, "f", expected)
+            check_array("the training rows", rows, "f", expected)
     return ShapedKernel(shape, rows, model.weights_, smoother, steps)

@@ -208,7 +208,8 @@ def learn(
     start = (np.full(X.shape[1], scale), bias)
     for rho in sorted(rhos, reverse=True):
         if not np.isfinite(rho) or curvature <= 0:
-            out[rho] = Learned(np.full(X.shape[1], max(scale, 1e-300)), bias, scale, True)
+            equal = scale if scale > 0 else 1.0  # no pull at all: any equal weights do
+            out[rho] = Learned(np.full(X.shape[1], equal), bias, scale, True)
             continue
         result = solve_pairs(
             replace(problem, lam=rho * curvature), start=start, tol=tol, max_iter=max_iter
