@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
 _SAMPLE = 2000
+_POLISH = 0.1  # gap on the conjunctions in play, relative to the tolerance
 _SAMPLE_TOL = 0.05
 
 
@@ -176,6 +177,7 @@ class BaseRuleEnsemble(BaseEstimator):
                 max_iter=self.max_iter,
                 max_nodes=self.max_nodes,
                 start=start,
+                polish=_POLISH * self.tol,
                 report=report,
             )
         ensemble = self._select(lattice, result, relation, rows, cost, targets)
