@@ -9,22 +9,52 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernelweave
 from kernelweave import (
     RBF,
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
     Linear,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
     Polynomial,
+    ProductLattice,
     Propositions,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
     SumProductMKLClassifier,
     group,
+    polynomial_ladder,
     rbf_ladder,
 )
 
 # Each public estimator with default parameters, then in other configurations.
 CONFIGURATIONS = {
+    HierarchicalMKLClassifier: [
+        HierarchicalMKLClassifier(),
+        HierarchicalMKLClassifier(
+            {"line": Linear(), "wide": RBF(4.0), "narrow": RBF(1.0)},
+            parents={"wide": ["line"], "narrow": ["wide"]},
+            node_cost={"line": 1.0, "wide": 1.5, "narrow": 2.0},
+            rho=2.0,
+            class_weight="balanced",
+            n_jobs=1,
+        ),
+        HierarchicalMKLClassifier(
+            ProductLattice(polynomial_ladder([1, 2], coef0=0.0, per_feature=True), max_order=2),
+            rho=1.1,
+            normalize="trace",
+            certificate="paper",
+            tol=1e-2,
+        ),
+        HierarchicalMKLClassifier([RBF(2.0), Linear()], solver="mirror", task_correlation=1.0),
+    ],
+    HierarchicalMKLRegressor: [
+        HierarchicalMKLRegressor(),
+        HierarchicalMKLRegressor(
+            [Linear(), RBF(2.0)], parents={1: [0]}, loss="square", fit_intercept=False
+        ),
+        HierarchicalMKLRegressor(loss="huber", task_correlation=0.5, node_cost=1.5, C=10),
+    ],
     MKLClassifier: [
         MKLClassifier(),
         MKLClassifier(norm=2.0, normalize="cosine", class_weight="balanced"),

@@ -2,8 +2,9 @@
 //
 // A conjunction w of |w| propositions has form(w) = sum over outputs of (sum of values over its rows)^2 and costs
 // base^|w|. The search finds the conjunctions with the largest ratio form(w) / cost(w)^2, depth first, each reached
-// once by appending propositions of larger number. No conjunction below u can sum to more than the larger of the
-// positive and the negative part over the rows of u, which prunes nearly all of the lattice.
+// once. No conjunction below u can sum to more than the larger of the positive and the negative part over the rows of
+// u, its reach, which prunes nearly all of the lattice: a proposition that together with u falls short is of no use
+// below u at all. Those of small reach go first, so that large subtrees have few propositions left.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <unordered_set>
 #include <vector>
@@ -76,7 +78,9 @@ class LatticeWalk {
     }
 
     LatticeAnswer run() {
-        if (depth_ > 0) extend(0, 0, {search_.bits, search_.values, search_.n_words});
+        std::vector<std::int32_t> all(search_.n_propositions);
+        std::iota(all.begin(), all.end(), 0);
+        if (depth_ > 0) extend(0, all, {search_.bits, search_.values, search_.n_words});
         LatticeAnswer answer;
         answer.visited = visited_;
         answer.complete = complete_;
@@ -89,7 +93,7 @@ class LatticeWalk {
     }
 
    private:
-    // The propositions and values over the rows that a conjunction covers, and over no others.
+    // Some propositions and the values over the rows that a conjunction covers, and over no others.
     struct Rows {
         const Word* bits;
         const double* values;
@@ -99,43 +103,62 @@ class LatticeWalk {
         std::vector<Word> bits;
         std::vector<double> values;
     };
+    struct Useful {
+        double reach;
+        std::size_t column;  // of the rows
+        std::int32_t proposition;
+        bool operator<(const Useful& other) const {
+            return reach != other.reach ? reach < other.reach : proposition < other.proposition;
+        }
+    };
 
     double squared_cost(std::size_t length) const {
         return std::pow(search_.base, 2.0 * static_cast<double>(length));
     }
 
-    // Looks at the conjunctions of one proposition more, from number `first` on.
-    void extend(std::size_t length, std::size_t first, const Rows& rows) {
-        const double cost = squared_cost(length + 1);
-        for (std::size_t c = first; c < search_.n_propositions; ++c) {
+    // Looks at the conjunctions of one proposition more, and below those that may still matter.
+    void extend(std::size_t length, const std::vector<std::int32_t>& propositions, const Rows& rows) {
+        const double cost = squared_cost(length + 1), below = least_[length + 2];
+        std::vector<Useful> useful;
+        for (std::size_t c = 0; c < propositions.size(); ++c) {
             if (visited_ >= search_.max_visited) {
                 complete_ = false;
                 return;
             }
             if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
-            const Word* own = rows.bits + c * rows.n_words;
             double form = 0.0, reach = 0.0;
             for (std::size_t t = 0; t < search_.n_outputs; ++t) {
-                const auto sum = signed_sum(own, rows.n_words, rows.values + t * rows.n_words * kWordBits);
+                const auto sum = signed_sum(rows.bits + c * rows.n_words, rows.n_words,
+                                            rows.values + t * rows.n_words * kWordBits);
                 form += sum.total * sum.total;
                 reach += sum.reach() * sum.reach();
             }
-            members_.push_back(static_cast<std::int32_t>(c));
-            if (form > level_ * cost && !known_.contains(members_)) keep(form / cost);
-            const bool deeper = length + 2 <= depth_ && c + 1 < search_.n_propositions;
-            if (deeper && reach > level_ * least_[length + 2]) extend(length + 1, c + 1, narrow(length, c, rows));
+            if (form > level_ * cost) offer(form / cost, propositions[c]);
+            if (reach > level_ * below) useful.push_back({reach, c, propositions[c]});
+        }
+        if (length + 2 > depth_) return;
+        std::sort(useful.begin(), useful.end());
+        std::vector<std::int32_t> rest;
+        for (std::size_t k = 0; k + 1 < useful.size(); ++k) {
+            if (useful[k].reach <= level_ * below) continue;  // the level has risen meanwhile
+            rest.clear();
+            for (std::size_t m = k + 1; m < useful.size(); ++m) rest.push_back(useful[m].proposition);
+            const Rows inner = narrow(length, useful, k, rows);
+            members_.push_back(useful[k].proposition);
+            extend(length + 1, rest, inner);
             members_.pop_back();
         }
     }
 
     // Nearly all of the work is far from the root, where few rows are left: moved together they cost little.
-    Rows narrow(std::size_t length, std::size_t c, const Rows& rows) {
-        const Word* mask = rows.bits + c * rows.n_words;
+    Rows narrow(std::size_t length, const std::vector<Useful>& useful, std::size_t k, const Rows& rows) {
+        const Word* mask = rows.bits + useful[k].column * rows.n_words;
         const std::size_t n_words = words_for(count_bits(mask, rows.n_words));
         Storage& out = levels_[length];
-        out.bits.assign(search_.n_propositions * n_words, 0);
-        for (std::size_t k = c + 1; k < search_.n_propositions; ++k)
-            keep_rows(rows.bits + k * rows.n_words, mask, rows.n_words, out.bits.data() + k * n_words);
+        out.bits.assign((useful.size() - k - 1) * n_words, 0);
+        for (std::size_t m = k + 1; m < useful.size(); ++m)
+            keep_rows(rows.bits + useful[m].column * rows.n_words, mask, rows.n_words,
+                      out.bits.data() + (m - k - 1) * n_words);
         out.values.assign(search_.n_outputs * n_words * kWordBits, 0.0);
         for (std::size_t t = 0; t < search_.n_outputs; ++t) {
             const double* from = rows.values + t * rows.n_words * kWordBits;
@@ -147,8 +170,12 @@ class LatticeWalk {
         return {out.bits.data(), out.values.data(), n_words};
     }
 
-    void keep(double ratio) {
-        heap_.push({ratio, members_});
+    void offer(double ratio, std::int32_t last) {
+        Conjunction members = members_;
+        members.push_back(last);
+        std::sort(members.begin(), members.end());
+        if (known_.contains(members)) return;
+        heap_.push({ratio, std::move(members)});
         if (heap_.size() <= search_.max_found) return;
         heap_.pop();
         level_ = std::max(level_, heap_.top().ratio);

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .banks import enclosing_ball
+    from .candidates import ProductLattice
     from .estimators import (
+        HierarchicalMKLClassifier,
+        HierarchicalMKLRegressor,
         MKLClassifier,
         MKLRegressor,
         NoiseTolerantKernelClassifier,
@@ -42,6 +45,8 @@ __all__ = [
     "RBF",
     "Additive",
     "FromCallable",
+    "HierarchicalMKLClassifier",
+    "HierarchicalMKLRegressor",
     "Laplacian",
     "Linear",
     "MKLClassifier",
@@ -51,6 +56,7 @@ __all__ = [
     "Overlap",
     "Polynomial",
     "Precomputed",
+    "ProductLattice",
     "Propositions",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
@@ -83,6 +89,8 @@ def __getattr__(name: str) -> Any:
         home = "kernels"
         if name.removesuffix("CV").endswith(("Classifier", "Regressor")):
             home = "estimators"
+        elif name == "ProductLattice":
+            home = "candidates"
         elif name == "Propositions":
             home = "rules"
         elif name == "enclosing_ball":

@@ -25,6 +25,14 @@ def test_a_cut_parts_its_neighbours(a, b):
         assert abs(cut / 2 - (low / 4 + high / 4)) <= 0.01 * gap + 5e-324
 
 
+@given(st.floats(-1e300, 1e300))
+def test_neighbouring_floats_are_parted(low):
+    high = math.nextafter(low, math.inf)
+    assert low <= cut_between(low, high) < high
+    middle = cut_between(low, math.nextafter(high, math.inf))
+    assert middle == high
+
+
 @pytest.mark.parametrize(
     ("low", "high", "cut"),
     [

@@ -356,6 +356,26 @@ def test_missing_values_of_pandas_and_numpy_in_python():
         scope["predict"]({"n": 1})
 
 
+def test_columns_called_like_what_the_code_calls_its_own():
+    features = [
+        "odd name",
+        "x0",
+        "x2",
+        "score0",
+        "part0",
+        "row",
+        "label",
+        "number",
+        "best",
+        "float",
+    ]
+    rules = [
+        Rule((Proposition(feature, i, "<=", i),), 2.0**i, 0.5) for i, feature in enumerate(features)
+    ]
+    X = pd.DataFrame([[i + 0.5 * (i % 2) for i in range(len(features))]], columns=features)
+    assert run_python(to_python(rules, 0.0), X) == score_rules(rules, 0.0, X).tolist()
+
+
 def test_python_code_reads_well():
     rules = [
         Rule((Proposition("age", 0, ">", 20.5), Proposition("colour", 1, "==", "red")), 0.5, 0.5),

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from hkl_oracles import arguments, conjunctions, dual_norm, lattice_instances, omega, solve_dag
 
+from hkl_oracles import arguments, lattice_instances, solve_dag
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
 from kernelweave.solvers.grow import grow
-from kernelweave.weights.dag import Hierarchy
 
 MACHINES = {
     "hinge": lambda e: Hinge(),
@@ -42,7 +41,7 @@ def fit(instance, tol=1e-5, max_iter=5000, **options):
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=[i["id"] for i in INSTANCES])
 def test_optimum_and_certificate(instance):
-    lattice, result = fit(instance)
+    _lattice, result = fit(instance)
     oracle = solve_dag(**arguments(instance))
     assert result.converged
     assert result.objective == pytest.approx(oracle.value, rel=1e-4)

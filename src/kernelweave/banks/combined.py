@@ -10,6 +10,7 @@ from kernelweave import _core
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
+from .gram import GramKernel
 from .parts import WeightedFactors, WeightedGrams, support
 
 if TYPE_CHECKING:
@@ -58,6 +59,14 @@ class CombinedKernel:
     def blocks(self) -> list[tuple[Indices, Stored]]:
         """The rows computed so far, as (row numbers, rows)."""
         return self._blocks
+
+    def scaled(self, factor: float) -> CombinedKernel | GramKernel:
+        """Return a multiple of the kernel."""
+        if factor == 1.0:
+            return self
+        if self.dtype == np.float64:
+            return GramKernel(factor * np.asarray(self.dense(), dtype=np.float64))
+        return CombinedKernel(self.bank, factor * self.weights)
 
     def dense(self) -> Stored:
         """Return the whole Gram matrix; do not write to it."""

@@ -180,15 +180,30 @@ class NodeSystem(ABC):
 
     def read(self, V: Floats) -> Reading:
         """Read what coefficients say; rows of zeros are skipped."""
-        rows, columns = self._upper
-        used = np.asarray(V.any(axis=1))
-        inside = np.flatnonzero(used[rows] & used[columns])
-        whole = len(inside) > 0.5 * len(rows)
-        if whole:
-            inside = np.arange(len(rows))
-        i, k = rows[inside], columns[inside]
-        weights = np.einsum("to,to->t", V[i], V[k]) * np.where(i == k, 1.0, 2.0)
-        return self._read(self.leaves if whole else self.leaves[:, inside], weights)
+        return self._read(*weigh_pairs(self.leaves, self._upper, V))
+
+
+def weigh_pairs(leaves: Floats, upper: tuple[Indices, Indices], V: Floats) -> tuple[Floats, Floats]:
+    """Return entries of matrices, and weights with which these sum up to ``tr(V' K V)``.
+
+    Parameters
+    ----------
+    leaves : ndarray of shape (n_leaves, n_entries)
+        Upper triangles of symmetric matrices, row by row.
+    upper : tuple of ndarray of int
+        Rows and columns of the entries.
+    V : ndarray of shape (n_samples, n_outputs)
+        Vectors; entries that meet a row of zeros are left out where that pays.
+    """
+    rows, columns = upper
+    used = np.asarray(V.any(axis=1))
+    inside = np.flatnonzero(used[rows] & used[columns])
+    whole = len(inside) > 0.5 * len(rows)
+    if whole:
+        inside = np.arange(len(rows))
+    i, k = rows[inside], columns[inside]
+    weights = np.einsum("to,to->t", V[i], V[k]) * np.where(i == k, 1.0, 2.0)
+    return leaves if whole else leaves[:, inside], weights
 
 
 class PathReading(Reading):

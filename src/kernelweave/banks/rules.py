@@ -69,7 +69,7 @@ class RuleBank:
 
     @property
     def _is_small(self) -> bool:
-        return self.n_samples <= _FEW_ROWS
+        return bool(self.n_samples <= _FEW_ROWS)
 
     def dense(self) -> Floats:
         """Return the features as numbers, one row per rule; kept, so only for few rows."""

@@ -2,5 +2,6 @@
 
 from .base import Candidates, Growing, Grown, Priced
 from .listed import Listed
+from .product import ProductLattice
 
-__all__ = ["Candidates", "Growing", "Grown", "Listed", "Priced"]
+__all__ = ["Candidates", "Growing", "Grown", "Listed", "Priced", "ProductLattice"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,21 @@ class Growing(ABC):
         """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level."""
 
     @abstractmethod
-    def add(self, nodes: Iterable[Hashable]) -> int:
+    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
+        """Find nodes not in play, with all parents in play, by the published condition.
+
+        The ratio of such a node ``u`` is the sum of ``tr(V' K_w V) / (sum of costs between u and
+        w)^2`` over all ``w`` below it, equation (15) of [1]_. None above the level proves as much
+        as an empty `search`, but these ratios are far larger.
+
+        References
+        ----------
+        .. [1] P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel
+               learning", JMLR 16, 2015.
+        """
+
+    @abstractmethod
+    def add(self, nodes: Iterable[Any]) -> int:
         """Bring nodes into play with all their ancestors; return how many came in."""
 
     @abstractmethod

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
-from kernelweave.banks.rules import Conjunction, RuleBank
+from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.rules import Conjunction, RuleBank, RuleKernel
 
 from .base import Growing, Grown
 
@@ -64,7 +65,7 @@ class ConjunctionLattice(Growing):
     def forms(self, V: Floats) -> Floats:
         return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
 
-    def combine(self, weights: Floats):  # type: ignore[no-untyped-def]
+    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
         return self.bank.combine(weights)
 
     def search(self, V: Floats, level: float, most: int) -> Grown:
@@ -83,6 +84,33 @@ class ConjunctionLattice(Growing):
             self.nodes,
         )
         return Grown([tuple(f) for f in found], np.array(ratios), visited, complete)
+
+    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
+        # What lies below a conjunction is all subsets of the other propositions, so the sum over it
+        # is a product: one factor for each proposition that two rows share.
+        rows = np.flatnonzero(V.any(axis=1))
+        shared = self._unpacked()[rows].astype(np.float64)
+        growth = 1.0 + 1.0 / (1.0 + self.base) ** 2
+        R = growth ** (shared @ shared.T) * (V[rows] @ V[rows].T)
+        nodes: list[Conjunction] = []
+        values: list[float] = []
+        for node in self.nodes:
+            first = node[-1] + 1 if node else 0
+            if len(node) >= self.max_length or first >= shared.shape[1]:
+                continue
+            inside = np.flatnonzero(shared[:, list(node)].all(axis=1))
+            X = shared[inside, first:]
+            sums = ((R[np.ix_(inside, inside)] @ X) * X).sum(axis=0)
+            sums /= (self.base**2 * growth) ** (len(node) + 1)
+            for c, value in enumerate(sums.tolist(), first):
+                child = (*node, c)
+                if child not in self._place and self.is_source(child):
+                    nodes.append(child)
+                    values.append(value)
+        ratios = np.array(values)
+        order = np.argsort(-ratios, kind="stable")
+        order = order[ratios[order] > level][:most]
+        return Grown([nodes[k] for k in order], ratios[order], len(nodes))
 
     def add(self, nodes: Iterable[Conjunction]) -> int:
         """Add nodes with all their ancestors; return how many came in."""

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
 from .mkl import MKLClassifier, MKLRegressor
 from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
@@ -10,6 +11,8 @@ from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
 from .sum_product import SumProductMKLClassifier
 
 __all__ = [
+    "HierarchicalMKLClassifier",
+    "HierarchicalMKLRegressor",
     "MKLClassifier",
     "MKLRegressor",
     "NoiseTolerantKernelClassifier",

@@ -187,7 +187,7 @@ class BaseMKL(BaseEstimator):
         known = {
             name: value
             for name, value in vars(self).items()
-            if name.endswith("_in_") or name in ("classes_", "_one_output")
+            if name.endswith("_in_") or name in ("classes_", "_one_output", "_several")
         }
         model: Self = clone(self).set_params(C=C)
         model.__dict__.update(known)

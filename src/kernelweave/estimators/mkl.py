@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any
 
-import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length
+from kernelweave.machines import Hinge, Machine
 
-from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
-from kernelweave.errors import InputError
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
-
-from .base import BaseMKL
 from .classifier import KernelClassifier
+from .regressor import KernelRegressor
 
 
 class MKLClassifier(KernelClassifier):
@@ -138,7 +129,7 @@ class MKLClassifier(KernelClassifier):
         return Hinge(fit_intercept=self.fit_intercept)
 
 
-class MKLRegressor(RegressorMixin, BaseMKL):
+class MKLRegressor(KernelRegressor):
     """Regression on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + C sum_i loss(y_i, f(x_i))`` over functions and weights
@@ -215,12 +206,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseMKL._parameter_constraints,
-        "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-    }
-
     def __init__(
         self,
         kernels: Any = None,
@@ -251,97 +236,3 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _machine(self) -> Machine:
-        if self.loss == "square":
-            return Square(fit_intercept=self.fit_intercept)
-        if self.loss == "huber":
-            if self.epsilon <= 0:
-                raise InputError("epsilon: Huber's threshold must be > 0, got 0.")
-            return Huber(threshold=self.epsilon, fit_intercept=self.fit_intercept)
-        return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and a regression function.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Training rows; for `Precomputed` kernels a column of row numbers.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row; a weight of two is the same as giving the row twice.
-
-        Returns
-        -------
-        self : MKLRegressor
-            The fitted estimator.
-        """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._fit(X, Y, self.C * cost, weight)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
-    ) -> list[Self]:
-        """Fit for several values of C, sharing kernels and starting each fit from the last.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        Cs : iterable of float
-            Values of C in any order.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row.
-
-        Returns
-        -------
-        models : list of MKLRegressor
-            A fitted estimator for each C, in the order given.
-        """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._path(X, Y, cost, Cs, weight)
-
-    def _targets(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Floats, Floats, Floats | None]:
-        X = check_table(self, X, reset=True)
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(X, y)
-        self._one_output = y.ndim == 1
-        Y = y.reshape(len(y), -1)
-        weight = check_weights(sample_weight, len(Y))
-        cost = np.ones_like(Y) if weight is None else np.repeat(weight[:, None], Y.shape[1], axis=1)
-        return X, Y, cost, weight
-
-    def predict(self, X: Any) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        decision = self._decide(X)
-        return decision.ravel() if self._one_output else decision
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

@@ -92,7 +92,7 @@ def merge_propositions(P: Bools, Y: Floats, cost: Floats, weight: Floats | None)
         np.ascontiguousarray(P[index]),
         Y[index],
         np.column_stack(sums),
-        np.bincount(places, counts, len(first)),
+        np.bincount(places, counts, len(first)).astype(np.float64),
         index,
         inverse,
     )

@@ -74,7 +74,7 @@ class Ensemble:
         """Return the scores of rows given by their propositions."""
         out = np.tile(self.intercept, (len(P), 1))
         for conjunction, value in zip(self.conjunctions, self.values, strict=True):
-            out += P[:, list(conjunction)].all(axis=1)[:, None] * value
+            out += np.all(P[:, list(conjunction)], axis=1, keepdims=True) * value
         return out
 
 

@@ -130,6 +130,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _learned = ("classes_", "tasks_", "_multilabel")
+    tasks_: np.ndarray[Any, Any]
 
     def __init__(
         self,
@@ -465,6 +466,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
     _learned = ("tasks_", "_one_output")
+    tasks_: np.ndarray[Any, Any]
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import column_or_1d
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
+from kernelweave.kernels.base import is_number
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
 
@@ -48,11 +48,13 @@ def task_matrix(task_correlation: Any, n_outputs: int) -> Floats | None:
     """
     if task_correlation is None:
         return None
-    if isinstance(task_correlation, Real) and not isinstance(task_correlation, bool):
-        if not 0 < task_correlation < np.inf:
+    if is_number(task_correlation):
+        if not 0 < float(task_correlation) < np.inf:
             raise InputError(
                 f"task_correlation: a number must be finite and > 0, got {task_correlation!r}."
             )
+        if n_outputs == 1:  # nothing to be related to
+            return None
         B = np.eye(n_outputs) + 1.0 / float(task_correlation)
     else:
         B = _read_matrix(task_correlation, n_outputs)
@@ -66,9 +68,10 @@ def _read_matrix(given: Any, n_outputs: int) -> Floats:
     except (TypeError, ValueError):
         B = np.empty(0)
     if B.shape != (n_outputs, n_outputs) or not np.isfinite(B).all():
+        got = f"shape {B.shape}" if isinstance(given, np.ndarray) else repr(given)
         raise InputError(
             f"task_correlation: must be a number > 0 or a matrix of shape ({n_outputs}, "
-            f"{n_outputs}) of finite numbers, one row for each output, got {given!r}."
+            f"{n_outputs}) of finite numbers, one row for each output, got {got}."
         )
     size = np.abs(B).max()
     if np.abs(B - B.T).max() > _ASYMMETRY * size:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
+from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import (
     ARD,
@@ -105,6 +106,9 @@ def encode(value: Any, writer: Writer) -> Any:
         return {"step": encode(dataclasses.astuple(value), writer)["tuple"]}
     if isinstance(value, Kernel | KernelFamily):
         return _encode_kernel(value, writer)
+    if kind is ProductLattice:
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"lattice": {name: encode(field, writer) for name, field in fields.items()}}
     if callable(value) or isinstance(value, Selector):
         raise DependsOnDataError("A function or selector cannot be stored in a model file.")
     raise ModelFileError(
@@ -190,6 +194,8 @@ class Decoder:
                 return Step(*self(content))
             case "kernel", [str() as name, dict() as fields]:
                 return self._kernel(name, fields)
+            case "lattice", dict() as fields:
+                return ProductLattice(**{k: self(v) for k, v in fields.items()})
             case "family", [str() as name, dict() as fields]:
                 return _family(name, {k: self(v) for k, v in fields.items()})
         raise ValueError(f"a value of kind {tag!r} is not known or not complete")

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from kernelweave.banks import Views
 from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
@@ -22,6 +24,8 @@ from kernelweave.estimators import (
     SumProductMKLClassifier,
 )
 from kernelweave.estimators.base import BaseMKL, in_use
+from kernelweave.estimators.hierarchical_base import BaseHierarchical
+from kernelweave.estimators.regressor import KernelRegressor
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
 from kernelweave.kernels.base import Rows, Table
 from kernelweave.kernels.expression import Composite
@@ -40,10 +44,14 @@ wrong_label_probability_ loo_scores_ loo_error_ _given _suggested _slope""".spli
 _NOISY = """classes_ bias_weight_ noise_level_ cap_ gamma_ dual_weights_ label_quality_ _given
 _suggested _by_size""".split()
 
+_NODES = ["active_nodes_", "block_norms_", "n_nodes_"]
+
 # An estimator can be saved when it stands here, with what `fit` gave it beyond the common part.
 ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     MKLClassifier: ["classes_"],
     MKLRegressor: ["_one_output"],
+    HierarchicalMKLClassifier: ["classes_", "_several", *_NODES],
+    HierarchicalMKLRegressor: ["_one_output", *_NODES],
     NoiseTolerantKernelClassifier: _NOISE,
     NoisyLabelMKLClassifier: _NOISY,
     RadiusKernelClassifier: ["classes_", "squared_radius_", "kernel_"],
@@ -94,7 +102,9 @@ def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str
     parameters = model.get_params(deep=False)
     if isinstance(model, SumProductMKLClassifier):
         return _encode_but(parameters, "structure", encode(model._structure, writer), writer)
-    if "kernels" in parameters:
+    if isinstance(model, BaseHierarchical):
+        parameters = model._plain_parameters()
+    elif "kernels" in parameters:
         return _encode_but(parameters, "kernels", kernels, writer)
     return {name: encode(value, writer) for name, value in parameters.items()}
 
@@ -222,6 +232,8 @@ def _check_fitted(model: Any) -> None:
         for value in vars(step).values():
             _check_type("a number in history_", value, Real)
     _check_inputs_and_outputs(model, n_outputs)
+    if isinstance(model, BaseHierarchical):
+        _check_nodes(model)
     if isinstance(model, NoiseTolerantKernelClassifier):
         _check_noise(model)
     if isinstance(model, NoisyLabelMKLClassifier):
@@ -245,6 +257,14 @@ def _check_structure(model: Any) -> None:
             raise ValueError(f"the weight of {name} must not be negative")
     if len(network.leaves) != len(model.kernels_):
         raise ValueError("the structure does not have the kernels of the model")
+
+
+def _check_nodes(model: Any) -> None:
+    _check_type("active_nodes_", model.active_nodes_, list)
+    if len(model.active_nodes_) != len(model.kernels_):
+        raise ValueError("active_nodes_ does not have the kernels of the model")
+    _check_array("block_norms_", model.block_norms_, "f", (len(model.kernels_),))
+    _check_type("n_nodes_", model.n_nodes_, Integral)
 
 
 def _check_labels(model: Any) -> int:
@@ -296,13 +316,16 @@ def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
         _check_names("feature_names_in_", model.feature_names_in_)
         if model.feature_names_in_.size != model.n_features_in_:
             raise ValueError("feature_names_in_ does not have n_features_in_ items")
-    if isinstance(model, MKLRegressor):
+    if isinstance(model, KernelRegressor):
         _check_type("_one_output", model._one_output, bool)
         fits = n_outputs == 1 if model._one_output else n_outputs >= 1
     else:
         _check_type("classes_", model.classes_, np.ndarray)
         _check_array("classes_", model.classes_, "biufUO", (model.classes_.size,))
-        fits = n_outputs == (1 if model.classes_.size == 2 else model.classes_.size)
+        several = getattr(model, "_several", False)  # labels, each with an output of its own
+        _check_type("_several", several, bool)
+        one = model.classes_.size == 2 and not several
+        fits = n_outputs == (1 if one else model.classes_.size)
     if not fits:
         raise ValueError(f"the number of outputs cannot be {n_outputs}")
 
@@ -312,6 +335,8 @@ def _views(model: Any, rows: Any) -> Views:
     structured = isinstance(model, SumProductMKLClassifier)
     used = range(len(model.kernels_)) if structured else in_use(model.weights_)
     kernels = [model.kernels_[j] for j in used]
+    if isinstance(model, BaseHierarchical):
+        kernels = list(model._products().factors)
     keys: list[Hashable] = [kernel.view for kernel in kernels]
     distinct = dict.fromkeys(keys)
     if not isinstance(rows, list) or len(rows) != len(distinct):

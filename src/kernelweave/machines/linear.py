@@ -12,7 +12,7 @@ pass over the features, and they are few near the solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.linalg
@@ -27,6 +27,7 @@ _SHARPEST = 1e-9  # least s, relative to the first
 _CHUNK = 4096  # rows multiplied at a time
 
 
+@runtime_checkable
 class FeatureKernel(Protocol):
     """A kernel given by features ``Z``."""
 

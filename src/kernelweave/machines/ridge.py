@@ -11,7 +11,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 
 from .base import DualShape, Machine, Solution
-from .linear import solve_linear
+from .linear import FeatureKernel, solve_linear
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Square(Machine):
         enough: float = np.inf,
     ) -> Solution:
         """Solve exactly; tolerances and the start are not needed."""
-        if not hasattr(K, "dense"):
+        if isinstance(K, FeatureKernel):
             return solve_linear(self, K, Y, cost, tol=max(tol, 1e-12), floor=floor, start=start)
         gram = np.asarray(K.dense(), dtype=np.float64)
         coef = np.zeros_like(Y)

@@ -12,7 +12,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 
 from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
-from .linear import solve_linear
+from .linear import FeatureKernel, solve_linear
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
@@ -34,7 +34,7 @@ class SupportMachine(Machine):
         start: Solution | None = None,
         enough: float = np.inf,
     ) -> Solution:
-        if not hasattr(K, "dense"):
+        if isinstance(K, FeatureKernel):
             return solve_linear(self, K, Y, cost, tol=tol, floor=floor, start=start)
         n, n_outputs = Y.shape
         enough = enough if n_outputs == 1 else np.inf

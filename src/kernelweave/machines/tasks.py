@@ -68,7 +68,8 @@ def solve_tasks(
         return machine.solve(K, Y, cost, tol=tol, start=begin)
     n_outputs = Y.shape[1]
     coef = np.zeros_like(Y) if start is None else start.copy()
-    own = [K.scaled(relation[t, t]) for t in range(n_outputs)]
+    multiples = {factor: K.scaled(factor) for factor in relation.diagonal().tolist()}
+    own = [multiples[factor] for factor in relation.diagonal().tolist()]
     products = K @ coef
     work, precision, last = 0, 0.3 * tol, np.inf
     for _ in range(_SWEEPS):

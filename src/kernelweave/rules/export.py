@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Label, plain_value, shown
@@ -42,7 +43,7 @@ class Model:
 
 def check_model(
     rules: Sequence[Rule],
-    intercept: float | Sequence[float],
+    intercept: float | Sequence[float] | Floats,
     classes: Sequence[Any] | None,
     rename: Mapping[str, str] | None,
 ) -> Model:
@@ -83,7 +84,7 @@ def _class(label: Any) -> Label:
 
 def to_python(
     rules: Sequence[Rule],
-    intercept: float | Sequence[float],
+    intercept: float | Sequence[float] | Floats,
     *,
     classes: Sequence[Any] | None = None,
     name: str = "predict",

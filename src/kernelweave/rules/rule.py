@@ -118,7 +118,18 @@ def finite(name: str, value: Any) -> float:
 
 
 def essential(conditions: Sequence[Proposition]) -> tuple[Proposition, ...]:
-    """Leave out conditions that others on the same column imply; the order stays."""
+    """Leave out conditions that others on the same column imply; the order stays.
+
+    Parameters
+    ----------
+    conditions : sequence of Proposition
+        What must hold together.
+
+    Returns
+    -------
+    needed : tuple of Proposition
+        Those that decide.
+    """
     kept: list[Proposition] = []
     for condition in dict.fromkeys(conditions):
         others = [c for c in conditions if c.feature == condition.feature and c != condition]

@@ -71,7 +71,9 @@ def _reader(X: Any) -> tuple[int, Callable[[Rule], Bools]]:
     return table.n_rows, holds
 
 
-def score_rules(rules: Sequence[Rule], intercept: float | Sequence[float], X: Any) -> Floats:
+def score_rules(
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
+) -> Floats:
     """Add up the weights of the rules that hold: ``intercept + sum of weight * [rule holds]``.
 
     The sum runs over blocks of rules in a fixed order, the same as in `to_sql` and `to_python`.
@@ -114,7 +116,9 @@ def blocks(rules: Sequence[Rule]) -> Iterator[Sequence[Rule]]:
         yield rules[start : start + BLOCK]
 
 
-def check_outputs(rules: Sequence[Rule], intercept: float | Sequence[float]) -> tuple[float, ...]:
+def check_outputs(
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats
+) -> tuple[float, ...]:
     """Return the intercepts as a tuple, and refuse rules with another number of weights."""
     several = np.ndim(intercept) > 0
     values = np.asarray(intercept).ravel().tolist() if several else [intercept]
@@ -162,7 +166,7 @@ class Explanation:
 
 
 def explain_rows(
-    rules: Sequence[Rule], intercept: float | Sequence[float], X: Any
+    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
 ) -> tuple[Explanation, ...]:
     """Tell for each row which rules hold, and what they add up to.
 

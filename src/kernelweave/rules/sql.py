@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Label
@@ -109,7 +110,7 @@ DIALECTS = {
 
 def to_sql(
     rules: Sequence[Rule],
-    intercept: float | Sequence[float],
+    intercept: float | Sequence[float] | Floats,
     *,
     classes: Sequence[Any] | None = None,
     dialect: str = "standard",

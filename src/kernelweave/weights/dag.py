@@ -70,12 +70,35 @@ class Hierarchy:
             Least share of a node, relative to an equal one. It keeps the dual coefficients unique,
             without which their bound stalls, and moves the optimum by at most half as much.
         """
+        eta = fill_up(self.costs * self._radii(Q), floor / len(Q))
+        return Shares(eta, self.weights(Q, self.omega(eta), floor))
+
+    def weights(self, Q: Floats, omega: Floats, floor: float) -> Floats:
+        """Return the best kernel weights for fixed shares.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n_nodes,)
+            Norms of the functions, not all zero.
+        omega : ndarray of shape (n_nodes,)
+            What `omega` makes of the shares.
+        floor : float
+            As in `shares`.
+        """
         rho = self.rho
-        least = floor / len(Q)
-        eta = fill_up(self.costs * self._radii(Q), least)
-        omega = self.omega(eta)
-        split = fill_up(omega * (Q / Q.max()) ** rho, least)
-        return Shares(eta, split ** ((2.0 - rho) / rho) * omega ** (-2.0 / rho))
+        split = fill_up(omega * (Q / Q.max()) ** rho, floor / len(Q))
+        return np.asarray(split ** ((2.0 - rho) / rho) * omega ** (-2.0 / rho))
+
+    def fixed_norm(self, Q: Floats, omega: Floats) -> float:
+        """Return the norm that fixed shares make of the norms ``Q``; never below `norm`."""
+        scale = float(Q.max(initial=0.0)) or 1.0
+        return float(scale * (omega @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
+
+    def fixed_dual(self, forms: Floats, omega: Floats) -> float:
+        """Return the squared dual norm for fixed shares; never above `squared_dual_norm`."""
+        scale = float(forms.max(initial=0.0)) or 1.0
+        zeta = omega ** (1.0 / (1.0 - self.rho))
+        return float(scale * (zeta @ (forms / scale) ** self.power) ** (1.0 / self.power))
 
     def squared_dual_norm(
         self, forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
@@ -95,10 +118,10 @@ class Hierarchy:
         max_steps : int
             Improvements at most.
         """
-        power = self._power
+        power = self.power
         best = np.inf
         for step in range(max_steps + 1):
-            slopes = self._slopes(forms, eta)
+            slopes = self.slopes(forms, eta)
             top = float(slopes.max())
             best = min(best, top)
             if top <= 0.0 or step == max_steps:
@@ -112,7 +135,7 @@ class Hierarchy:
         return best
 
     @property
-    def _power(self) -> float:
+    def power(self) -> float:
         """Half the exponent of the dual norm, ``rhobar`` in the paper."""
         return self.rho / (2.0 * (self.rho - 1.0))
 
@@ -120,22 +143,23 @@ class Hierarchy:
         """Return what shares make of the weight of every node in the norm."""
         return np.asarray(self.ancestors @ (self.costs**self.rho * eta ** (1.0 - self.rho)))
 
-    def _slopes(self, forms: Floats, eta: Floats) -> Floats:
+    def slopes(self, forms: Floats, eta: Floats) -> Floats:
         """Return ``G_v^(1/rhobar)``; at the best shares all that have one are equal."""
         terms = forms / self.omega(eta) ** 2
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(forms)
-        sums = self.ancestors.T @ (terms / scale) ** self._power
-        ratios = (self.costs / eta) ** (self.rho / self._power)
-        return np.asarray(ratios * scale * sums ** (1.0 / self._power))
+        sums = np.asarray(self.ancestors.T @ (terms / scale) ** self.power)
+        ratios = (self.costs / eta) ** (self.rho / self.power)
+        return np.asarray(ratios * scale * sums ** (1.0 / self.power))
 
     def _radii(self, Q: Floats) -> Floats:
         """Return the inner norm of every node's term."""
         scale = float(Q.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(Q)
-        return np.asarray(scale * (self.ancestors.T @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
+        sums = np.asarray(self.ancestors.T @ (Q / scale) ** self.rho)
+        return np.asarray(scale * sums ** (1.0 / self.rho))
 
 
 def fill_up(x: Floats, least: float) -> Floats:
@@ -152,4 +176,4 @@ def fill_up(x: Floats, least: float) -> Floats:
     right = np.flatnonzero(factors * ordered >= least)
     if not len(right):
         return np.full(len(x), 1.0 / len(x))
-    return np.maximum(least, factors[right[-1]] * x)
+    return np.asarray(np.maximum(least, factors[right[-1]] * x))

@@ -1,0 +1,121 @@
+"""Products of a few kernels: each factor is evaluated once, however many products it is part of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.kernels import Kernel, Product
+
+from .base import KernelBank
+from .cross import cross_block
+from .gram import GramKernel
+from .paths import PathTable, weigh_pairs
+from .views import Views
+
+
+class ProductBank:
+    """Products of kernels over training rows; none has a matrix of its own.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        The factors.
+    """
+
+    def __init__(self, bank: KernelBank) -> None:
+        self.n_samples = n = bank.n_samples
+        self.n_factors = bank.n_kernels
+        self.upper = np.triu_indices(n)
+        # A row of ones first: the product of no kernel is one of the products too.
+        self.leaves = np.ones((1 + self.n_factors, len(self.upper[0])))
+        for j, unit in enumerate(np.eye(self.n_factors)):
+            self.leaves[1 + j] = np.asarray(bank.combine(unit).dense())[self.upper]
+        self.products: list[tuple[int, ...]] = []
+
+    @staticmethod
+    def memory(n_factors: int, n_samples: int) -> dict[str, float]:
+        """Return the bytes it takes, by what takes them."""
+        square = 8.0 * n_samples**2
+        return {
+            f"{n_factors} Gram matrices of {n_samples} rows": 0.75 * square * (n_factors + 1),
+            "the combined kernel": 4.0 * square,
+        }
+
+    @cached_property
+    def _table(self) -> PathTable:
+        paths = [tuple(1 + j for j in product) or (0,) for product in self.products]
+        return PathTable.of(paths, len(self.leaves))
+
+    def add(self, products: Sequence[tuple[int, ...]]) -> None:
+        """Append products, given by the numbers of their factors."""
+        self.products += products
+        self.__dict__.pop("_table", None)
+
+    def pairs(self, V: Floats) -> tuple[Floats, Floats]:
+        """Return entries of all factors, after a row of ones, and weights as `weigh_pairs` does."""
+        return weigh_pairs(self.leaves, self.upper, V)
+
+    def forms(self, V: Floats) -> Floats:
+        """Return ``tr(V' K V)`` of every product."""
+        return np.maximum(self._table.forms(*self.pairs(V)), 0.0)
+
+    def combine(self, weights: Floats) -> GramKernel:
+        """Return the weighted sum of the products."""
+        gram = np.empty((self.n_samples, self.n_samples))
+        gram[self.upper] = values = self._table.combine(self.leaves, weights)
+        gram.T[self.upper] = values
+        return GramKernel(gram)
+
+
+@dataclass(frozen=True)
+class ProductSum:
+    """Kernels some of which are products, for their weighted sum on new rows.
+
+    Parameters
+    ----------
+    factors : tuple of Kernel
+        All factors, each once.
+    table : PathTable
+        Which factors every kernel multiplies.
+    """
+
+    factors: tuple[Kernel, ...]
+    table: PathTable
+
+    @classmethod
+    def of(cls, kernels: Sequence[Kernel]) -> ProductSum:
+        """Take kernels apart."""
+        place: dict[Kernel, int] = {}
+        paths = []
+        for kernel in kernels:
+            parts = kernel.parts if isinstance(kernel, Product) else (kernel,)
+            paths.append(tuple(place.setdefault(part, len(place)) for part in parts))
+        return cls(tuple(place), PathTable.of(paths, len(place)))
+
+    def block(self, weights: Floats, A: Views, B: Views) -> Floats:
+        """Return the weighted sum between prepared rows.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kernels,)
+            Weights of the kernels as written.
+        A, B : Views
+            Rows prepared for the factors.
+        """
+        if len(self.table.parents) == 1:  # no product, and Gaussians share their distances
+            spread = np.zeros(len(self.factors))
+            np.add.at(spread, self.table.lasts, weights)
+            return cross_block(self.factors, spread, A, B)
+        one = np.ones(1)
+        leaves = np.array(
+            [
+                cross_block([factor], one, A.subset([j]), B.subset([j])).ravel()
+                for j, factor in enumerate(self.factors)
+            ]
+        )
+        return self.table.combine(leaves, weights).reshape(A.n_samples, B.n_samples)

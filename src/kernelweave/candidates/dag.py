@@ -1,0 +1,150 @@
+"""A graph of kernels that somebody wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
+
+from .base import Growing, Grown
+
+
+class ExplicitDag(Growing):
+    """Kernels of a bank, each below its parents in a graph without cycles.
+
+    The nodes without parents are in play at first. A search reads all kernels that are not, so it
+    is exact.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        One kernel per node.
+    names : sequence of hashable
+        The nodes, in the order of the bank.
+    parents : mapping
+        The nodes directly above each; one that is missing has none.
+    costs : ndarray of shape (n_nodes,)
+        Cost of each node, positive.
+    """
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        names: Sequence[Hashable],
+        parents: Mapping[Any, Iterable[Any]],
+        costs: Floats,
+    ) -> None:
+        self.bank = bank
+        self.names = list(names)
+        self.all_costs = costs
+        self._number = {name: k for k, name in enumerate(self.names)}
+        order, self._parents = in_order(parents, self.names)
+        self._above = np.eye(len(self.names), dtype=bool)  # each row holds the ancestors of a node
+        for k in order:
+            for parent in self._parents[k]:
+                self._above[k] |= self._above[parent]
+        self.nodes: list[Any] = []
+        self._played: list[int] = []
+        self._append([k for k, above in enumerate(self._parents) if not above])
+
+    @property
+    def costs(self) -> Floats:
+        return self.all_costs[self._played]
+
+    @property
+    def ancestors(self) -> csr_array[np.float64]:
+        inside = self._above[np.ix_(self._played, self._played)]
+        return csr_array(inside.astype(np.float64))
+
+    @property
+    def played(self) -> Indices:
+        """Numbers of the nodes in play."""
+        return np.array(self._played, dtype=np.intp)
+
+    def combine(self, weights: Floats) -> CombinedKernel:
+        spread = np.zeros(len(self.names))
+        spread[self._played] = weights
+        return self.bank.combine(spread)
+
+    def forms(self, V: Floats) -> Floats:
+        return self.bank.forms(V, self.played)
+
+    def search(self, V: Floats, level: float, most: int) -> Grown:
+        outside = self._outside()
+        ratios = self.bank.forms(V, outside) / self.all_costs[outside] ** 2
+        return self._largest(outside, ratios, level, most)
+
+    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
+        outside = self._outside()
+        forms = np.zeros(len(self.names))
+        forms[outside] = self.bank.forms(V, outside)
+        sources = [k for k in outside.tolist() if self.is_source(self.names[k])]
+        values = []
+        for u in sources:
+            below = np.flatnonzero(self._above[:, u])
+            between = self._above[np.ix_(below, below)] @ self.all_costs[below]
+            values.append(float((forms[below] / between**2).sum()))
+        return self._largest(np.array(sources, dtype=np.intp), np.array(values), level, most)
+
+    def add(self, nodes: Iterable[Hashable]) -> int:
+        """Add nodes with all their ancestors; return how many came in."""
+        wanted = np.zeros(len(self.names), dtype=bool)
+        for node in nodes:
+            wanted |= self._above[self._number[node]]
+        wanted[self._played] = False
+        missing = np.flatnonzero(wanted).tolist()
+        self._append(missing)
+        return len(missing)
+
+    def describe(self, nodes: Iterable[Hashable]) -> tuple[list[Kernel], Floats]:
+        """Return the kernels of nodes as written, and what normalises each."""
+        numbers = [self._number[node] for node in nodes]
+        return [self.bank.kernels[k] for k in numbers], self.bank.scales[numbers]
+
+    def is_source(self, node: Any) -> bool:
+        return set(self._parents[self._number[node]]) <= set(self._played)
+
+    def _append(self, numbers: Iterable[int]) -> None:
+        for k in numbers:
+            self._played.append(k)
+            self.nodes.append(self.names[k])
+
+    def _outside(self) -> Indices:
+        return np.setdiff1d(np.arange(len(self.names)), self._played)
+
+    def _largest(self, numbers: Indices, ratios: Floats, level: float, most: int) -> Grown:
+        order = np.argsort(-ratios, kind="stable")
+        order = order[ratios[order] > level][:most]
+        return Grown([self.names[k] for k in numbers[order]], ratios[order], len(numbers))
+
+
+def in_order(
+    parents: Mapping[Any, Iterable[Any]], names: Sequence[Hashable]
+) -> tuple[list[int], list[list[int]]]:
+    """Return the numbers of the nodes with parents first, and those of each node's parents."""
+    number = {name: k for k, name in enumerate(names)}
+    above = [[number[parent] for parent in parents.get(name, ())] for name in names]
+    try:
+        return list(TopologicalSorter(dict(enumerate(above))).static_order()), above
+    except CycleError as error:
+        around = " -> ".join(repr(names[k]) for k in error.args[1])
+        raise InputError(
+            f"parents: the graph has a cycle, {around}; no node may be above itself."
+        ) from None
+
+
+def depths(parents: Mapping[Any, Iterable[Any]], names: Sequence[Hashable]) -> Floats:
+    """Return the length of the longest way to each node from one without parents."""
+    order, above = in_order(parents, names)
+    out = np.zeros(len(names))
+    for k in order:
+        out[k] = max((out[parent] + 1.0 for parent in above[k]), default=0.0)
+    return out

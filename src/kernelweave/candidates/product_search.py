@@ -1,0 +1,204 @@
+"""The products of kernels that a linear form sees best, found without looking at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from kernelweave._threads import run_blocks
+from kernelweave._types import Floats, Indices
+
+from .base import Grown
+
+_PIECE = 4096  # entries worked on at a time; fixed, so that sums do not depend on the thread count
+_BATCH = 256  # products whose successors are looked at together
+_EXACT_ORDERS = 4  # further factors up to which bounds count them; more count as any number
+
+Numbers: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The kernels of several ladders, numbered one ladder after the other.
+
+    Parameters
+    ----------
+    ladders : list of list of int
+        Numbers of the rungs of each ladder.
+    ladder, rung : ndarray of shape (n_factors,)
+        Of each kernel its ladder, from 0, and its rung, from 1.
+    """
+
+    ladders: list[list[int]]
+    ladder: Indices
+    rung: Indices
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Factors:
+        """Return the numbers for ladders of these sizes."""
+        ends = np.cumsum(sizes).tolist()
+        ladders = [list(range(e - s, e)) for e, s in zip(ends, sizes, strict=True)]
+        rungs = [1 + k for size in sizes for k in range(size)]
+        return cls(ladders, np.repeat(np.arange(len(sizes)), sizes), np.array(rungs))
+
+    @property
+    def count(self) -> int:
+        """How many kernels there are."""
+        return len(self.ladder)
+
+    def number(self, pair: tuple[int, int]) -> int:
+        """Return the number of a kernel given by ladder and rung."""
+        return self.ladders[pair[0]][pair[1] - 1]
+
+    def node(self, numbers: Numbers) -> Any:
+        """Return the pairs of ladder and rung for numbers of kernels."""
+        return tuple((int(self.ladder[k]), int(self.rung[k])) for k in numbers)
+
+
+def search_products(
+    leaves: Floats,
+    weights: Floats,
+    factors: Factors,
+    *,
+    base: float,
+    max_order: int,
+    max_visited: int,
+    known: Container[Any],
+    level: float,
+    most: int,
+) -> Grown:
+    """Find the products with the largest form divided by the squared cost.
+
+    Products are extended by kernels of later ladders only, so that each is reached once. Two bounds
+    cut off what lies below one: the sum of all ratios there, none of which is negative, and the sum
+    over pairs of rows of the largest value that any of the products takes.
+
+    Parameters
+    ----------
+    leaves : ndarray of shape (n_factors, n_entries)
+        Entries of the factors.
+    weights : ndarray of shape (n_entries,)
+        With which the entries of a product sum up to its form.
+    factors : Factors
+        How the factors belong together.
+    base : float
+        A rung multiplies the cost by this.
+    max_order : int
+        Factors of a product at most.
+    max_visited : int
+        Products looked at before giving up.
+    known : container of nodes
+        Not reported.
+    level : float
+        Ratios that matter are larger.
+    most : int
+        Once so many are known, the level rises to the least of them.
+    """
+    walk = _Walk(leaves, weights, factors, base)
+    found: list[tuple[float, Numbers]] = []
+    visited, order = 0, 0
+    frontier: list[tuple[float, Numbers]] = [(np.inf, ())]
+    while frontier:
+        rest = max_order - order - 1  # factors that may follow a successor
+        ahead: list[tuple[float, Numbers]] = []
+        for start in range(0, len(frontier), _BATCH):
+            batch = [
+                numbers for bound, numbers in frontier[start : start + _BATCH] if bound > level
+            ]
+            allowed = factors.ladder > np.array([walk.last(numbers) for numbers in batch])[:, None]
+            if visited + allowed.sum() > max_visited:
+                return _grown(found, visited, factors, most, complete=False)
+            visited += int(allowed.sum())
+            if not allowed.any():
+                continue
+            ratios, bounds = walk.successors(batch, rest)
+            for k, f in np.argwhere(allowed & (ratios > level)).tolist():
+                child = (*batch[k], f)
+                if factors.node(child) not in known:
+                    found.append((float(ratios[k, f]), child))
+            if len(found) > most:
+                found = sorted(found, key=_largest_first)[:most]
+                level = max(level, found[-1][0])
+            if rest > 0:
+                for k, f in np.argwhere(allowed & (bounds > level)).tolist():
+                    ahead.append((float(bounds[k, f]), (*batch[k], f)))
+        frontier = sorted(ahead, key=_largest_first)
+        order += 1
+    return _grown(found, visited, factors, most, complete=True)
+
+
+def _largest_first(item: tuple[float, Numbers]) -> tuple[float, Numbers]:
+    return -item[0], item[1]
+
+
+def _grown(
+    found: list[tuple[float, Numbers]], visited: int, factors: Factors, most: int, *, complete: bool
+) -> Grown:
+    best = sorted(found, key=_largest_first)[:most]
+    ratios = np.array([ratio for ratio, _ in best])
+    return Grown([factors.node(numbers) for _, numbers in best], ratios, visited, complete)
+
+
+class _Walk:
+    """Ratios and bounds of the successors of products."""
+
+    def __init__(self, leaves: Floats, weights: Floats, factors: Factors, base: float) -> None:
+        self.leaves, self.weights, self.factors = leaves, weights, factors
+        self.discounts = base ** (-2.0 * factors.rung)[:, None]
+        self.positive = bool((leaves >= 0.0).all())
+
+    def last(self, numbers: Numbers) -> int:
+        """Return the last ladder that a product uses."""
+        return int(self.factors.ladder[numbers[-1]]) if numbers else -1
+
+    def successors(self, batch: list[Numbers], rest: int) -> tuple[Floats, Floats]:
+        """Return the ratio of each product times each factor, and a bound of those below it."""
+        parts = run_blocks(
+            lambda piece: self._piece(batch, rest, piece), self.leaves.shape[1], _PIECE
+        )
+        ratios, sums, reaches = np.sum(parts, axis=0)
+        return ratios, np.minimum(sums, reaches)
+
+    def _piece(self, batch: list[Numbers], rest: int, piece: slice) -> Floats:
+        here = self.discounts * self.leaves[:, piece]
+        P = np.empty((len(batch), here.shape[1]))
+        for row, numbers in zip(P, batch, strict=True):
+            row[:] = self.weights[piece]
+            for k in numbers:
+                row *= here[k]
+        out = np.zeros((3, len(batch), len(here)))
+        out[0] = P @ here.T
+        if rest > 0:
+            sums, tops = self._following(here, min(rest, len(self.factors.ladders)))
+            out[1] = P @ (here * sums).T
+            # Entries of one sign only lower a form, unless kernels themselves can be negative.
+            reach = np.maximum(P, 0.0) if self.positive else np.abs(P)
+            out[2] = reach @ (np.abs(here) * tops).T
+        return out
+
+    def _following(self, here: Floats, rest: int) -> tuple[Floats, Floats]:
+        """Return what all further factors of each product make of its entries.
+
+        The sum over, and the largest of, the products of one up to ``rest`` kernels from the
+        ladders after that of each factor.
+        """
+        exact = rest <= _EXACT_ORDERS
+        # One row for at most each number of kernels; or a single one for any number of them.
+        total = np.zeros((rest if exact else 1, here.shape[1]))
+        top = np.zeros_like(total)
+        sums, tops = np.empty_like(here), np.empty_like(here)
+        for numbers in reversed(self.factors.ladders):
+            sums[numbers], tops[numbers] = total[-1], top[-1]
+            added, most = here[numbers].sum(axis=0), np.abs(here[numbers]).max(axis=0)
+            others, largest = (_one_less(total), _one_less(top)) if exact else (total, top)
+            total = total + added * (1.0 + others)
+            top = np.maximum(top, most * np.maximum(1.0, largest))
+        return sums, tops
+
+
+def _one_less(values: Floats) -> Floats:
+    """Return the rows for one kernel less; of none there is nothing."""
+    return np.concatenate([np.zeros_like(values[:1]), values[:-1]])

@@ -1,0 +1,432 @@
+"""Kernels in a graph: a kernel is learned only where those above it are paid for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from kernelweave._types import Floats
+from kernelweave._validation import check_table, check_weights
+from kernelweave.errors import InputError, warn
+from kernelweave.machines import Hinge, Machine
+
+from .classifier import KernelClassifier
+from .hierarchical_base import BaseHierarchical
+from .regressor import KernelRegressor
+
+
+class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
+    """Support vector classifier on kernels in a graph without cycles.
+
+    Minimises
+
+    ``1/2 (sum_v d_v (sum over nodes w from v downwards of Q_w^rho)^(1/rho))^2
+    + sum_i C_i max(0, 1 - y_i f(x_i))``
+
+    over functions ``f = sum_w <f_w, phi_w> + b`` with one term for each node, ``Q_w`` being the
+    norm of ``f_w``. The term of a node contains all its descendants, so that these can be non-zero
+    only where the terms of their ancestors are paid for. Without edges this is `MKLClassifier` with
+    ``norm=1``. Several classes are learned one against the rest, and several labels at once, as
+    tasks that share the choice of kernels.
+
+    Parameters
+    ----------
+    kernels : dict, networkx graph, ProductLattice, list or None
+        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
+        children and a node attribute ``kernel``; a lattice of products, of which only what is
+        needed is looked at; or a list, whose nodes are its positions. None: the lattice of all
+        products of one-feature kernels, `ProductLattice()`.
+    parents : dict or None
+        Of each node the list of nodes directly above it; a missing node has none. Only for a dict
+        or a list of kernels.
+    node_cost : float, dict, callable or None
+        Cost ``d_v`` of each node: a dict, a function of the node, or a number, the cost then being
+        ``node_cost**depth``, where depth is the length of the longest way from a node without
+        parents. None: ``2**depth``, or the base of the lattice. In a lattice only a number.
+    rho : float
+        In (1, 2]. 2 selects a node only with all its ancestors; smaller values select more sharply
+        among them.
+    normalize : {"diagonal", "trace", "cosine", "radius"} or None
+        What is made one before weights are learned: the mean diagonal, which products keep nearly;
+        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
+        training rows; or nothing. Of a lattice it is the kernels of the ladders.
+    C : float
+        Cost of errors. The norm is squared and adds up the terms of all ancestors, so that useful
+        values are larger than in `MKLClassifier`.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None
+        How the functions of several classes or labels are related: a positive semi-definite
+        matrix B, or a number mu for ``B = I + 11' / mu``, which pulls them together the more the
+        smaller it is. None: they share the choice of kernels only.
+    solver : {"alternate", "mirror"}
+        How shares are found: in closed form, in turn with the machine; or by the published mirror
+        descent.
+    certificate : {"tight", "paper"}
+        When a node that is not in play is worth letting in: by its own form, which is nearly exact;
+        or by the published sufficient condition, which lets in many more.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Machines solved at most, give or take the step under way.
+    max_nodes : int
+        No more nodes come into play once there are so many.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class; of several labels, by the values 0 and 1 of each.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    active_nodes_ : list
+        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
+    block_norms_ : ndarray of shape (n_active,)
+        Norm of the function of each, ``Q_w`` above.
+    weights_ : ndarray of shape (n_active,)
+        Weight of the (normalised) kernel of each.
+    contributions_ : ndarray of shape (n_active,)
+        Share of each in the squared norm of the decision function in the learned kernel.
+    kernels_ : list of Kernel
+        The kernel of each.
+    scales_ : ndarray of shape (n_active,)
+        What each kernel was multiplied by to normalise it.
+    n_nodes_ : int
+        Nodes that came into play.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model on any nodes of the graph has an objective smaller than
+        ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
+    converged_ : bool
+        Whether the gap met `tol`.
+    n_iter_ : int
+        Machines solved.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; of several labels their numbers.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Jawanpuria, Saketha Nath and Ramakrishnan (2015), Generalized hierarchical kernel learning,
+    JMLR 16, equations (5) to (8), (13) and (15), Algorithm 2.
+    Bach (2008), Exploring large feature spaces with hierarchical multiple kernel learning, NIPS.
+
+    Examples
+    --------
+    >>> from kernelweave import RBF, HierarchicalMKLClassifier
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(100, random_state=0)
+    >>> left, right = RBF(1.0, columns=[0]), RBF(1.0, columns=[1])
+    >>> model = HierarchicalMKLClassifier(
+    ...     {"left": left, "right": right, "both": left * right},
+    ...     parents={"both": ["left", "right"]},
+    ...     C=100,
+    ... ).fit(data.X, data.y)
+    >>> bool(model.converged_), sorted(model.active_nodes_)
+    (True, ['both', 'left', 'right'])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseHierarchical._constraints,
+        "class_weight": KernelClassifier._parameter_constraints["class_weight"],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        parents: dict[Any, list[Any]] | None = None,
+        node_cost: Any = None,
+        rho: float = 1.5,
+        normalize: str | None = "diagonal",
+        C: float = 1.0,
+        task_correlation: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_nodes: int = 5000,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.parents = parents
+        self.node_cost = node_cost
+        self.rho = rho
+        self.normalize = normalize
+        self.C = C
+        self.task_correlation = task_correlation
+        self.solver = solver
+        self.certificate = certificate
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_nodes = max_nodes
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _machine(self) -> Machine:
+        return Hinge(fit_intercept=self.fit_intercept)
+
+    def _targets(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Floats, Floats, Floats | None]:
+        table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+        self._several = table.ndim == 2 and table.shape[1] > 1
+        if not self._several:
+            return super()._targets(X, y, sample_weight)
+        X = check_table(self, X, reset=True)
+        labels = _read_indicator(table)
+        check_consistent_length(X, labels)
+        weight = check_weights(sample_weight, len(labels))
+        self.classes_ = np.arange(labels.shape[1])
+        cost = np.ones(labels.shape)
+        if weight is not None:
+            cost *= weight[:, None]
+        counted = slice(None) if weight is None else weight > 0
+        for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
+            if len(np.unique(column[counted])) < 2:
+                warn(f"y: label {label} is the same in all rows, so nothing is learned about it.")
+                continue
+            factors *= compute_class_weight(
+                self.class_weight, classes=np.arange(2), y=column, sample_weight=weight
+            )[column]
+        return X, np.where(labels > 0, 1.0, -1.0), cost, weight
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``f(x)`` for every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Two classes: positive speaks for ``classes_[1]``; more, or several labels: one column
+            for each.
+        """
+        decision = self._decide(X)
+        return decision.ravel() if decision.shape[1] == 1 else decision
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels; of several labels a zero or one for each.
+        """
+        check_is_fitted(self)
+        if not self._several:
+            return super().predict(X)
+        return (self._decide(X) > 0).astype(int)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
+    """Regression on kernels in a graph without cycles.
+
+    Minimises the norm of `HierarchicalMKLClassifier`, halved and squared, plus
+    ``C sum_i loss(y_i, f(x_i))``. Several targets are tasks that share the choice of kernels.
+
+    Parameters
+    ----------
+    kernels : dict, networkx graph, ProductLattice, list or None
+        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
+        children and a node attribute ``kernel``; a lattice of products, of which only what is
+        needed is looked at; or a list, whose nodes are its positions. None: the lattice of all
+        products of one-feature kernels, `ProductLattice()`.
+    parents : dict or None
+        Of each node the list of nodes directly above it; a missing node has none. Only for a dict
+        or a list of kernels.
+    node_cost : float, dict, callable or None
+        Cost ``d_v`` of each node: a dict, a function of the node, or a number, the cost then being
+        ``node_cost**depth``, where depth is the length of the longest way from a node without
+        parents. None: ``2**depth``, or the base of the lattice. In a lattice only a number.
+    rho : float
+        In (1, 2]. 2 selects a node only with all its ancestors; smaller values select more sharply
+        among them.
+    loss : {"epsilon_insensitive", "square", "huber"}
+        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
+        ``epsilon`` and straight beyond.
+    epsilon : float
+        Width of the free zone, or Huber's threshold.
+    normalize : {"diagonal", "trace", "cosine", "radius"} or None
+        What is made one before weights are learned: the mean diagonal, which products keep nearly;
+        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
+        training rows; or nothing. Of a lattice it is the kernels of the ladders.
+    C : float
+        Cost of errors. The norm is squared and adds up the terms of all ancestors, so that useful
+        values are larger than in `MKLRegressor`.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None
+        How the functions of several targets are related: a positive semi-definite matrix B, or a
+        number mu for ``B = I + 11' / mu``, which pulls them together the more the smaller it is.
+        None: they share the choice of kernels only.
+    solver : {"alternate", "mirror"}
+        How shares are found: in closed form, in turn with the machine; or by the published mirror
+        descent.
+    certificate : {"tight", "paper"}
+        When a node that is not in play is worth letting in: by its own form, which is nearly exact;
+        or by the published sufficient condition, which lets in many more.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Machines solved at most, give or take the step under way.
+    max_nodes : int
+        No more nodes come into play once there are so many.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    active_nodes_ : list
+        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
+    block_norms_ : ndarray of shape (n_active,)
+        Norm of the function of each, ``Q_w`` above.
+    weights_ : ndarray of shape (n_active,)
+        Weight of the (normalised) kernel of each.
+    contributions_ : ndarray of shape (n_active,)
+        Share of each in the squared norm of the decision function in the learned kernel.
+    kernels_ : list of Kernel
+        The kernel of each.
+    scales_ : ndarray of shape (n_active,)
+        What each kernel was multiplied by to normalise it.
+    n_nodes_ : int
+        Nodes that came into play.
+    objective_ : float
+        Value of the objective at the returned model.
+    duality_gap_ : float
+        No model on any nodes of the graph has an objective smaller than
+        ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
+    converged_ : bool
+        Whether the gap met `tol`.
+    n_iter_ : int
+        Machines solved.
+    history_ : list of Step
+        Bounds and work as the fit went on.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Their signed coefficients.
+    intercept_ : ndarray of shape (n_outputs,)
+        Biases.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Jawanpuria, Saketha Nath and Ramakrishnan (2015), Generalized hierarchical kernel learning,
+    JMLR 16, equations (5) to (8), (13) and (15), Algorithm 2.
+    Bach (2008), Exploring large feature spaces with hierarchical multiple kernel learning, NIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import HierarchicalMKLRegressor, ProductLattice
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(80, 5))
+    >>> y = X[:, 0] * X[:, 1] + X[:, 2]
+    >>> model = HierarchicalMKLRegressor(ProductLattice(), loss="square", C=100).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseHierarchical._constraints,
+        "loss": KernelRegressor._parameter_constraints["loss"],
+        "epsilon": KernelRegressor._parameter_constraints["epsilon"],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        parents: dict[Any, list[Any]] | None = None,
+        node_cost: Any = None,
+        rho: float = 1.5,
+        loss: str = "epsilon_insensitive",
+        epsilon: float = 0.1,
+        normalize: str | None = "diagonal",
+        C: float = 1.0,
+        task_correlation: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_nodes: int = 5000,
+        fit_intercept: bool = True,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.parents = parents
+        self.node_cost = node_cost
+        self.rho = rho
+        self.loss = loss
+        self.epsilon = epsilon
+        self.normalize = normalize
+        self.C = C
+        self.task_correlation = task_correlation
+        self.solver = solver
+        self.certificate = certificate
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_nodes = max_nodes
+        self.fit_intercept = fit_intercept
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+def _read_indicator(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return zeros and ones for several labels, or say that these are not such."""
+    if table.dtype == object:
+        table = np.asarray(table.tolist())
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise InputError(
+            "y: several columns must be labels, each a zero or one for every row; learn classes of "
+            "several columns one column at a time."
+        )
+    return table.astype(int)

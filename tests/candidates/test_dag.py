@@ -1,0 +1,155 @@
+"""Graphs of kernels written down: order, search, the optimum, and both certificates."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from hkl_oracles import (
+    arguments,
+    closure,
+    dag_instances,
+    dual_norm,
+    solve_dag,
+    sufficient_sum,
+)
+from kernelweave import Precomputed
+from kernelweave.banks import make_bank
+from kernelweave.candidates.dag import ExplicitDag, depths
+from kernelweave.errors import InputError
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
+from kernelweave.solvers.grow import grow
+from kernelweave.solvers.mirror_descent import mirror_descent
+from kernelweave.weights.dag import Hierarchy
+
+MACHINES = {
+    "hinge": lambda e: Hinge(),
+    "square": lambda e: Square(),
+    "huber": Huber,
+    "epsilon_insensitive": EpsilonInsensitive,
+}
+INSTANCES = dag_instances()
+NAMES = [instance["id"] for instance in INSTANCES]
+
+
+def graph_of(features, parents, costs):
+    kernels = [Precomputed(phi @ phi.T) for phi in features]
+    rows = np.arange(len(features[0]))[:, None]
+    bank = make_bank(kernels, rows, normalize=None, tol=1e-9)
+    return ExplicitDag(bank, range(len(kernels)), dict(enumerate(parents)), costs)
+
+
+def fit(instance, tol, **options):
+    graph = graph_of(instance["features"], instance["parents"], instance["d"])
+    B = instance["B"]
+    unrelated = np.array_equal(B, np.eye(len(B)))
+    result = grow(
+        graph,
+        instance["Y"],
+        instance["cost"],
+        MACHINES[instance["loss"]](instance["epsilon"]),
+        rho=instance["rho"],
+        relation=None if unrelated else B,
+        tol=tol,
+        max_iter=3000,
+        max_nodes=1000,
+        **options,
+    )
+    return graph, result
+
+
+@cache
+def oracle(number):
+    return solve_dag(**arguments(INSTANCES[number]))
+
+
+def brackets(result, oracle):
+    slack = 1e-9 * oracle.upper
+    below = result.lower_bound <= oracle.upper + slack
+    return below and result.objective >= oracle.lower - slack
+
+
+@pytest.mark.parametrize("number", range(len(INSTANCES)), ids=NAMES)
+def test_optimum_and_certificate(number):
+    graph, result = fit(INSTANCES[number], 1e-5)
+    assert result.converged
+    assert result.objective == pytest.approx(oracle(number).value, rel=1e-4)
+    assert brackets(result, oracle(number))
+    ancestors = closure(INSTANCES[number]["parents"])
+    assert all(set(np.flatnonzero(ancestors[:, w])) <= set(graph.nodes) for w in graph.nodes)
+
+
+@pytest.mark.parametrize("number", range(0, len(INSTANCES), 2), ids=NAMES[::2])
+def test_mirror_descent_and_the_published_condition_end_at_the_same_value(number):
+    for options in ({"inner": mirror_descent}, {"sufficient": True}):
+        _, result = fit(INSTANCES[number], 1e-3, **options)
+        assert result.converged
+        assert result.objective == pytest.approx(oracle(number).value, rel=1e-3)
+        assert brackets(result, oracle(number))
+
+
+@pytest.fixture(params=range(4))
+def half_played(request):
+    """A random graph some nodes of which are in play, with vectors."""
+    rng = np.random.default_rng(request.param)
+    parents = [[v for v in range(w) if rng.random() < 0.4] for w in range(9)]
+    features = [rng.normal(size=(12, 2)) for _ in parents]
+    graph = graph_of(features, parents, rng.uniform(0.5, 2.0, size=9))
+    graph.add([int(rng.integers(2, 9))])
+    return graph, features, closure(parents), rng.normal(size=(12, 2))
+
+
+def forms_of(features, V):
+    return np.array([np.linalg.norm(phi.T @ V) ** 2 for phi in features])
+
+
+def test_search_finds_what_enumeration_finds(half_played):
+    graph, features, _, V = half_played
+    forms = forms_of(features, V)
+    outside = [w for w in range(9) if w not in graph.nodes]
+    ratios = {w: forms[w] / graph.all_costs[w] ** 2 for w in outside}
+    for level in (0.0, np.median(list(ratios.values())), np.inf):
+        found = graph.search(V, level, 100)
+        expected = sorted((w for w in outside if ratios[w] > level), key=lambda w: -ratios[w])
+        assert list(found.nodes) == expected
+        assert found.ratios == pytest.approx([ratios[w] for w in expected])
+        assert found.complete
+    assert len(graph.search(V, 0.0, 2).nodes) == min(2, len(outside))
+
+
+def test_sums_of_the_published_condition(half_played):
+    graph, features, ancestors, V = half_played
+    forms = forms_of(features, V)
+    found = graph.sufficient(V, -1.0, 100)
+    above = {w: set(np.flatnonzero(ancestors[:, w])) - {w} for w in range(9)}
+    sources = {w for w in range(9) if w not in graph.nodes and above[w] <= set(graph.nodes)}
+    assert set(found.nodes) == sources
+    for u, value in zip(found.nodes, found.ratios, strict=True):
+        assert value == pytest.approx(sufficient_sum(forms, ancestors, graph.all_costs, u))
+
+
+@pytest.mark.parametrize("rho", [2.0, 1.5, 1.1])
+def test_both_certificates_bound_the_dual_norm(half_played, rho):
+    graph, features, ancestors, V = half_played
+    true = dual_norm(np.sqrt(forms_of(features, V)), ancestors, graph.all_costs, rho).lower ** 2
+    played = Hierarchy(graph.ancestors, graph.costs, rho)
+    own = played.squared_dual_norm(graph.forms(V), np.full(len(graph.nodes), 1 / len(graph.nodes)))
+    for search in (graph.search, graph.sufficient):
+        assert max(own, search(V, 0.0, 100).ratios.max(initial=0.0)) >= true * (1 - 1e-9)
+
+
+def test_nodes_come_with_their_ancestors():
+    features = [np.ones((2, 1))] * 4
+    graph = graph_of(features, [[], [0], [1], []], np.ones(4))
+    assert graph.nodes == [0, 3]
+    assert graph.is_source(1)
+    assert not graph.is_source(2)
+    assert graph.add([2]) == 2
+    assert graph.add([1, 2]) == 0
+    assert graph.ancestors.toarray().sum() == 1 + 1 + 2 + 3
+    assert depths({1: [0], 2: [1, 3]}, range(4)).tolist() == [0, 1, 2, 0]
+
+
+def test_a_cycle_is_refused_with_its_nodes():
+    with pytest.raises(InputError, match=r"has a cycle, (1 -> 2 -> 1|2 -> 1 -> 2); no node"):
+        graph_of([np.ones((2, 1))] * 3, [[], [2], [1]], np.ones(3))

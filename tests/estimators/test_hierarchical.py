@@ -1,0 +1,461 @@
+"""Hierarchical kernel learning as estimators: special cases, invariants, and what they refuse."""
+
+import pickle
+import warnings
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from hkl_oracles import closure, omega, solve_dag
+from kernelweave import (
+    RBF,
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    Polynomial,
+    Precomputed,
+    ProductLattice,
+    rbf_ladder,
+)
+from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError, ModelFileError
+from kernelweave.io import load, save
+from kernelweave.kernels import FromCallable
+
+KERNELS = {
+    "line": Linear(),
+    "wide": RBF(3.0),
+    "narrow": RBF(1.0),
+    "square": Polynomial(2),
+    "cube": Polynomial(3),
+}
+PARENTS = {"wide": ["line"], "narrow": ["wide"], "square": ["line"], "cube": ["square", "wide"]}
+
+
+def table(n=50, p=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    return X, np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n) > 0, 1, 0)
+
+
+X, y = table()
+LABELS = np.column_stack([y, X[:, 2] > 0, X[:, 0] + X[:, 3] > 0]).astype(int)
+CLASSES = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.4)]
+
+
+def learner(**options):
+    defaults = {"parents": PARENTS, "C": 3.0, "tol": 1e-4}
+    return HierarchicalMKLClassifier(KERNELS, **(defaults | options))
+
+
+def value_of(model, X, y, parents, costs, rho):
+    """Compute the objective of a fitted classifier from what it says about itself."""
+    nodes = list(costs)
+    above = closure([[nodes.index(p) for p in parents.get(node, [])] for node in nodes])
+    Q = np.zeros(len(nodes))
+    Q[[nodes.index(node) for node in model.active_nodes_]] = model.block_norms_
+    hinge = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X))
+    return 0.5 * omega(Q, above, list(costs.values()), rho) ** 2 + model.C * hinge.sum()
+
+
+COSTS = {"line": 1.0, "wide": 2.0, "narrow": 4.0, "square": 2.0, "cube": 4.0}
+
+
+@pytest.mark.parametrize("rho", [2.0, 1.5, 1.1])
+def test_the_objective_is_that_of_the_model(rho):
+    model = learner(rho=rho).fit(X, y)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(value_of(model, X, y, PARENTS, COSTS, rho), rel=1e-9)
+    assert 0 <= model.duality_gap_ <= 1e-4 * model.objective_
+    assert model.n_nodes_ <= 5
+    named = learner(rho=rho, node_cost=COSTS).fit(X, y)
+    assert named.objective_ == model.objective_
+    called = learner(rho=rho, node_cost=lambda node: COSTS[node]).fit(X, y)
+    assert called.objective_ == model.objective_
+
+
+@pytest.mark.parametrize("rho", [2.0, 1.2])
+def test_without_edges_it_is_flat_learning_with_norm_one(rho):
+    kernels = [Linear(), RBF(1.0), RBF(3.0), Polynomial(2)]
+    flat = MKLClassifier(kernels, C=2.0, tol=1e-5, max_iter=1000).fit(X, y)
+    model = HierarchicalMKLClassifier(kernels, rho=rho, normalize="trace", C=2.0, tol=1e-5)
+    model.fit(X, y)
+    assert model.objective_ == pytest.approx(flat.objective_, rel=2e-5)
+    assert model.decision_function(X) == pytest.approx(flat.decision_function(X), abs=0.02)
+    target = X[:, 0] ** 2
+    flat = MKLRegressor(kernels, loss="square", tol=1e-5, max_iter=1000).fit(X, target)
+    model = HierarchicalMKLRegressor(kernels, loss="square", normalize="trace", tol=1e-5)
+    assert model.fit(X, target).objective_ == pytest.approx(flat.objective_, rel=2e-5)
+
+
+@pytest.mark.parametrize("rho", [2.0, 1.5])
+def test_for_its_weights_it_is_a_support_vector_machine(rho):
+    model = learner(rho=rho, tol=1e-6).fit(X, y)
+    svc = SVC(kernel="precomputed", C=3.0, tol=1e-8).fit(model.kernel(X), y)
+    assert model.decision_function(X) == pytest.approx(
+        svc.decision_function(model.kernel(X)), abs=5e-3
+    )
+    block = model.kernel(X[:7], X[model.support_])
+    expected = block @ model.dual_coef_.T + model.intercept_
+    assert model.decision_function(X[:7]) == pytest.approx(expected.ravel(), abs=1e-10)
+
+
+def test_the_optimum_falls_with_rho_and_is_concave_in_C():
+    values = [learner(rho=rho).fit(X, y).objective_ for rho in (1.1, 1.4, 1.7, 2.0)]
+    assert all(b <= a * (1 + 1e-4) for a, b in pairwise(values))
+    Cs = [1.0, 2.0, 3.0, 4.0]
+    values = np.array([m.objective_ for m in learner().fit_path(X, y, Cs)])
+    assert (np.diff(values) >= -1e-4 * values[-1]).all()
+    assert (np.diff(values, 2) <= 2e-4 * values[-1]).all()
+
+
+def test_the_optimum_falls_as_the_graph_grows():
+    few = ["line", "wide", "square"]
+    small = HierarchicalMKLClassifier(
+        {node: KERNELS[node] for node in few},
+        parents={node: above for node, above in PARENTS.items() if node in few},
+        C=3.0,
+        tol=1e-4,
+    )
+    assert learner().fit(X, y).objective_ <= small.fit(X, y).objective_ * (1 + 1e-4)
+
+
+def test_order_of_nodes_and_rows_does_not_matter():
+    model = learner(tol=1e-6).fit(X, y)
+    turned = HierarchicalMKLClassifier(
+        dict(reversed(KERNELS.items())), parents=PARENTS, C=3.0, tol=1e-6
+    ).fit(X[::-1], y[::-1])
+    assert turned.objective_ == pytest.approx(model.objective_, rel=2e-6)
+    assert turned.decision_function(X) == pytest.approx(model.decision_function(X), abs=5e-3)
+
+
+def test_a_row_given_twice_is_a_row_of_weight_two():
+    twice = learner().fit(np.vstack([X, X[:9]]), np.append(y, y[:9]))
+    weight = np.where(np.arange(len(y)) < 9, 2.0, 1.0)
+    assert learner().fit(X, y, sample_weight=weight).objective_ == twice.objective_
+    half = learner(C=1.5).fit(np.vstack([X, X]), np.append(y, y))
+    assert half.objective_ == pytest.approx(learner().fit(X, y).objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dict", "lattice"])
+def test_published_solver_and_condition_end_at_the_same_value(kind):
+    kernels = KERNELS if kind == "dict" else ProductLattice(max_order=2)
+    options = {"parents": PARENTS if kind == "dict" else None, "C": 3.0, "tol": 1e-2}
+    reference = HierarchicalMKLClassifier(kernels, **(options | {"tol": 1e-4})).fit(X, y)
+    for other in ({"solver": "mirror"}, {"certificate": "paper"}):
+        model = HierarchicalMKLClassifier(kernels, **options, **other).fit(X, y)
+        assert model.converged_
+        assert model.objective_ == pytest.approx(reference.objective_, rel=1.01e-2)
+        assert model.objective_ - model.duality_gap_ <= reference.objective_ * (1 + 1e-9)
+
+
+def test_the_graphs_of_networkx():
+    graph = nx.DiGraph()
+    for node, kernel in KERNELS.items():
+        graph.add_node(node, kernel=kernel)
+    graph.add_edges_from((parent, node) for node, above in PARENTS.items() for parent in above)
+    model = HierarchicalMKLClassifier(graph, C=3.0, tol=1e-4).fit(X, y)
+    assert model.objective_ == learner().fit(X, y).objective_
+    clone(model).fit(X, y)
+
+
+def test_the_default_lattice_finds_an_interaction():
+    X, y = table(120, 6, seed=1)
+    model = HierarchicalMKLClassifier(C=30.0, tol=1e-3).fit(X, y)
+    assert model.converged_
+    first = model.to_frame()
+    assert list(first.columns) == ["node", "kernel", "weight", "norm", "contribution"]
+    assert ((0, 1), (1, 1)) in first["node"][:3].tolist()
+    assert first["contribution"].sum() == pytest.approx(1.0)
+    assert () not in model.active_nodes_
+    assert model.score(*table(200, 6, seed=2)) > 0.7
+    above = {node for w in model.active_nodes_ for node in (((j, r),) for j, r in w)}
+    assert above <= set(model.active_nodes_)
+    without = HierarchicalMKLClassifier(C=30.0, fit_intercept=False).fit(X, y)
+    assert () in without.active_nodes_
+    assert without.intercept_.tolist() == [0.0]
+
+
+def test_a_ladder_in_a_lattice():
+    lattice = ProductLattice(rbf_ladder([4.0, 1.0], per_feature=True), base=1.5, max_order=2)
+    model = HierarchicalMKLClassifier(lattice, C=10.0).fit(X, y)
+    assert all(((j, 1),) in model.active_nodes_ for ((j, r), *_) in model.active_nodes_ if r == 2)
+    cheaper = HierarchicalMKLClassifier(lattice, C=10.0, node_cost=1.2).fit(X, y)
+    assert cheaper.objective_ < model.objective_
+    products = [k for k, w in zip(model.kernels_, model.active_nodes_, strict=True) if len(w) == 2]
+    assert all(" * " in str(kernel) for kernel in products)
+
+
+@pytest.mark.parametrize("rho", [2.0, 1.3])
+def test_tasks_against_the_conic_solver(rho):
+    rng = np.random.default_rng(4)
+    features = [rng.normal(size=(14, 2)) for _ in range(4)]
+    parents = {1: [0], 2: [0], 3: [1, 2]}
+    Y = np.column_stack([features[3][:, 0], features[1][:, 0] + features[3][:, 0]])
+    grams = [Precomputed(phi @ phi.T) for phi in features]
+    rows = np.arange(14)[:, None]
+    B = np.array([[1.0, 0.5], [0.5, 2.0]])
+    reference = solve_dag(
+        features, Y, np.full(Y.shape, 2.0), closure([[], [0], [0], [1, 2]]),
+        2.0 ** np.array([0, 1, 1, 2]), rho, B=B, loss="square",
+    )  # fmt: skip
+    model = HierarchicalMKLRegressor(
+        grams, parents=parents, rho=rho, C=2.0, loss="square", normalize=None,
+        task_correlation=B, tol=1e-5,
+    ).fit(rows, Y)  # fmt: skip
+    assert model.objective_ == pytest.approx(reference.value, rel=1e-4)
+    assert model.predict(rows) == pytest.approx(reference.decision, abs=0.02)
+    assert model.block_norms_ == pytest.approx(reference.Q[model.active_nodes_], abs=0.01)
+
+
+def test_tasks_that_are_alike():
+    one = HierarchicalMKLRegressor(KERNELS, parents=PARENTS, loss="square", tol=1e-6)
+    target = X[:, 0] * X[:, 1]
+    both = clone(one).fit(X, np.column_stack([target, target])).predict(X)
+    assert both[:, 0] == pytest.approx(both[:, 1], abs=1e-6)
+    far = clone(one).set_params(task_correlation=1e9).fit(X, X[:, :2]).objective_
+    assert far == pytest.approx(clone(one).fit(X, X[:, :2]).objective_, rel=1e-5)
+    near = clone(one).set_params(task_correlation=0.5, tol=1e-4).fit(X, X[:, :2])
+    assert near.objective_ < far  # what the tasks have in common costs less
+
+
+def test_several_classes_share_their_nodes():
+    model = learner().fit(X, CLASSES)
+    assert model.decision_function(X).shape == (50, 3)
+    assert model.score(X, CLASSES) > 0.8
+    related = learner(task_correlation=1.0).fit(X, CLASSES)
+    assert related.converged_
+    assert set(related.predict(X)) <= set(CLASSES)
+
+
+def test_several_labels():
+    model = learner(C=10.0).fit(X, LABELS)
+    assert model.predict(X).shape == LABELS.shape
+    assert (model.predict(X) == LABELS).mean() > 0.85
+    assert model.decision_function(X).shape == LABELS.shape
+    two = learner().fit(X, LABELS[:, :2])
+    assert two.predict(X).shape == (50, 2)
+    assert list(two.classes_) == [0, 1]
+    balanced = learner(class_weight="balanced").fit(X, LABELS.astype(float))
+    assert balanced.converged_
+    (path,) = learner().fit_path(X, LABELS[:, :2], [3.0])
+    assert (path.predict(X) == two.predict(X)).all()
+    weight = np.r_[np.zeros(10), np.ones(40)]
+    some = learner().fit(X, LABELS, sample_weight=weight)
+    assert some.objective_ == pytest.approx(learner().fit(X[10:], LABELS[10:]).objective_, rel=1e-4)
+    with pytest.warns(UserWarning, match="y: label 1 is the same in all rows"):
+        constant = learner().fit(X, np.column_stack([y, np.ones_like(y)]))
+    assert (constant.predict(X)[:, 1] == 1).all()
+    with pytest.raises(InputError, match="y: several columns must be labels"):
+        learner().fit(X, LABELS + 1)
+
+
+@pytest.mark.parametrize("loss", ["square", "huber", "epsilon_insensitive"])
+def test_regression(loss):
+    target = X[:, 0] * X[:, 1] + X[:, 2]
+    model = HierarchicalMKLRegressor(C=100.0, loss=loss, epsilon=0.5).fit(X, target)
+    assert model.converged_
+    assert model.score(X, target) > 0.9
+    assert model.predict(X[:3]).shape == (3,)
+
+
+def test_a_path_over_C_is_the_same_as_fits_one_by_one():
+    Cs = [10.0, 0.5, 3.0]
+    for model in (learner(), HierarchicalMKLClassifier(tol=1e-4)):
+        models = model.fit_path(X, y, Cs)
+        assert [m.C for m in models] == Cs
+        for one in models:
+            alone = clone(one).fit(X, y)
+            assert one.objective_ == pytest.approx(alone.objective_, rel=1e-4)
+            assert one.converged_
+
+
+def test_frames_of_mixed_types():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.where(X[:, 2] > 0, "u", "v")})
+    for made in (frame, pl.from_pandas(frame)):
+        model = HierarchicalMKLClassifier(C=10.0).fit(made, CLASSES)
+        assert "overlap on kind" in " ".join(str(kernel) for kernel in model.kernels_)
+        assert list(model.feature_names_in_) == ["a", "b", "kind"]
+        assert model.predict(made[:5]).shape == (5,)
+
+
+def test_the_number_of_threads_does_not_matter():
+    one, two = (HierarchicalMKLClassifier(C=30.0, n_jobs=n).fit(*table(150, 5)) for n in (1, 2))
+    assert one.objective_ == two.objective_
+    assert (one.dual_coef_ == two.dual_coef_).all()
+    assert one.active_nodes_ == two.active_nodes_
+
+
+def test_clones_pickles_and_searches():
+    model = learner().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.decision_function(X) == model.decision_function(X)).all()
+    assert clone(model).kernels["wide"] is KERNELS["wide"]
+    lattice = ProductLattice(max_order=2)
+    search = GridSearchCV(HierarchicalMKLClassifier(lattice, tol=1e-2), {"C": [1, 10]}, cv=2)
+    assert search.fit(X, y).best_estimator_.kernels is lattice
+    with pytest.raises(NotFittedError):
+        learner().predict(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (learner(node_cost=lambda node: COSTS[node]), CLASSES),
+        (HierarchicalMKLClassifier(C=10.0, fit_intercept=False), LABELS),
+        (HierarchicalMKLClassifier(ProductLattice(rbf_ladder([3, 1], per_feature=True))), y),
+        (HierarchicalMKLRegressor([Linear(), RBF()], parents={1: [0]}), X[:, 0]),
+        (HierarchicalMKLRegressor(task_correlation=np.eye(2) + 0.5, loss="square"), X[:, :2]),
+    ],
+)
+def test_models_survive_their_files(model, target, tmp_path):
+    fitted = clone(model).fit(X, target)
+    save(fitted, tmp_path / "model.kw")
+    loaded = load(tmp_path / "model.kw")
+    assert (loaded.predict(X) == fitted.predict(X)).all()
+    assert loaded.active_nodes_ == fitted.active_nodes_
+    assert loaded.to_frame().equals(fitted.to_frame())
+    assert clone(loaded).fit(X, target).objective_ == fitted.objective_
+
+
+def test_graphs_become_dicts_in_files_and_functions_are_refused(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_node("a", kernel=Linear())
+    graph.add_node("b", kernel=RBF(2.0))
+    graph.add_edge("a", "b")
+    fitted = HierarchicalMKLClassifier(graph).fit(X, y)
+    save(fitted, tmp_path / "model.kw")
+    loaded = load(tmp_path / "model.kw")
+    assert loaded.kernels == {"a": Linear(), "b": RBF(2.0)}
+    assert loaded.parents == {"a": [], "b": ["a"]}
+    fitted = HierarchicalMKLClassifier({"f": FromCallable(lambda a, b: a @ b.T)}).fit(X, y)
+    with pytest.raises(ModelFileError, match="use Precomputed"):
+        save(fitted, tmp_path / "other.kw")
+
+
+def test_limits_are_told_with_what_to_do():
+    with pytest.warns(ConvergenceWarning, match=r"stopped with \d+ nodes .* raise max_nodes"):
+        few = HierarchicalMKLClassifier(C=100.0, max_nodes=1).fit(X, y)
+    assert not few.converged_
+    assert np.isfinite(few.duality_gap_)
+    assert few.n_iter_ < 100  # a large gap alone is no reason to go on
+    full = HierarchicalMKLClassifier(C=100.0, tol=1e-5).fit(X, y)
+    assert few.objective_ - few.duality_gap_ <= full.objective_ <= few.objective_ * (1 + 1e-5)
+    cut = HierarchicalMKLClassifier(ProductLattice(max_visited=2), C=100.0)
+    with pytest.warns(ConvergenceWarning, match=r"cut after 2 products.*Hint: lower max_order"):
+        cut.fit(X, y)
+    assert cut.duality_gap_ == np.inf
+    assert not cut.converged_
+    assert cut.predict(X).shape == y.shape
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        learner(max_iter=1, tol=1e-6).fit(X, y)
+    with pytest.raises(MemoryBudgetError, match="A lattice of 4 kernels needs"):
+        HierarchicalMKLClassifier(memory_limit=1000).fit(X, y)
+
+
+def test_columns_that_say_nothing():
+    with pytest.warns(UserWarning, match="the best function is zero but for its bias"):
+        model = HierarchicalMKLClassifier().fit(np.ones((20, 2)) * [3.0, 0.0], y[:20])
+    assert len(set(model.predict(np.ones((4, 2))))) == 1
+    small = learner(C=1e-9, tol=1e-3).fit(X, np.r_[np.zeros(30), np.ones(20)])
+    assert (small.predict(X) == 0).all()
+    line = HierarchicalMKLClassifier(node_cost=50.0, C=1.0).fit(X, y)
+    assert all(len(node) <= 1 for node in line.active_nodes_)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rho": 1.0}, ValueError, "'rho' parameter"),
+        ({"rho": 2.5}, ValueError, "'rho' parameter"),
+        ({"C": 0.0}, ValueError, "'C' parameter"),
+        ({"solver": "newton"}, ValueError, "'solver' parameter"),
+        ({"certificate": "none"}, ValueError, "'certificate' parameter"),
+        ({"max_nodes": 0}, ValueError, "'max_nodes' parameter"),
+        ({"kernels": {}}, InputError, "kernels: the graph is empty"),
+        ({"kernels": {"a": np.eye(3)}}, InputTypeError, r"kernels\['a'\].*Precomputed"),
+        ({"kernels": {"a": "rbf"}}, InputTypeError, r"kernels\['a'\]: must be a kernel, got str"),
+        ({"kernels": "rbf"}, InputTypeError, "kernels: must be a kernel"),
+        ({"parents": ["a"]}, InputTypeError, "parents: must be a dict"),
+        ({"parents": {"wide": "line"}}, InputTypeError, r"parents\['wide'\]: must be a list"),
+        ({"parents": {"none": []}}, InputError, "parents: there is no node 'none'"),
+        ({"parents": {"wide": ["up"]}}, InputError, r"parents\['wide'\]: there is no node 'up'"),
+        (
+            {"parents": {"wide": ["line"], "line": ["wide"]}},
+            InputError,
+            "parents: the graph has a cycle, '(line|wide)' -> '(line|wide)' -> '(line|wide)'",
+        ),
+        ({"node_cost": 0.0}, InputError, "node_cost: must be a finite number > 0, got 0.0"),
+        (
+            {"node_cost": {"line": 1.0}},
+            InputError,
+            "node_cost: there is no cost for the node 'wide",
+        ),
+        ({"node_cost": COSTS | {"cube": -1.0}}, InputError, "node_cost of 'cube': must be"),
+        ({"node_cost": lambda node: None}, InputError, "node_cost of 'line': must be"),
+        ({"node_cost": [1.0]}, InputTypeError, "node_cost: must be a number, a dict"),
+        ({"kernels": ProductLattice()}, InputError, "parents: a lattice has its own order"),
+        ({"kernels": nx.DiGraph()}, InputError, "parents: a graph has its own edges"),
+        (
+            {"kernels": ProductLattice(), "parents": None, "node_cost": COSTS},
+            InputError,
+            "node_cost: in a lattice the cost must be a power of a base",
+        ),
+        ({"task_correlation": -1.0}, InputError, "task_correlation"),
+        ({"task_correlation": np.eye(3)}, InputError, "task_correlation"),
+        ({"task_correlation": [[-1.0]]}, InputError, "task_correlation"),
+        ({"memory_limit": "much"}, InputError, "memory_limit"),
+    ],
+)
+def test_bad_parameters_get_one_sentence(options, error, message):
+    model = learner().set_params(**options)
+    with pytest.raises(error, match=message) as caught:
+        model.fit(X, y)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(model, "active_nodes_")
+
+
+@pytest.mark.parametrize(
+    ("data", "target", "message"),
+    [
+        (np.where(X > 2.0, np.nan, X), y, "X: contains NaN or infinity, first in row"),
+        (X, y[:-1], "inconsistent numbers of samples"),
+        (X, np.zeros(50), "one class only"),
+        (X, LABELS[:-1], "inconsistent numbers of samples"),
+        (X, None, "requires y"),
+    ],
+)
+def test_bad_data_gets_one_sentence(data, target, message):
+    with pytest.raises(ValueError, match=message):
+        learner().fit(data, target)
+
+
+def test_bad_task_matrices_are_told_apart():
+    for B, message in [
+        ([[1.0, 2.0], [2.0, 1.0]], "positive semi-definite"),
+        ([[1.0, 0.5], [0.2, 1.0]], "symmetric"),
+        ([[0.0, 0.0], [0.0, 1.0]], "diagonal"),
+        ("near", "task_correlation: must be"),
+        (np.nan, "task_correlation"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            HierarchicalMKLRegressor(task_correlation=B).fit(X, X[:, :2])
+
+
+def test_nodes_without_a_kernel_are_named():
+    graph = nx.DiGraph()
+    graph.add_node("a")
+    with pytest.raises(InputError, match=r"node 'a' of the graph has no kernel; add it with"):
+        HierarchicalMKLClassifier(graph).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner().fit(X, y)

@@ -1,0 +1,105 @@
+"""Machines on features: the same optimum as on the Gram matrix, for every loss."""
+
+import numpy as np
+import pytest
+
+from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.rules import RuleBank, RuleKernel, unpack
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square, solve_tasks
+
+MACHINES = [
+    Hinge(),
+    Hinge(fit_intercept=False),
+    Square(),
+    Square(fit_intercept=False),
+    Huber(0.3),
+    Huber(0.3, fit_intercept=False),
+    EpsilonInsensitive(0.2),
+    EpsilonInsensitive(0.2, fit_intercept=False),
+]
+
+
+def problem(n=400, p=8, seed=0, n_outputs=2):
+    rng = np.random.default_rng(seed)
+    bank = RuleBank(rng.random((n, p)) < 0.4)
+    bank.add([(), *[(c,) for c in range(p)], *[(a, b) for a in range(p) for b in range(a + 1, p)]])
+    weights = rng.random(bank.n_rules)
+    Phi = unpack(bank.bits, n)
+    signal = Phi.T @ rng.normal(size=(bank.n_rules, n_outputs))
+    signal = (signal - signal.mean(axis=0)) / signal.std(axis=0) + rng.normal(size=(n, n_outputs))
+    features = RuleKernel(bank.bits, np.sqrt(weights), n)
+    return features, GramKernel((Phi.T * weights) @ Phi), signal
+
+
+def targets(machine, signal):
+    return np.where(signal > 0, 1.0, -1.0) if isinstance(machine, Hinge) else signal
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_same_optimum_as_on_the_gram_matrix(machine, C):
+    features, gram, signal = problem()
+    Y = targets(machine, signal)
+    cost = C * np.random.default_rng(1).choice([0.0, 0.5, 1.0], size=Y.shape, p=[0.1, 0.4, 0.5])
+    here = machine.solve(features, Y, cost, tol=1e-6)
+    there = machine.solve(gram, Y, cost, tol=1e-6)
+    assert here.gap <= 1e-6 * here.primal
+    slack = 1e-9 * here.primal
+    assert there.dual - slack <= here.primal  # each must lie above the other's lower bound
+    assert here.dual - slack <= there.primal
+    shape = machine.shape(Y, cost)
+    assert (here.coef >= shape.lower - 1e-12).all()
+    assert (here.coef <= shape.upper + 1e-12).all()
+    if machine.fit_intercept:
+        np.testing.assert_allclose(here.coef.sum(axis=0), 0, atol=1e-9 * np.abs(here.coef).sum())
+    # The bounds are those of the coefficients and of the function that are returned.
+    quadratic = np.vdot(here.coef, gram @ here.coef)
+    dual = machine.linear(here.coef, Y) - 0.5 * (quadratic + machine.ridge_term(here.coef, cost, Y))
+    assert here.dual == pytest.approx(dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("machine", [Hinge(), Huber(0.3)], ids=str)
+def test_a_start_saves_steps(machine):
+    features, _, signal = problem(800)
+    Y = targets(machine, signal)
+    cost = np.ones_like(Y)
+    cold = machine.solve(features, Y, cost, tol=1e-5)
+    moved = features.scaled(1.05)
+    again = machine.solve(moved, Y, cost, tol=1e-5)
+    warm = machine.solve(moved, Y, cost, tol=1e-5, start=cold)
+    assert warm.gap <= 1e-5 * warm.primal
+    assert warm.work < again.work
+
+
+def test_kernel_of_rules():
+    features, gram, signal = problem()
+    np.testing.assert_allclose(features @ signal, gram @ signal, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(features.scaled(3.0) @ signal, 3 * (gram @ signal), rtol=1e-10)
+    Z = features.rows(np.arange(features.n_samples))
+    np.testing.assert_allclose(Z @ Z.T, gram.gram, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+def test_related_outputs_are_one_machine_on_the_product_kernel(machine):
+    features, gram, signal = problem(60, 5, n_outputs=3)
+    Y, B = targets(machine, signal), np.eye(3) + 1 / 0.4
+    cost = np.full_like(Y, 2.0)
+    together = solve_tasks(machine, gram, Y, cost, B, tol=1e-7)
+    quadratic = np.vdot(together.coef, gram @ together.coef @ B)
+    loss, _ = machine.loss(gram @ together.coef @ B, Y, cost)
+    assert together.gap <= 1e-7 * together.primal
+    assert together.primal == pytest.approx(0.5 * quadratic + loss, rel=1e-9)
+    np.testing.assert_allclose(together.fitted, gram @ together.coef @ B, rtol=1e-8, atol=1e-8)
+    by_features = solve_tasks(machine, features, Y, cost, B, tol=1e-7)
+    assert by_features.primal == pytest.approx(together.primal, rel=1e-6)
+
+
+def test_a_diagonal_relation_is_a_kernel_for_each_output():
+    _, gram, signal = problem(60, 5, n_outputs=2)
+    Y, cost = targets(Hinge(), signal), np.full((60, 2), 3.0)
+    both = solve_tasks(Hinge(), gram, Y, cost, np.diag([0.5, 2.0]), tol=1e-8)
+    alone = [
+        Hinge().solve(gram.scaled(b), Y[:, [t]], cost[:, [t]], tol=1e-8).primal
+        for t, b in enumerate([0.5, 2.0])
+    ]
+    assert both.primal == pytest.approx(sum(alone), rel=1e-6)
