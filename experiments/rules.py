@@ -19,9 +19,11 @@ from joblib import Parallel, delayed
 
 from kernelweave.errors import DataError, KernelweaveError
 
+from .rules_cells import summarise
 from .rules_data import N_SPLITS, SOURCES, check_source, n_splits, read_source
+from .rules_pictures import draw
 from .rules_protocol import GRID, METHODS, evaluate, has_imodels
-from .rules_report import draw, summarise, to_markdown
+from .rules_report import to_markdown
 from .store import Record, Store, Task, write
 
 FIELDS = ("data", "split", "method")

@@ -1,122 +1,28 @@
-"""Ours beside the published numbers: a Markdown page and pictures."""
+"""Ours beside the published numbers as a Markdown page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .page import make_table
+from .rules_cells import OURS, Cell, Cells, compare, counted, mean_of, of_kind, sets
 from .rules_data import SOURCES
 from .rules_protocol import METHODS, TOL
-from .rules_published import Published, Shape, read_shapes, read_tables
-from .store import Record
+from .rules_published import read_shapes
 
-PUBLISHED = read_tables()
 SHAPES = read_shapes()
-OURS = ("ghkl-2", "ghkl-1.5", "ghkl-1.1")
 RIVALS = ("hkl-l1", "rulefit", "slipper", "ender")
-ADDED = ("ghkl-1.1-own", "ghkl-1.1-single", "ender-200", "tree", "boosting", "majority")
-_COLOURS = {
-    "ghkl-2": "#8fc1de",
-    "ghkl-1.5": "#4a90bf",
-    "ghkl-1.1": "#123f5f",
-    "hkl-l1": "#7a5195",
-    "rulefit": "#b45309",
-    "slipper": "#4d7c0f",
-    "ender": "#b91c5c",
-    "tree": "#6b7280",
-}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Results of a system on the divisions of a data set."""
-
-    data: str
-    method: str
-    published: Published | None
-    scores: dict[int, float]  # by division
-    auc: float | None
-    auc_deviation: float
-    rules: float | None
-    length: float | None
-    even: float | None  # F1 of RuleFit with a threshold of even odds
-    seconds: float  # processor seconds of a search, mean over divisions
-    nodes: float | None
-    n_fits: int
-    n_unfinished: int
-    gaps: list[float]
-    n_changed: int
-    n_lowest: int  # divisions whose C is the smallest of the grid
-    n_highest: int
-    n_propositions: int
-
-    @property
-    def score(self) -> float:
-        """Mean over divisions."""
-        return float(np.mean(list(self.scores.values())))
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation over divisions."""
-        values = list(self.scores.values())
-        return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-    @property
-    def difference(self) -> float | None:
-        """How much better ours is than the published score."""
-        return None if self.published is None else self.score - self.published.score
-
-
-Cells = dict[tuple[str, str], Cell]
-
-
-def summarise(records: Iterable[Record], grid: Sequence[float]) -> Cells:
-    """Return the cells by data set and system, in the order of the tables."""
-    by_cell: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        by_cell.setdefault((record["data"], record["method"]), []).append(record)
-    return {
-        (data, method): _cell(data, method, by_cell[data, method], grid)
-        for data in SOURCES
-        for method in METHODS
-        if (data, method) in by_cell
-    }
-
-
-def _cell(data: str, method: str, of: list[Record], grid: Sequence[float]) -> Cell:
-    areas = [r["auc"] for r in of if r.get("auc") is not None]
-    column = METHODS[method].published
-    return Cell(
-        data=data,
-        method=method,
-        published=PUBLISHED.get((SOURCES[data].published, column or "")),
-        scores={r["split"]: r["score"] for r in of},
-        auc=_mean([r.get("auc") for r in of]),
-        auc_deviation=float(np.std(areas, ddof=1)) if len(areas) > 1 else 0.0,
-        rules=_mean([r["rules"] for r in of]),
-        length=_mean([r["length"] for r in of]),
-        even=_mean([r.get("even") for r in of]),
-        seconds=float(np.mean([r["seconds"] for r in of])),
-        nodes=_mean([r.get("n_nodes") for r in of]),
-        n_fits=sum(r.get("n_fits", 0) for r in of),
-        n_unfinished=sum(r["n_unfinished"] for r in of),
-        gaps=[r["gap"] for r in of if "gap" in r],
-        n_changed=sum(r.get("n_changed", 0) for r in of),
-        n_lowest=sum(r.get("C") == grid[0] for r in of),
-        n_highest=sum(r.get("C") == grid[-1] for r in of),
-        n_propositions=of[0]["n_propositions"],
-    )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is there: a model without rules has no mean length."""
-    there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
+ADDED = (
+    "ghkl-1.1-tight",
+    "ghkl-1.1-own",
+    "ghkl-1.1-single",
+    "ender-200",
+    "tree",
+    "boosting",
+    "majority",
+)
 
 
 def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
@@ -133,7 +39,7 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
         *_summary(cells),
     ]
     for binary, number, what in ((True, 2, "F1 of both classes averaged"), (False, 4, "accuracy")):
-        some = _of_kind(cells, binary)
+        some = of_kind(cells, binary)
         if not some:
             continue
         parts += [
@@ -141,14 +47,10 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
             _table(some, OURS, _show_score, _mean_score),
             "### Rules and their mean length\n",
             _table(some, OURS, _show_rules, _mean_rules),
-            "### Other systems of the paper\n",
-            _table(some, RIVALS, _show_score, _mean_score),
-            "Their rules:\n",
-            _table(some, RIVALS, _show_rules, _mean_rules),
-            "### What the paper does not have\n",
-            _table(some, ADDED, _show_score, _mean_score),
+            *_others("### Other systems of the paper\n", some, RIVALS),
+            *_others("### What the paper does not have\n", some, ADDED),
         ]
-    binary_cells = _of_kind(cells, True)
+    binary_cells = of_kind(cells, True)
     if binary_cells:
         parts += [
             "## Table 5: area under the ROC curve\n",
@@ -168,17 +70,15 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _of_kind(cells: Cells, binary: bool) -> Cells:
-    return {key: cell for key, cell in cells.items() if SOURCES[key[0]].binary == binary}
-
-
-def _sets(cells: Cells) -> list[str]:
-    return [data for data in SOURCES if any(data == other for other, _ in cells)]
-
-
-def _counted(cells: Cells, method: str) -> list[Cell]:
-    """Return the cells of a system that means are over: other forms of a set are left out."""
-    return [cell for (data, m), cell in cells.items() if m == method and not SOURCES[data].variant]
+def _others(title: str, cells: Cells, methods: Sequence[str]) -> list[str]:
+    methods = [m for m in methods if counted(cells, m)]
+    if not methods:
+        return []
+    parts = [title, _table(cells, methods, _show_score, _mean_score)]
+    readable = [m for m in methods if any(cell.rules is not None for cell in counted(cells, m))]
+    if readable:
+        parts += ["Their rules:\n", _table(cells, readable, _show_rules, _mean_rules)]
+    return parts
 
 
 def _table(
@@ -191,10 +91,10 @@ def _table(
     if not methods:
         return ""
     rows = []
-    for data in _sets(cells):
+    for data in sets(cells):
         found = [cells.get((data, method)) for method in methods]
         rows.append([SOURCES[data].title, *("" if c is None else show(c) for c in found)])
-    rows.append(["mean", *(total(_counted(cells, method)) for method in methods)])
+    rows.append(["mean", *(total(counted(cells, method)) for method in methods)])
     return make_table(["data", *(METHODS[method].label for method in methods)], rows)
 
 
@@ -230,7 +130,7 @@ def _mean_rules(of: list[Cell]) -> str:
     there = [cell for cell in of if cell.rules is not None]
     if not there:
         return ""
-    ours = f"{_mean([c.rules for c in there]):.1f}, {_length(_mean([c.length for c in there]))}"
+    ours = f"{mean_of([c.rules for c in there]):.1f}, {_length(mean_of([c.length for c in there]))}"
     theirs = [cell.published for cell in there if cell.published is not None]
     if len(theirs) < len(there):
         return ours
@@ -247,8 +147,8 @@ def _show_area(cell: Cell) -> str:
 
 
 def _mean_area(of: list[Cell]) -> str:
-    ours = _mean([cell.auc for cell in of])
-    theirs = _mean([None if cell.published is None else cell.published.auc for cell in of])
+    ours = mean_of([cell.auc for cell in of])
+    theirs = mean_of([None if cell.published is None else cell.published.auc for cell in of])
     if ours is None:
         return ""
     return f"{ours:.3f}" if theirs is None else f"{ours:.3f} / {theirs:.3f}"
@@ -265,10 +165,10 @@ def _length(value: float | None) -> str:
 def _summary(cells: Cells) -> list[str]:
     parts = []
     for binary, score in ((True, "F1"), (False, "accuracy")):
-        some = _of_kind(cells, binary)
+        some = of_kind(cells, binary)
         rows = []
         for method in METHODS:
-            of = _counted(some, method)
+            of = counted(some, method)
             if not of:
                 continue
             area = _mean_area(of) if binary else ""
@@ -282,18 +182,9 @@ def _summary(cells: Cells) -> list[str]:
     return parts
 
 
-def compare(one: Cell, other: Cell) -> tuple[float, float] | None:
-    """Return the mean of the paired differences and its standard error over divisions."""
-    both = sorted(set(one.scores) & set(other.scores))
-    if len(both) < 2:
-        return None
-    gains = [one.scores[split] - other.scores[split] for split in both]
-    return float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
-
-
 def _paired(cells: Cells) -> list[str]:
     rows = []
-    for data in _sets(cells):
+    for data in sets(cells):
         small, large = cells.get((data, "ghkl-1.1")), cells.get((data, "ghkl-2"))
         if small is None or large is None or small.rules is None or large.rules is None:
             continue
@@ -332,7 +223,7 @@ def _differences(cells: Cells) -> str:
             f"- {SOURCES[cell.data].title}, {METHODS[cell.method].label}: {cell.score:.3f} ± "
             f"{cell.deviation:.3f}, published {cell.published.score:.3f} ({cell.difference:+.3f})"
         )
-    even = [c for c in _counted(cells, "rulefit") if c.even is not None]
+    even = [c for c in counted(cells, "rulefit") if c.even is not None]
     if even:
         lines.append(
             "\nThe RuleFit of imodels predicts the second class where its log odds exceed 1/2. "
@@ -344,8 +235,8 @@ def _differences(cells: Cells) -> str:
 
 def _propositions(cells: Cells) -> str:
     wrong = []
-    for data in _sets(cells):
-        shape: Shape = SHAPES[SOURCES[data].published]
+    for data in sets(cells):
+        shape = SHAPES[SOURCES[data].published]
         ours = next(c.n_propositions for (other, _), c in cells.items() if other == data)
         if ours != shape.n_propositions:
             wrong.append(f"{SOURCES[data].title} {ours}, published {shape.n_propositions}")
@@ -359,7 +250,7 @@ def _work(cells: Cells) -> str:
     for method in OURS:
         head += [METHODS[method].label + part for part in (", s", ", in play", ", edge", ", gap")]
     rows = []
-    for data in _sets(cells):
+    for data in sets(cells):
         row = [SOURCES[data].title]
         for method in OURS:
             cell = cells.get((data, method))
@@ -388,83 +279,3 @@ def _gaps(cells: Cells) -> str:
         f"below a thousandth of the largest changed the prediction of {changed} training rows in "
         "all final fits together.\n"
     )
-
-
-def draw(cells: Cells, folder: Path, stem: str) -> list[Path]:
-    """Draw scores against numbers of rules, and numbers of rules by data set."""
-    scores, counts = folder / f"{stem}-scores.png", folder / f"{stem}-counts.png"
-    _draw_scores(cells, scores)
-    _draw_counts(cells, counts)
-    return [scores, counts]
-
-
-def _draw_scores(cells: Cells, path: Path) -> None:
-    from matplotlib.figure import Figure  # without a window, whatever the settings
-
-    kinds = [binary for binary in (True, False) if _of_kind(cells, binary)]
-    figure = Figure(figsize=(1 + 4.6 * len(kinds), 4.2), layout="constrained")
-    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
-    for panel, binary in zip(panels, kinds, strict=True):
-        some = _of_kind(cells, binary)
-        for method, colour in _COLOURS.items():
-            of = [cell for cell in _counted(some, method) if cell.rules is not None]
-            if not of:
-                continue
-            x = float(np.mean([cell.rules for cell in of if cell.rules is not None]))
-            y = float(np.mean([cell.score for cell in of]))
-            theirs = [cell.published for cell in of if cell.published is not None]
-            if len(theirs) == len(of) and theirs:
-                end = (
-                    float(np.mean([p.rules for p in theirs])),
-                    float(np.mean([p.score for p in theirs])),
-                )
-                panel.plot([end[0], x], [end[1], y], color=colour, linewidth=0.8, alpha=0.6)
-                panel.plot(*end, "o", color=colour, markerfacecolor="white", markersize=7)
-            panel.plot(x, y, "o", color=colour, markersize=8, label=METHODS[method].label)
-        panel.set_xscale("log")
-        panel.set_xlabel("rules, mean over data sets")
-        panel.set_ylabel("F1, mean over data sets" if binary else "accuracy, mean over data sets")
-        panel.set_title("two classes" if binary else "several classes", fontsize=10)
-        panel.grid(color="#e5e7eb")
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    marks, texts = panels[0].get_legend_handles_labels()
-    figure.legend(marks, texts, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.suptitle("filled: ours, hollow: published", fontsize=9, color="#6b7280")
-    figure.savefig(path, dpi=110)
-
-
-def _draw_counts(cells: Cells, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    kinds = [binary for binary in (True, False) if _of_kind(cells, binary)]
-    most = max(len(_sets(_of_kind(cells, binary))) for binary in kinds)
-    figure = Figure(figsize=(1 + 4.6 * len(kinds), 1.4 + 0.42 * most), layout="constrained")
-    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
-    shown: dict[str, Any] = {}
-    for panel, binary in zip(panels, kinds, strict=True):
-        some = _of_kind(cells, binary)
-        sets = _sets(some)
-        for at, data in enumerate(sets):
-            for k, method in enumerate(OURS):
-                cell = some.get((data, method))
-                if cell is None or cell.rules is None:
-                    continue
-                place = at + 0.26 * (k - 1)
-                bar = panel.barh(place, max(cell.rules, 0.1), 0.24, color=_COLOURS[method])
-                shown.setdefault(METHODS[method].label, bar)
-                if cell.published is not None:
-                    mark = panel.plot(cell.published.rules, place, "o", color="#111827", ms=3.5)
-                    shown["published"] = mark[0]
-        panel.set_xscale("log")
-        panel.set_xlim(left=0.8)
-        panel.set_ylim(len(sets) - 0.5, -0.5)
-        panel.set_yticks(range(len(sets)), [SOURCES[data].title for data in sets], fontsize=8)
-        panel.set_xlabel("rules")
-        panel.set_title("two classes" if binary else "several classes", fontsize=10)
-        panel.spines[["top", "right"]].set_visible(False)
-    texts = [*(text for text in shown if text != "published"), "published"]
-    marks = [shown[text] for text in texts if text in shown]
-    texts = [text for text in texts if text in shown]
-    figure.legend(marks, texts, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, dpi=110)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from experiments import rules
+from experiments.rules_cells import compare, summarise
 from experiments.rules_data import N_FEWEST, SOURCES, divide, n_splits, open_division, read_source
 from experiments.rules_protocol import BOUNDS, GRID, METHODS, evaluate
 from experiments.rules_published import BINARY, CLASSES, TITLES, read_shapes, read_tables
-from experiments.rules_report import compare, summarise
 
 QUICK = (1.0, 100.0)
 
