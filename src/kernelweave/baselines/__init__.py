@@ -3,5 +3,11 @@
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
 from .slipper import SlipperClassifier
+from .two_stage import HKLTwoStageClassifier
 
-__all__ = ["BalancedKernelSVM", "EnderClassifier", "SlipperClassifier"]
+__all__ = [
+    "BalancedKernelSVM",
+    "EnderClassifier",
+    "HKLTwoStageClassifier",
+    "SlipperClassifier",
+]
