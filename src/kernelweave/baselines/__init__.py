@@ -2,6 +2,16 @@
 
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
+from .nonparametric import NonParametricKernel
+from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
+from .spectral_kernel import SpectralKernelLearner
 
-__all__ = ["BalancedKernelSVM", "EnderClassifier", "SlipperClassifier"]
+__all__ = [
+    "BalancedKernelSVM",
+    "EnderClassifier",
+    "NonParametricKernel",
+    "SimpleNPKL",
+    "SlipperClassifier",
+    "SpectralKernelLearner",
+]
