@@ -2,6 +2,7 @@
 
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
+from .global_metric import GlobalDistanceMetric
 from .nonparametric import NonParametricKernel
 from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
@@ -10,6 +11,7 @@ from .spectral_kernel import SpectralKernelLearner
 __all__ = [
     "BalancedKernelSVM",
     "EnderClassifier",
+    "GlobalDistanceMetric",
     "NonParametricKernel",
     "SimpleNPKL",
     "SlipperClassifier",
