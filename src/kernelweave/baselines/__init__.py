@@ -3,6 +3,7 @@
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
 from .global_metric import GlobalDistanceMetric
+from .information_metric import InformationTheoreticMetric
 from .nonparametric import NonParametricKernel
 from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
@@ -12,6 +13,7 @@ __all__ = [
     "BalancedKernelSVM",
     "EnderClassifier",
     "GlobalDistanceMetric",
+    "InformationTheoreticMetric",
     "NonParametricKernel",
     "SimpleNPKL",
     "SlipperClassifier",
