@@ -4,6 +4,7 @@ from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
 from .global_metric import GlobalDistanceMetric
 from .information_metric import InformationTheoreticMetric
+from .mpck_means import MPCKMeans
 from .nonparametric import NonParametricKernel
 from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
@@ -14,6 +15,7 @@ __all__ = [
     "EnderClassifier",
     "GlobalDistanceMetric",
     "InformationTheoreticMetric",
+    "MPCKMeans",
     "NonParametricKernel",
     "SimpleNPKL",
     "SlipperClassifier",

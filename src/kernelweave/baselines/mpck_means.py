@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import InputError
-from kernelweave.kernels.base import is_sparse
 
-from .mpck_search import Search
+from .mpck_search import Search, dense, distances
 from .pair_base import PairMethod
 
 
