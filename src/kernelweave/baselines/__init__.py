@@ -1,4 +1,8 @@
-"""Methods to compare with that no well-kept package carries."""
+"""Methods to compare with that no well-kept package carries.
+
+Equal weights of all columns, the plainest comparison for methods that learn from pairs, need no
+class: they are `KernelSpectralClustering` on the rows themselves.
+"""
 
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier

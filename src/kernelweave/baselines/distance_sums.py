@@ -16,6 +16,7 @@ from kernelweave._types import Floats
 
 _INSIDE = 1e-12  # added to squared distances of size one, so that the root has a slope at zero
 _CG_STEPS = 200
+_DAMPING = 1e-2  # at most, in units of the diagonal of the Newton system
 _HALVINGS = 50
 _ROUNDING = 4e-16
 
@@ -76,7 +77,10 @@ def weigh_columns(G: Any, tol: float, max_iter: int) -> Minimum:
             break
         free = ~((b <= min(1e-9, gap)) & (grad > 0))
         bend = 0.25 / (roots**3 * total)
-        d = _newton(G, transposed, bend, pull, grad, free, np.asarray(squared @ bend) + pull**2)
+        diagonal = np.asarray(squared @ bend) + pull**2
+        # Fewer pairs than columns leave directions without a bend: damping keeps steps short.
+        damping = min(_DAMPING, gap) * diagonal
+        d = _newton(G, transposed, bend, pull, grad, free, diagonal, damping)
         length, moved = 1.0, False
         for _ in range(_HALVINGS):
             new = np.where(free, np.maximum(b + length * d, 0.0), 0.0)
@@ -100,8 +104,10 @@ def _newton(
     grad: Floats,
     free: Any,
     diagonal: Floats,
+    damping: Floats,
 ) -> Floats:
     """Solve the Newton system of the free weights by conjugate gradients."""
+    diagonal = diagonal + damping
     r = np.where(free, -grad, 0.0)
     size = float(np.linalg.norm(r))
     stop = min(0.1, np.sqrt(size)) * size
@@ -109,7 +115,7 @@ def _newton(
     q, rz = z.copy(), float(r @ z)
     for _ in range(_CG_STEPS):
         along = np.asarray(transposed @ (bend * np.asarray(G @ q))) + pull * float(pull @ q)
-        Hq = np.where(free, along, 0.0)
+        Hq = np.where(free, along + damping * q, 0.0)
         curve = float(q @ Hq)
         if curve <= 0.0:
             break

@@ -141,7 +141,7 @@ class InformationTheoreticMetric(PairMetric):
         self.metric_: Floats = found.metric
         self.multipliers_: Floats = np.zeros(len(labels))
         self.multipliers_[apart] = found.multipliers
-        factor = np.linalg.cholesky(found.metric)
+        factor = np.asarray(np.linalg.cholesky(found.metric), dtype=np.float64)
         self.components_ = factor if directions is None else directions @ factor
         self.objective_, self.gap_ = found.objective, found.gap
         self._report(sweeps, self.gap_, self.tol, "relative duality gap")

@@ -10,6 +10,8 @@ from scipy.optimize import minimize
 
 from kernelweave._types import Floats
 
+_STRETCH = 16.0  # the first step of L-BFGS has length one, and must not reach a singular factor
+
 
 class LogDet:
     """A metric and multipliers of its bounds, and how far they are from each other.
@@ -94,31 +96,31 @@ class Descent(LogDet):
             return 0
 
         def descend(flat: Floats) -> tuple[float, Floats]:
-            W = flat.reshape(m, m)
+            W = flat.reshape(m, m) / _STRETCH
             VW = self.V @ W
             ratio = self.needed(np.sum(VW**2, axis=1))
             pull = self.gamma * (1.0 - 1.0 / ratio) / self.start
             value = float(np.sum(W**2)) - 2.0 * float(np.linalg.slogdet(W)[1]) - m
             value += self.gamma * float((ratio - np.log(ratio) - 1.0).sum())
             grad = W - np.linalg.inv(W).T + self.V.T @ (VW * pull[:, None])
-            return value, 2.0 * grad.ravel()
+            return value, (2.0 / _STRETCH) * grad.ravel()
 
         def stop(intermediate_result: Any) -> None:
             nonlocal steps
             steps += 1
-            self._stand(intermediate_result.x.reshape(m, m))
+            self._stand(intermediate_result.x.reshape(m, m) / _STRETCH)
             if self.gap <= tol:
                 raise StopIteration
 
         result = minimize(
             descend,
-            np.eye(m).ravel(),
+            _STRETCH * np.eye(m).ravel(),
             jac=True,
             method="L-BFGS-B",
             callback=stop,
             options={"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 0.0, "gtol": 0.0},
         )
-        self._stand(np.asarray(result.x).reshape(m, m))
+        self._stand(np.asarray(result.x).reshape(m, m) / _STRETCH)
         return steps
 
     def _stand(self, W: Floats) -> None:

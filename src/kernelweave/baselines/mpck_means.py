@@ -164,7 +164,8 @@ class MPCKMeans(ClusterMixin, PairMethod):
         clusters : ndarray of shape (n_samples,)
             Numbers of the clusters.
         """
-        return self.fit(X, y, pairs=pairs, labels=labels).labels_
+        self.fit(X, y, pairs=pairs, labels=labels)
+        return self.labels_
 
     def predict(self, X: Any) -> Indices:
         """Return the cluster of new rows, of which no pairs are known.
@@ -181,7 +182,8 @@ class MPCKMeans(ClusterMixin, PairMethod):
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
-        return np.argmin(distances(X, self.cluster_centers_, self.metrics_), axis=1)
+        costs = distances(X, self.cluster_centers_, self.metrics_)
+        return np.asarray(np.argmin(costs, axis=1), dtype=np.intp)
 
 
 def start_centers(X: Any, same: Indices, n_clusters: int, random: Any) -> Floats:

@@ -142,8 +142,8 @@ class _Problem:
         """Join repeated pairs, in whichever order their rows are named."""
         found, place = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
         place = place.ravel()
-        up = np.bincount(place, np.maximum(costs, 0.0))
-        down = np.bincount(place, np.maximum(-costs, 0.0))
+        up = np.bincount(place, np.maximum(costs, 0.0)).astype(np.float64)
+        down = np.bincount(place, np.maximum(-costs, 0.0)).astype(np.float64)
         return cls(L, found[:, 0], found[:, 1], up, down)
 
     def value(self, K: Floats) -> float:

@@ -110,7 +110,8 @@ class PairEmbedding(PairMethod):
         points : ndarray of shape (n_samples, n_components)
             Their inner products are the learned kernel.
         """
-        return self.fit(X, y, pairs=pairs, labels=labels).embedding_
+        self.fit(X, y, pairs=pairs, labels=labels)
+        return self.embedding_
 
 
 class PairMetric(TransformerMixin, PairMethod):

@@ -44,8 +44,10 @@ class SimpleNPKL(PairEmbedding):
     ridge : float, default=0.01
         Added to the Laplacian.
     b : float or None, default=None
-        Bound of the squared entries of the kernel together; None: as many as it has entries. With
-        the linear loss it is a matter of scale only.
+        Bound of the squared entries of the kernel together; None: the number of rows. With the
+        linear loss it is a matter of scale only. With the hinge loss it must bind: where it is so
+        large that it does not, the dual problem has a kink at its best point, and the search stops
+        short of it with a warning; where it is so small that no pair is fitted, both losses agree.
     n_components : int, default=200
         Largest rank of the kernel.
     tol : float, default=1e-3
@@ -133,7 +135,7 @@ class SimpleNPKL(PairEmbedding):
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         n = X.shape[0]
-        size = float(n) if self.b is None else float(np.sqrt(self.b))
+        size = float(np.sqrt(n if self.b is None else self.b))
         search = _Search(
             neighbour_laplacian(X, self.n_neighbors, self.ridge),
             pairs,
