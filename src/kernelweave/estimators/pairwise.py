@@ -12,8 +12,8 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
@@ -29,6 +29,7 @@ from kernelweave.pairs import (
     correct_statistic,
     kernel_features,
     pair_features,
+    read_pairs,
     theory_constants,
 )
 from kernelweave.pairs.shapes import SHAPES, ShapedKernel, smoother
@@ -279,40 +280,9 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
 
     def _pairs(self, X: Any, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats | None]:
         n = X.shape[0]
-        if pairs is None:
-            if y is None:
-                raise InputError(
-                    "pairs: give pairs with labels, or classes y to draw pairs from; both are None."
-                )
-            if labels is not None:
-                raise InputError("labels: belong to pairs, but pairs is None.")
-            return self._draw(column_or_1d(y), n)
-        if labels is None and self.method == "shrink":
+        if pairs is not None and labels is None and self.method == "shrink":
             return check_rows(pairs, n), None
-        if labels is None:
-            raise InputError("labels: must be +1 or -1 for every pair, got None.")
-        return check_pairs(pairs, labels, n)
-
-    def _draw(self, y: Any, n: int) -> tuple[Indices, Floats]:
-        check_consistent_length(np.empty(n), y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise InputError("y: contains NaN or infinity where class labels are needed.")
-        _, codes = np.unique(y, return_inverse=True)
-        if codes.max() == 0 or len(np.unique(codes)) == n:
-            raise InputError(
-                "y: two classes or more with two rows or more are needed to draw pairs from."
-            )
-        random = check_random_state(self.random_state)
-        each = (10 * n if self.n_pairs is None else self.n_pairs) // 2
-        found: dict[bool, Indices] = {True: np.empty((0, 2), int), False: np.empty((0, 2), int)}
-        while min(map(len, found.values())) < max(1, each):
-            drawn = random.randint(0, n, size=(4 * each + 100, 2))
-            drawn = drawn[drawn[:, 0] != drawn[:, 1]]
-            same = codes[drawn[:, 0]] == codes[drawn[:, 1]]
-            for kind in found:
-                found[kind] = np.concatenate([found[kind], drawn[same == kind]])[: max(1, each)]
-        pairs = np.concatenate([found[True], found[False]])
-        return pairs, np.repeat([1.0, -1.0], [len(found[True]), len(found[False])])
+        return read_pairs(pairs, labels, y, n, n_pairs=self.n_pairs, random_state=self.random_state)
 
     def _columns(self, X: Any) -> Any:
         """Return the columns as numbers, where there is a linear kernel for each."""

@@ -1,5 +1,6 @@
 """Pairs of rows that belong together or apart: where they come from, and what they tell."""
 
+from .drawing import draw_pairs, read_pairs
 from .features import check_pairs, check_rows, kernel_features, pair_features
 from .graphs import (
     Constraints,
@@ -22,10 +23,12 @@ __all__ = [
     "check_rows",
     "constraints_from_graph",
     "correct_statistic",
+    "draw_pairs",
     "estimate_pair_rates",
     "kernel_features",
     "pair_features",
     "read_links",
+    "read_pairs",
     "sample_unlinked",
     "theory_constants",
     "walk_pairs",

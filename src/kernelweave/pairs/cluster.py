@@ -53,17 +53,8 @@ def embed(kernel: LinearOperator, n_components: int) -> Embedding:
     size = float(np.abs(sums).max(initial=0.0))
     if size <= 0.0:
         return Embedding(np.zeros((n, n_components)), np.zeros(n_components), True, n)
-    normalised = bool(sums.min() >= -1e-12 * size)
+    values, vectors, normalised = leading_vectors(kernel, n_components)
     there = sums > 1e-14 * size
-    scale = np.where(there, 1.0 / np.sqrt(np.where(there, sums, 1.0)), 0.0)
-    if not normalised:
-        scale = np.ones(n)
-
-    def times(v: Any) -> Floats:
-        v = np.asarray(v).ravel()
-        return np.asarray(scale * np.asarray(kernel @ (scale * v)).ravel())
-
-    values, vectors = _leading(times, n, n_components)
     if not normalised:
         points = vectors * np.sqrt(np.maximum(values, 0.0))
         return Embedding(points, values, False, int((np.abs(sums) <= 1e-14 * size).sum()))
@@ -74,7 +65,44 @@ def embed(kernel: LinearOperator, n_components: int) -> Embedding:
     return Embedding(points, values, True, int((~there).sum()))
 
 
-def _leading(times: Any, n: int, k: int) -> tuple[Floats, Floats]:
+def leading_vectors(kernel: LinearOperator, n_components: int) -> tuple[Floats, Floats, bool]:
+    """Decompose a kernel, divided by the roots of its row sums where these allow it.
+
+    Parameters
+    ----------
+    kernel : LinearOperator of shape (n_samples, n_samples)
+        Symmetric, positive semi-definite, not zero.
+    n_components : int
+        Eigenvectors wanted.
+
+    Returns
+    -------
+    values : ndarray of shape (n_components,)
+        Eigenvalues, largest first.
+    vectors : ndarray of shape (n_samples, n_components)
+        Eigenvectors as columns.
+    normalised : bool
+        Whether row sums were divided by; they are not where one is negative.
+    """
+    n = kernel.shape[0]
+    sums = np.asarray(kernel @ np.ones(n)).ravel()
+    size = float(np.abs(sums).max(initial=0.0))
+    normalised = bool(sums.min() >= -1e-12 * size)
+    there = sums > 1e-14 * size
+    scale = np.where(there, 1.0 / np.sqrt(np.where(there, sums, 1.0)), 0.0)
+    if not normalised:
+        scale = np.ones(n)
+
+    def times(v: Any) -> Floats:
+        v = np.asarray(v).ravel()
+        return np.asarray(scale * np.asarray(kernel @ (scale * v)).ravel())
+
+    values, vectors = leading(times, n, n_components)
+    return values, vectors, normalised
+
+
+def leading(times: Any, n: int, k: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues of a symmetric matrix, and their vectors as columns."""
     if n <= max(_DENSE, 3 * k):
         K = np.column_stack([times(e) for e in np.eye(n)])
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
