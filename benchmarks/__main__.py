@@ -13,7 +13,7 @@ from rich.console import Console
 
 from .machine import describe_machine, machine_lines
 from .measure import ROOT
-from .suites import Session, banks, growth, headline, peers, radius
+from .suites import Session, banks, growth, headline, peers, radius, rules
 from .tables import Table
 
 SUITES: dict[str, Callable[[Session], None]] = {
@@ -22,6 +22,7 @@ SUITES: dict[str, Callable[[Session], None]] = {
     "growth": growth.run,
     "banks": banks.run,
     "radius": radius.run,
+    "rules": rules.run,
 }
 
 

@@ -13,11 +13,13 @@ from .nonparametric import NonParametricKernel
 from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
 from .spectral_kernel import SpectralKernelLearner
+from .two_stage import HKLTwoStageClassifier
 
 __all__ = [
     "BalancedKernelSVM",
     "EnderClassifier",
     "GlobalDistanceMetric",
+    "HKLTwoStageClassifier",
     "InformationTheoreticMetric",
     "MPCKMeans",
     "NonParametricKernel",

@@ -25,6 +25,7 @@ from kernelweave.pairs import (
     adjacency,
     check_pairs,
     check_rates,
+    check_rows,
     correct_statistic,
     kernel_features,
     pair_features,
@@ -84,10 +85,15 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         The kernel that weights of ``shrink`` stand for: one weight per column; columns that
         interact through the links; columns smoothed along the links, so that links are part of the
         kernel. "auto" chooses between the first two.
-    gamma, alpha, rho, steps : float, int or "select", default="select"
-        Options of ``shrink``: power of the idf of every column, probability that a walk along the
-        links stops, strength of the pull towards equal weights (infinity: equal), and steps along
-        the links in the other shapes.
+    gamma : float or "select", default="select"
+        Power of the idf that every column is multiplied with (``shrink``); 0 leaves it out.
+    alpha : float or "select", default="select"
+        Probability that a walk along the links stops after a step; at 1 the links themselves are
+        learned from (``shrink``).
+    rho : float or "select", default="select"
+        Strength of the pull towards equal weights; infinity gives equal weights (``shrink``).
+    steps : int or "select", default="select"
+        Steps along the links in the shapes "words" and "graph".
     n_clusters : int or None, default=None
         Clusters for comparing options; needed where one is "select".
     n_resample : int, default=8
@@ -113,6 +119,8 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         The kernels, where some were given.
     intercept_ : float
         Bias of the pair model.
+    scale_ : float
+        The equal weight that those of ``shrink`` are pulled to; otherwise 0.
     threshold_ : float
         Score from which `predict_pairs` says "same", chosen on the training pairs.
     rates_ : Rates or None
@@ -127,9 +135,9 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     setting_ : Setting or None
         The one in use.
     objective_ : float
-        Value reached.
+        Value reached; NaN for ``shrink``, which averages several.
     n_iter_ : int
-        Newton steps.
+        Newton steps, in all draws.
     converged_ : bool
         Whether the tolerance was met.
     n_features_in_ : int
@@ -165,7 +173,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         "shape": [StrOptions({*SHAPES, "auto"})],
         "gamma": _OPTION,
         "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
-        "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"select"})],
+        "rho": [Interval(Real, 0, np.inf, closed="right"), StrOptions({"select"})],
         "steps": [Interval(Integral, 0, None, closed="left"), StrOptions({"select"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_resample": [Interval(Integral, 1, None, closed="left")],
@@ -184,6 +192,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     selection_: list[Judged]
     diagnostics_: dict[str, float]
     _kernel: ShapedKernel | None
+    _factors: Floats | None
 
     def __init__(
         self,
@@ -272,10 +281,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     def _pairs(self, X: Any, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats | None]:
         n = X.shape[0]
         if pairs is not None and labels is None and self.method == "shrink":
-            pairs, _ = check_pairs(
-                np.concatenate([np.asarray(pairs), [[0, 1]]]), [*[1] * len(pairs), -1], n
-            )
-            return pairs[:-1], None
+            return check_rows(pairs, n), None
         return read_pairs(pairs, labels, y, n, n_pairs=self.n_pairs, random_state=self.random_state)
 
     def _columns(self, X: Any) -> Any:
@@ -297,12 +303,13 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         statistic, rates = self._statistic(F, labels)
         n = len(pairs)
         lam = 0.01 / n if self.lam is None else float(self.lam)
-        balance = float(labels.mean()) if self.fit_intercept else None
+        # The mean of the true labels: that of the given ones where these are trusted.
+        balance = 2.0 * rates.prior - 1.0 if self.fit_intercept else None
         problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
         result = solve_pairs(problem, tol=self.tol, max_iter=self.max_iter)
         self.statistic_, self.rates_ = statistic, rates
-        self.selection_, self.setting_, self._kernel = [], None, None
-        self.weights_, self.intercept_ = result.weights, result.bias
+        self.selection_, self.setting_, self._kernel, self._factors = [], None, None, None
+        self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
         return self
@@ -310,8 +317,12 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
         up = labels > 0
         share = float(up.mean())
-        same = np.asarray(F[up].mean(axis=0)).ravel()
-        different = np.asarray(F[~up].mean(axis=0)).ravel()
+        same = np.asarray(F.T @ (up / up.sum())).ravel()
+        different = np.asarray(F.T @ (~up / (~up).sum())).ravel()
+        if self.reliability is None and self.prior is not None and self.correction != "naive":
+            raise InputError(
+                f"prior: {self.prior:g} says nothing without reliability, which is None."
+            )
         trusted = self.reliability is None or self.correction == "naive"
         rates = (
             Rates((1.0, 1.0), share)
@@ -348,8 +359,9 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
             )
         if not self.weights_.any():
             warn(
-                f"{type(self).__name__}: all weights are zero, since no kernel is larger for same "
-                "pairs than for different ones."
+                f"{type(self).__name__}: all weights are zero, since no kernel sums to more over "
+                "same pairs than over different ones. Hint: give as many pairs of either kind, or "
+                "set fit_intercept=True."
             )
 
     def _finish(self, result: PairResult | None, scores: Any, labels: Floats) -> None:
@@ -378,7 +390,15 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         factors = column_factors(X, setting.gamma)
         scaled = scale_rows(X, factors)
         runs = [
-            learn(scaled, links, setting.alpha, [setting.rho], random, tol=max(self.tol, 1e-6))
+            learn(
+                scaled,
+                links,
+                setting.alpha,
+                [setting.rho],
+                random,
+                tol=max(self.tol, 1e-6),
+                max_iter=self.max_iter,
+            )
             for _ in range(1 if np.isinf(setting.rho) else self.n_resample)
         ]
         learned = [run[setting.rho] for run in runs]
@@ -391,7 +411,13 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         S = smoother(adjacency(ordered, X.shape[0])) if setting.shape != "diag" else None
         self._kernel = ShapedKernel(setting.shape, scaled, self.weights_, S, setting.steps)
         self.converged_ = all(one.converged for one in learned)
-        self.n_iter_, self.objective_ = len(learned), np.nan
+        self.n_iter_, self.objective_ = sum(one.n_iter for one in learned), np.nan
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__}: the search for weights stopped short of tol={self.tol:g}. "
+                "Hint: raise max_iter or rho, or accept this by raising tol.",
+                ConvergenceWarning,
+            )
         drawn = check_random_state(0)
         rest = others
         if rest is None:
@@ -418,6 +444,12 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
                 "n_clusters: needed to compare options by clusters. Hint: give it, or give gamma, "
                 "alpha, rho and steps."
             )
+        few = min(len(p) for p in (links.same, links.different) if p is not None)
+        if few < 2:
+            raise InputError(
+                "pairs: to compare options a part is held out, so two distinct pairs or more of "
+                f"each kind are needed, got {few}. Hint: give gamma, alpha, rho and steps."
+            )
         self.selection_ = select(
             X,
             links,
@@ -436,7 +468,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         if self.kernels_ is not None:
             return X
         X = Linear().prepare(X) if is_frame(X) else X
-        return X if self._kernel is None else scale_rows(X, self._factors)
+        return X if self._factors is None else scale_rows(X, self._factors)
 
     def transform(self, X: Any) -> Any:
         """Return features whose inner products are the learned kernel.
@@ -540,9 +572,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
             ``sum_j weights_j k_j``; larger means rather same.
         """
         rows = self._prepared(X)
-        known = np.concatenate([np.asarray(pairs).reshape(-1, 2), [[0, 1]]])
-        signs = [*[1] * (len(known) - 1), -1]
-        pairs = check_pairs(known, signs, rows.shape[0])[0][:-1]
+        pairs = check_rows(pairs, rows.shape[0])
         if self.kernels_ is None:
             return np.asarray(pair_features(rows, pairs) @ self.weights_).ravel()
         return kernel_features(self.kernels_, rows, pairs) @ self.weights_

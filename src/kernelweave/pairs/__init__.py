@@ -1,7 +1,7 @@
 """Pairs of rows that belong together or apart: where they come from, and what they tell."""
 
 from .drawing import draw_pairs, read_pairs
-from .features import check_pairs, kernel_features, pair_features
+from .features import check_pairs, check_rows, kernel_features, pair_features
 from .graphs import (
     Constraints,
     adjacency,
@@ -20,6 +20,7 @@ __all__ = [
     "adjacency",
     "check_pairs",
     "check_rates",
+    "check_rows",
     "constraints_from_graph",
     "correct_statistic",
     "draw_pairs",

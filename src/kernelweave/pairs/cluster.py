@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from kernelweave._types import Floats, Indices
 
 _DENSE = 400  # rows up to which all eigenvalues are found at once
+_NULL = 1e-10  # eigenvalues below this share of the largest are zero
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def embed(kernel: LinearOperator, n_components: int) -> Embedding:
     if not normalised:
         points = vectors * np.sqrt(np.maximum(values, 0.0))
         return Embedding(points, values, False, int((np.abs(sums) <= 1e-14 * size).sum()))
+    vectors = np.where(values > _NULL * values[0], vectors, 0.0)  # others tell nothing of the rows
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     known = (lengths[:, 0] > 1e-12) & there
     points = np.where(known[:, None], vectors / np.where(lengths > 0, lengths, 1.0), 0.0)
@@ -115,8 +117,10 @@ def leading(times: Any, n: int, k: int) -> tuple[Floats, Floats]:
 def group_points(embedding: Embedding, n_clusters: int, n_init: int, random_state: Any) -> Indices:
     """Return the cluster of every row by k-means; one cluster where there is nothing to tell."""
     points = embedding.points
-    if len(np.unique(points, axis=0)) < n_clusters:
-        _, place = np.unique(points, axis=0, return_inverse=True)
+    size = float(np.abs(points).max(initial=0.0)) or 1.0
+    rounded = np.round(points / size, 9) + 0.0  # equal rows may differ in the last digits
+    distinct, place = np.unique(rounded, axis=0, return_inverse=True)
+    if len(distinct) < n_clusters:
         return np.asarray(place.ravel(), dtype=np.intp)
     means = KMeans(n_clusters, n_init=n_init, random_state=random_state)
     return np.asarray(means.fit_predict(points), dtype=np.intp)

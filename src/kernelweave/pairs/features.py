@@ -6,19 +6,49 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_sparse
 
+_ROWS = 20_000  # pairs whose rows are gathered together
+
 
 def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Floats]:
-    """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1."""
+    """Return pairs as row numbers of shape (n_pairs, 2) and their labels as +1 or -1.
+
+    Parameters
+    ----------
+    pairs : array of shape (n_pairs, 2)
+        What a user gave.
+    labels : array of shape (n_pairs,)
+        What a user gave.
+    n_samples : int
+        Rows that there are.
+    """
+    array = check_rows(pairs, n_samples)
+    signs = _check_labels(labels, len(array))
+    _warn_contradictions(array, signs, n_samples)
+    return array, signs
+
+
+def check_rows(pairs: Any, n_samples: int) -> Indices:
+    """Return pairs as row numbers of shape (n_pairs, 2).
+
+    Parameters
+    ----------
+    pairs : array of shape (n_pairs, 2)
+        What a user gave.
+    n_samples : int
+        Rows that there are.
+    """
     try:
         array = np.asarray(pairs)
-        whole = array.dtype.kind in "iu" or bool((array == np.floor(array)).all())
+        whole = array.dtype.kind in "iu" or bool(
+            (np.isfinite(array) & (array == np.floor(array))).all()
+        )
     except (TypeError, ValueError):
         whole = False
     if not whole or array.ndim != 2 or array.shape[1] != 2 or not len(array):
@@ -38,9 +68,7 @@ def check_pairs(pairs: Any, labels: Any, n_samples: int) -> tuple[Indices, Float
         raise InputError(
             f"pairs: a pair needs two rows, but pair {alone[0]} is {array[alone[0]].tolist()}."
         )
-    signs = _check_labels(labels, len(array))
-    _warn_contradictions(array, signs)
-    return array, signs
+    return array
 
 
 def _check_labels(labels: Any, n_pairs: int) -> Floats:
@@ -59,13 +87,9 @@ def _check_labels(labels: Any, n_pairs: int) -> Floats:
     return signs
 
 
-def _warn_contradictions(pairs: Indices, signs: Floats) -> None:
-    ordered = np.sort(pairs, axis=1)
-    _, place = np.unique(ordered, axis=0, return_inverse=True)
-    place = place.ravel()
-    ups = np.bincount(place, signs > 0)
-    downs = np.bincount(place, signs < 0)
-    both = int(((ups > 0) & (downs > 0)).sum())
+def _warn_contradictions(pairs: Indices, signs: Floats, n_samples: int) -> None:
+    keys = pairs.min(axis=1) * n_samples + pairs.max(axis=1)
+    both = len(np.intersect1d(keys[signs > 0], keys[signs < 0]))
     if both:
         warn(f"labels: {both} pair(s) are labelled both +1 and -1; all of them are kept.")
 
@@ -91,13 +115,28 @@ def pair_features(X: Any, pairs: Indices) -> Any:
         Sparse where ``X`` is.
     """
     left, right = pairs.T
-    if is_sparse(X):
-        return csr_array(csr_array(X)[left].multiply(csr_array(X)[right]))
-    return X[left] * X[right]
+    if not is_sparse(X):
+        return X[left] * X[right]
+    rows = csr_array(X)
+    parts = [  # few at a time: rows share far fewer columns than they have
+        csr_array(rows[left[i : i + _ROWS]].multiply(rows[right[i : i + _ROWS]]))
+        for i in range(0, len(pairs), _ROWS)
+    ]
+    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
 
 
 def kernel_features(kernels: Sequence[Kernel], X: Any, pairs: Indices) -> Floats:
-    """Return the values of kernels at pairs, one column per kernel; no Gram matrix is formed."""
+    """Return the values of kernels at pairs, one column per kernel; no Gram matrix is formed.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Bound to the columns they look at.
+    X : array, sparse matrix or data frame
+        Rows.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers.
+    """
     left, right = pairs.T
     F = np.empty((len(pairs), len(kernels)))
     for j, kernel in enumerate(kernels):

@@ -66,7 +66,8 @@ def read_links(graph: Any, n_samples: int | None = None) -> tuple[Indices, int]:
         size = int(edges.max(initial=-1)) + 1
     size = size if n_samples is None else int(n_samples)
     if edges.size and (edges.min() < 0 or edges.max() >= size):
-        raise InputError(f"graph: links must join rows 0 to {size - 1}, found {edges.max()}.")
+        far = int(edges.max()) if edges.min() >= 0 else int(edges.min())
+        raise InputError(f"graph: links must join rows 0 to {size - 1}, found {far}.")
     ordered = np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1)
     return np.unique(ordered, axis=0), size
 
@@ -113,7 +114,19 @@ def constraints_from_graph(
 
 
 def sample_unlinked(links: Indices, n_samples: int, count: int, random_state: Any) -> Indices:
-    """Draw distinct pairs of different rows that are not linked."""
+    """Draw distinct pairs of different rows that are not linked.
+
+    Parameters
+    ----------
+    links : ndarray of shape (n_links, 2)
+        Distinct unordered links.
+    n_samples : int
+        Rows.
+    count : int
+        Pairs to draw.
+    random_state : int, RandomState or None
+        For the draw.
+    """
     random = check_random_state(random_state)
     free = n_samples * (n_samples - 1) // 2 - len(links)
     if count > free:
@@ -179,7 +192,15 @@ def walk_pairs(
 
 
 def adjacency(links: Indices, n_samples: int) -> csr_array[np.float64]:
-    """Return the symmetric matrix of zeros and ones of distinct unordered links."""
+    """Return the symmetric matrix of zeros and ones of distinct unordered links.
+
+    Parameters
+    ----------
+    links : ndarray of shape (n_links, 2)
+        Distinct unordered links.
+    n_samples : int
+        Rows.
+    """
     rows = np.concatenate([links[:, 0], links[:, 1]])
     columns = np.concatenate([links[:, 1], links[:, 0]])
     ones = np.ones(len(rows))

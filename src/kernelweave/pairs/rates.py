@@ -41,9 +41,9 @@ def estimate_pair_rates(
     >>> rates.reliability, rates.prior
     ((0.75, 1.0), 0.5)
     """
-    s, t = np.asarray(labels, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    signs = np.array([-1.0, 1.0])
-    if s.shape != t.shape or s.ndim != 1 or not np.isin([*s, *t], signs).all():
+    s, t = np.asarray(labels), np.asarray(truth)
+    known = all(a.ndim == 1 and a.dtype.kind in "iuf" and (abs(a) == 1).all() for a in (s, t))
+    if s.shape != t.shape or not known:
         raise InputError(
             "labels and truth: must be +1 or -1 for the same pairs, got arrays of shape "
             f"{s.shape} and {t.shape}."

@@ -104,7 +104,7 @@ class Links:
 
         def part(pairs: Indices) -> tuple[Indices, Indices]:
             order = random.permutation(len(pairs))
-            count = max(1, round(holdout * len(pairs)))
+            count = min(max(1, round(holdout * len(pairs))), len(pairs) - 1)
             return pairs[np.sort(order[count:])], pairs[np.sort(order[:count])]
 
         same, same_out = part(self.same)
@@ -124,12 +124,15 @@ class Learned:
         Bias, and the equal weight they are pulled to.
     converged : bool
         Whether the search for weights ended.
+    n_iter : int
+        Newton steps.
     """
 
     weights: Floats
     bias: float
     scale: float
     converged: bool
+    n_iter: int = 0
 
 
 def idf(X: Any) -> Floats:
@@ -166,6 +169,7 @@ def learn(
     random_state: Any,
     *,
     tol: float = 1e-4,
+    max_iter: int = 200,
 ) -> dict[float, Learned]:
     """Learn weights of the columns of scaled rows for several strengths, on one draw of pairs.
 
@@ -183,6 +187,8 @@ def learn(
         For walks and negatives.
     tol : float
         Relative projected gradient to stop at.
+    max_iter : int
+        Newton steps at most, for each strength.
     """
     random = check_random_state(random_state)
     count = _LARGER * len(links.same)
@@ -202,11 +208,14 @@ def learn(
     start = (np.full(X.shape[1], scale), bias)
     for rho in sorted(rhos, reverse=True):
         if not np.isfinite(rho) or curvature <= 0:
-            out[rho] = Learned(np.full(X.shape[1], max(scale, 1e-300)), bias, scale, True)
+            equal = scale if scale > 0 else 1.0  # no pull at all: any equal weights do
+            out[rho] = Learned(np.full(X.shape[1], equal), bias, scale, True)
             continue
-        result = solve_pairs(replace(problem, lam=rho * curvature), start=start, tol=tol)
+        result = solve_pairs(
+            replace(problem, lam=rho * curvature), start=start, tol=tol, max_iter=max_iter
+        )
         start = (result.weights, result.bias)
-        out[rho] = Learned(result.weights, result.bias, scale, result.converged)
+        out[rho] = Learned(result.weights, result.bias, scale, result.converged, result.n_iter)
     return out
 
 

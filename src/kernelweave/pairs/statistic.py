@@ -72,7 +72,19 @@ class Statistic:
 
 
 def check_rates(reliability: Any, prior: Any, share: float, *, flipped: bool = False) -> Rates:
-    """Check rates given by a user; a missing prior follows from the labels."""
+    """Check rates given by a user; a missing prior follows from the labels.
+
+    Parameters
+    ----------
+    reliability : tuple of two floats
+        Shares of right labels among +1 and among -1.
+    prior : float or None
+        Share of truly same pairs.
+    share : float
+        Share of pairs labelled +1.
+    flipped : bool
+        Whether labels may be wrong more often than right.
+    """
     try:
         up, down = (float(d) for d in reliability)
     except (TypeError, ValueError):
@@ -140,7 +152,15 @@ def correct_statistic(
 
 
 def theory_constants(rates: Rates, share: float) -> tuple[float, float]:
-    """Return the published constant of the error bound, and a smaller one that holds as well."""
+    """Return the published constant of the error bound, and a smaller one that holds as well.
+
+    Parameters
+    ----------
+    rates : Rates
+        How far labels can be trusted.
+    share : float
+        Share of pairs labelled +1.
+    """
     e = rates.excess
     f = 1.0 + abs(rates.reliability[0] - rates.reliability[1])
     rare = min(share, 1.0 - share)

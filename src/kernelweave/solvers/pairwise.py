@@ -117,7 +117,8 @@ def solve_pairs(
     start : tuple of ndarray and float, optional
         Weights and bias to begin with.
     tol : float
-        Largest projected gradient, relative to half the largest entry of the statistic.
+        Largest projected gradient, relative to half the largest entry of the statistic; what a
+        huge penalty leaves by rounding is accepted.
     max_iter : int
         Newton steps at most.
     screen : bool
@@ -131,12 +132,13 @@ def solve_pairs(
     scale = 0.5 * float(np.abs(problem.statistic).max(initial=0.0))
     if problem.balance is not None:
         scale = max(scale, 0.5 * abs(problem.balance))
-    result = search.run(tol * (scale or 1.0), max_iter)
+    scale = scale or 1.0
+    rounding = 4 * np.finfo(np.float64).eps * problem.lam * abs(problem.prior)
+    target = max(tol * scale, rounding)
+    left = search.run(target, max_iter)
     weights[kept] = search.w
-    residual = result / (scale or 1.0)
-    return PairResult(
-        weights, search.b, search.value, residual, search.steps, bool(residual <= tol)
-    )
+    converged = bool(left <= target)
+    return PairResult(weights, search.b, search.value, left / scale, search.steps, converged)
 
 
 class _Search:
@@ -159,19 +161,29 @@ class _Search:
         self.w, self.b, self.steps = w.copy(), float(b), 0
         self._look()
 
-    def _value(self, w: Floats, b: float, u: Floats) -> float:
+    def _value(self) -> float:
         p = self.problem
-        loss = float(p.weight @ np.logaddexp(0.5 * u, -0.5 * u)) - 0.5 * float(w @ self.g)
+        value = float(p.weight @ self.losses) - 0.5 * float(self.w @ self.g)
         if p.balance is not None:
-            loss -= 0.5 * b * p.balance
-        shift = w - p.prior
-        return loss + 0.5 * p.lam * float(shift @ shift)
+            value -= 0.5 * self.b * p.balance
+        shift = self.w - p.prior
+        return value + 0.5 * p.lam * float(shift @ shift)
+
+    def _change(self, w: Floats, b: float) -> float:
+        """Return how the value changes, pair by pair: of two sums the last digits would be lost."""
+        p, step = self.problem, w - self.w
+        losses = _losses(self.F @ w + b)
+        change = float(p.weight @ (losses - self.losses)) - 0.5 * float(step @ self.g)
+        if p.balance is not None:
+            change -= 0.5 * (b - self.b) * p.balance
+        return change + 0.5 * p.lam * float(step @ (w + self.w - 2.0 * p.prior))
 
     def _look(self) -> None:
         """Evaluate value and gradient where the search stands."""
         p = self.problem
         self.u = self.F @ self.w + self.b
-        self.value = self._value(self.w, self.b, self.u)
+        self.losses = _losses(self.u)
+        self.value = self._value()
         half = np.tanh(0.5 * self.u)
         pull = 0.5 * p.weight * half
         self.grad = self.transposed @ pull - 0.5 * self.g + p.lam * (self.w - p.prior)
@@ -193,41 +205,40 @@ class _Search:
         return residual
 
     def _step(self) -> bool:
-        moved = float(np.abs(self.w - np.maximum(self.w - self.grad, 0.0)).max(initial=0.0))
-        near = min(1e-8, moved)
-        free = ~((self.w <= near) & (self.grad > 0))
-        d, db = self._direction(free)
-        slope_floor = _ROUNDING * max(1.0, abs(self.value))
+        # Weights times the roots of their curvature have no unit: kernels may be of any size.
+        diagonal = self.squared @ self.curve + self.problem.lam
+        roots = np.sqrt(diagonal)
+        plain = self.w * roots
+        moved = float(np.abs(plain - np.maximum(plain - self.grad / roots, 0.0)).max(initial=0.0))
+        free = ~((plain <= min(1e-8, moved)) & (self.grad > 0))
+        d, db = self._direction(free, diagonal)
+        rounding = _ROUNDING * max(1.0, abs(self.value))
         length = 1.0
         for _ in range(_HALVINGS):
             w = np.where(free, np.maximum(self.w + length * d, 0.0), 0.0)
             b = self.b + length * db
-            u = self.F @ w + b
-            value = self._value(w, b, u)
-            change = float(self.grad @ (w - self.w)) + self.grad_b * (b - self.b)
-            if value <= self.value + 1e-4 * change + slope_floor and change < 0:
+            slope = float(self.grad @ (w - self.w)) + self.grad_b * (b - self.b)
+            if slope < 0 and self._change(w, b) <= 1e-4 * slope + rounding:
                 self.w, self.b = w, b
                 self._look()
                 return True
             length *= 0.5
         return False
 
-    def _direction(self, free: Bools) -> tuple[Floats, float]:
+    def _direction(self, free: Bools, diagonal: Floats) -> tuple[Floats, float]:
         """Solve the Newton system of the free weights by conjugate gradients."""
         p, curve = self.problem, self.curve
         has_bias = p.has_bias
         # Fixed weights are masked, not cut out: that would copy the pairs in every step.
-        diagonal = self.squared @ curve + p.lam
         total = float(curve.sum())
         diagonal_b = total if total > 0 else 1.0
         rhs, rhs_b = np.where(free, -self.grad, 0.0), -self.grad_b
-        size = np.sqrt(float(rhs @ rhs) + rhs_b**2)
-        stop = min(0.1, np.sqrt(size)) * size
         x, xb = np.zeros_like(rhs), 0.0
         r, rb = rhs.copy(), rhs_b if has_bias else 0.0
         z, zb = r / diagonal, rb / diagonal_b
         q, qb = z.copy(), zb
         rz = float(r @ z) + rb * zb
+        stop = rz * min(0.01, np.sqrt(rz))
         for _ in range(_CG_STEPS):
             along = curve * (self.F @ q + qb)
             Hq = np.where(free, self.transposed @ along + p.lam * q, 0.0)
@@ -238,9 +249,15 @@ class _Search:
             step = rz / bend
             x, xb = x + step * q, xb + step * qb
             r, rb = r - step * Hq, rb - step * Hqb
-            if np.sqrt(float(r @ r) + rb**2) <= stop:
-                break
             z, zb = r / diagonal, rb / diagonal_b
             before, rz = rz, float(r @ z) + rb * zb
+            if rz <= stop:
+                break
             q, qb = z + (rz / before) * q, zb + (rz / before) * qb
         return x, xb
+
+
+def _losses(u: Floats) -> Floats:
+    """Return ``ln(2 cosh(u/2))``."""
+    half = 0.5 * np.abs(u)
+    return np.asarray(half + np.log1p(np.exp(-2.0 * half)))
