@@ -166,3 +166,12 @@ def test_a_giant_part_is_no_start():
     assert len(np.unique(model.labels_)) == 3
     with pytest.raises(InputError, match="n_clusters: must be at most the 150 rows"):
         MPCKMeans(151).fit(X, y)
+
+
+def test_clusters_do_not_depend_on_the_order_of_pairs():
+    X, _, pairs, labels = blobs(apart=2.0)
+    model = MPCKMeans(3, random_state=0).fit(X, pairs=pairs, labels=labels)
+    order = np.random.default_rng(1).permutation(len(pairs))
+    other = MPCKMeans(3, random_state=0).fit(X, pairs=pairs[order, ::-1], labels=labels[order])
+    np.testing.assert_array_equal(other.labels_, model.labels_)
+    assert other.objective_ == pytest.approx(model.objective_, rel=1e-12)
