@@ -10,7 +10,7 @@ CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs sanitize format clean radius noisy structures rules
+.PHONY: help demo test lint bench docs sanitize format clean radius noisy structures pairs rules
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ noisy: $(VENV)/.package ## Measure learning from wrong labels (about an hour)
 
 structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about ten minutes)
 	$(VENV)/bin/python -m experiments.sum_product $(ARGS)
+
+pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from links (about half an hour)
+	$(VENV)/bin/python -m experiments.pairwise $(ARGS)
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)
 	$(VENV)/bin/python -m experiments.rules $(ARGS)

@@ -104,7 +104,16 @@ def test_code_of_a_page_runs(page):
 
 
 def test_the_main_pages_have_code():
-    guide = ("kernels", "choosing", "reading", "radius", "noisy-labels", "structures", "speed")
+    guide = (
+        "kernels",
+        "choosing",
+        "reading",
+        "radius",
+        "noisy-labels",
+        "structures",
+        "pairs",
+        "speed",
+    )
     for name in ("start", *(f"guide/{page}" for page in guide)):
         text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         assert sum(fence.language == "python" for fence in read_fences(text)) >= 3, name

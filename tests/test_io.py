@@ -36,7 +36,8 @@ from kernelweave import (
 )
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError, ModelFileError
 from kernelweave.io import TablePreparer, describe, load, save
-from kernelweave.kernels import Cosine, Kernel
+from kernelweave.kernels import Cosine
+from model_files import changed, forged, npy, packed, refused, same, unpacked
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
@@ -49,34 +50,6 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
 )
 GRAM = Linear()(X) + 0.5 * RBF(1.5)(X)
 ROWS = np.arange(40)[:, None]
-
-
-def same(one, two):
-    """Compare values bit by bit, types included."""
-    if isinstance(one, np.ndarray):
-        assert isinstance(two, np.ndarray)
-        assert (one.dtype, one.shape) == (two.dtype, two.shape)
-        if one.dtype == object:
-            same(one.ravel().tolist(), two.ravel().tolist())
-        else:
-            assert one.tobytes() == two.tobytes()
-    elif sp.issparse(one):
-        assert one.format == two.format
-        for part in ("data", "indices", "indptr", "shape"):
-            same(getattr(one, part), getattr(two, part))
-    elif isinstance(one, Kernel):  # those with a Gram matrix are equal only to themselves
-        assert type(one) is type(two)
-        same(vars(one), vars(two))
-    elif isinstance(one, dict):
-        same(sorted(one.items(), key=str), sorted(two.items(), key=str))
-    elif isinstance(one, list | tuple):
-        assert type(one) is type(two)
-        assert len(one) == len(two)
-        for a, b in zip(one, two, strict=True):
-            same(a, b)
-    else:
-        assert type(one) is type(two)
-        assert one == two
 
 
 def check_same_model(model, again, X):
@@ -404,34 +377,6 @@ def test_models_that_cannot_be_saved(tmp_path, model, message):
     assert not list(tmp_path.iterdir())
 
 
-def packed(members, **options):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", **options) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
-def unpacked(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def npy(array):
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.asarray(array), allow_pickle=True)
-    return stream.getvalue()
-
-
-def refused(path, content, message):
-    path.write_bytes(content)
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load(path)
-    text = str(caught.value)
-    assert str(path) in text
-    assert "\n" not in text
-
-
 def test_files_that_are_something_else(tmp_path, saved):
     path = tmp_path / "m.kw"
     refused(path, b"", "is not a kernelweave model")
@@ -480,18 +425,6 @@ def test_sizes_that_cannot_be(tmp_path, saved):
     )
 
 
-def changed(saved, **changes):
-    members = unpacked(saved)
-    document = json.loads(members["model.json"])
-    for place, value in changes.items():
-        node = document
-        *way, last = place.split("__")
-        for key in way:
-            node = node[int(key) if key.isdigit() else key]
-        node[int(last) if last.isdigit() else last] = value
-    return packed(members | {"model.json": json.dumps(document)})
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -499,42 +432,42 @@ def changed(saved, **changes):
         ({"version": "1"}, "its version is '1'"),
         ({"estimator": "SVC"}, "there is no estimator 'SVC'"),
         ({"estimator": "MKLRegressor"}, "is damaged"),
-        ({"kernels__0__kernel__0": "Danger"}, "there is no kernel 'Danger'"),
-        ({"kernels__0__kernel__0": "FromCallable"}, "there is no kernel 'FromCallable'"),
-        ({"kernels__0__kernel__1__width": -1.0}, "width must be a finite number > 0"),
-        ({"kernels__0__kernel__1__depth": 1.0}, "is damaged: TypeError"),
-        ({"kernels__0__kernel__1__columns": {"tuple": [7]}}, "is damaged"),
-        ({"kernels__0": 3}, "an item of kernels_ is a int"),
+        ({"kernels/0/kernel/0": "Danger"}, "there is no kernel 'Danger'"),
+        ({"kernels/0/kernel/0": "FromCallable"}, "there is no kernel 'FromCallable'"),
+        ({"kernels/0/kernel/1/width": -1.0}, "width must be a finite number > 0"),
+        ({"kernels/0/kernel/1/depth": 1.0}, "is damaged: TypeError"),
+        ({"kernels/0/kernel/1/columns": {"tuple": [7]}}, "is damaged"),
+        ({"kernels/0": 3}, "an item of kernels_ is a int"),
         ({"kernels": []}, "weights_ must be an array of shape"),
-        ({"kernels__0": {"eval": "1"}}, "a value of kind 'eval' is not known"),
-        ({"kernels__0": {"a": 1, "b": 2}}, "an object with the keys"),
-        ({"kernels__0": {"kernel": ["Sum", {"parts": []}]}}, "parts must not be empty"),
-        ({"parameters__kernels__0": {"family": ["Ladder", {}]}}, "there is no family"),
-        ({"parameters__C": -1.0}, "C.* must be a float"),
-        ({"parameters__surprise": 1}, "is damaged: TypeError"),
-        ({"parameters__C": {"float": "1"}}, "a value of kind 'float'"),
-        ({"parameters__C": {"numpy": ["O", 1]}}, "a number of type 'O' is not known"),
-        ({"fitted__weights_": [1.0]}, "weights_ must be an array"),
-        ({"fitted__predict": 1}, "the fitted attributes are"),
-        ({"fitted__n_features_in_": 1}, "is damaged"),
-        ({"fitted__n_features_in_": "3"}, "n_features_in_ is a str"),
-        ({"fitted__converged_": 1}, "converged_ is a int"),
-        ({"fitted__objective_": "low"}, "objective_ is a str"),
-        ({"fitted__history_": [1]}, "an item of history_ is a int"),
-        ({"fitted__history_": [{"step": [1.0, 1.0, 1, 1, "x"]}]}, "a number in history_ is a str"),
-        ({"fitted__classes_": ["a", "b", "c"]}, "classes_ is a list"),
-        ({"fitted__classes_": {"objects": [[2], ["a", "b"]]}}, "number of outputs cannot be 3"),
-        ({"fitted__classes_": {"objects": [[9], ["a"]]}}, "cannot reshape"),
-        ({"fitted___last": {"tuple": [1, 2, 3]}}, "weights to start from must be an array"),
-        ({"fitted__feature_names_in_": {"objects": [[2], ["a", "b"]]}}, "does not have"),
+        ({"kernels/0": {"eval": "1"}}, "a value of kind 'eval' is not known"),
+        ({"kernels/0": {"a": 1, "b": 2}}, "an object with the keys"),
+        ({"kernels/0": {"kernel": ["Sum", {"parts": []}]}}, "parts must not be empty"),
+        ({"parameters/kernels/0": {"family": ["Ladder", {}]}}, "there is no family"),
+        ({"parameters/C": -1.0}, "C.* must be a float"),
+        ({"parameters/surprise": 1}, "is damaged: TypeError"),
+        ({"parameters/C": {"float": "1"}}, "a value of kind 'float'"),
+        ({"parameters/C": {"numpy": ["O", 1]}}, "a number of type 'O' is not known"),
+        ({"fitted/weights_": [1.0]}, "weights_ must be an array"),
+        ({"fitted/predict": 1}, "the fitted attributes are"),
+        ({"fitted/n_features_in_": 1}, "is damaged"),
+        ({"fitted/n_features_in_": "3"}, "n_features_in_ is a str"),
+        ({"fitted/converged_": 1}, "converged_ is a int"),
+        ({"fitted/objective_": "low"}, "objective_ is a str"),
+        ({"fitted/history_": [1]}, "an item of history_ is a int"),
+        ({"fitted/history_": [{"step": [1.0, 1.0, 1, 1, "x"]}]}, "a number in history_ is a str"),
+        ({"fitted/classes_": ["a", "b", "c"]}, "classes_ is a list"),
+        ({"fitted/classes_": {"objects": [[2], ["a", "b"]]}}, "number of outputs cannot be 3"),
+        ({"fitted/classes_": {"objects": [[9], ["a"]]}}, "cannot reshape"),
+        ({"fitted/_last": {"tuple": [1, 2, 3]}}, "weights to start from must be an array"),
+        ({"fitted/feature_names_in_": {"objects": [[2], ["a", "b"]]}}, "does not have"),
         ({"support_rows": []}, "support rows do not belong to the kernels in use"),
-        ({"support_rows__0": {"array": "0.npy"}}, "support rows must be an array of shape"),
-        ({"support_rows__0": {"csr": [[1.0], [99], [0, 1], [1, 3]]}}, "is damaged"),
+        ({"support_rows/0": {"array": "0.npy"}}, "support rows must be an array of shape"),
+        ({"support_rows/0": {"csr": [[1.0], [99], [0, 1], [1, 3]]}}, "is damaged"),
         ({"preprocess": {}, "steps": ["a", "b"]}, "is damaged: KeyError"),
     ],
 )
 def test_contents_that_do_not_belong_together(tmp_path, saved, changes, message):
-    refused(tmp_path / "m.kw", changed(saved, **changes), message)
+    refused(tmp_path / "m.kw", changed(saved, changes), message)
 
 
 def test_rows_outside_the_matrix(tmp_path):
@@ -606,36 +539,10 @@ def test_forged_members(tmp_path, saved, member, place, new, keep):
     loads_or_is_refused(tmp_path / "m.kw", packed(members))
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 200) | st.floats(allow_nan=False) | st.text(),
-    lambda children: (
-        st.lists(children, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["tuple", "array", "kernel", "csr", "objects", "numpy", "dict"])
-            | st.text(max_size=5),
-            children,
-            max_size=1,
-        )
-    ),
-    max_leaves=6,
-)
-
-
 @given(data=st.data())
 @fuzzing
 def test_forged_documents(tmp_path, saved, data):
-    members = unpacked(saved)
-    document = json.loads(members["model.json"])
-    node = document
-    while True:
-        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        key = data.draw(st.sampled_from(keys))
-        if isinstance(node[key], dict | list) and node[key] and data.draw(st.booleans()):
-            node = node[key]
-            continue
-        node[key] = data.draw(json_values)
-        break
-    loads_or_is_refused(tmp_path / "m.kw", packed(members | {"model.json": json.dumps(document)}))
+    loads_or_is_refused(tmp_path / "m.kw", forged(saved, data))
 
 
 @pytest.mark.parametrize("library", [pd, pl])

@@ -23,6 +23,7 @@ LAYERS = [
     {"_progress"},
     {"rules"},
     {"noise"},
+    {"pairs"},
     {"estimators"},
     {"baselines"},
     {"io"},

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "core/ball.hpp"
+#include "core/bitset.hpp"
 #include "core/bundle_model.hpp"
 #include "core/cholesky.hpp"
 #include "core/gram.hpp"
 #include "core/ladder.hpp"
+#include "core/lattice.hpp"
 #include "core/parallel.hpp"
 #include "core/project.hpp"
 #include "core/smo.hpp"
@@ -1019,6 +1021,129 @@ void test_ball() {
     }
 }
 
+// --- columns of bits ---
+
+struct Truths {
+    std::size_t n, p;
+    std::vector<char> values;  // row by row
+    std::vector<kw::Word> bits;
+    bool at(std::size_t i, std::size_t c) const { return values[i * p + c] != 0; }
+};
+
+Truths truths(std::size_t n, std::size_t p, double share, unsigned seed) {
+    std::mt19937_64 engine(seed);
+    std::bernoulli_distribution draw(share);
+    Truths out{n, p, std::vector<char>(n * p), std::vector<kw::Word>(p * kw::words_for(n))};
+    for (auto& value : out.values) value = draw(engine);
+    static_assert(sizeof(bool) == sizeof(char));
+    for (std::size_t c = 0; c < p; ++c)
+        kw::pack_column(reinterpret_cast<const bool*>(out.values.data()) + c, p, n,
+                        out.bits.data() + c * kw::words_for(n));
+    return out;
+}
+
+std::vector<double> padded(const std::vector<double>& values, std::size_t n, std::size_t n_outputs) {
+    const std::size_t length = kw::words_for(n) * kw::kWordBits;
+    std::vector<double> out(n_outputs * length, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t t = 0; t < n_outputs; ++t) out[t * length + i] = values[i * n_outputs + t];
+    return out;
+}
+
+void test_bits() {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{3000}}) {
+        const std::size_t p = 70, n_outputs = 2, n_words = kw::words_for(n);
+        const auto table = truths(n, p, 0.4, static_cast<unsigned>(n));
+        const auto V = normals(n * n_outputs, 1), weights = normals(p * n_outputs, 2);
+        const auto values = padded(V, n, n_outputs);
+        std::vector<double> sums(p * n_outputs), products(n_outputs * n_words * kw::kWordBits);
+        kw::bit_sums(table.bits.data(), p, n_words, values.data(), n_outputs, sums.data());
+        kw::bit_products(table.bits.data(), p, n_words, weights.data(), n_outputs, products.data());
+        for (std::size_t c = 0; c < p; ++c) {
+            std::size_t count = 0;
+            double sum = 0.0, positive = 0.0;
+            for (std::size_t i = 0; i < n; ++i) {
+                if (!table.at(i, c)) continue;
+                ++count;
+                sum += V[i * n_outputs];
+                positive += std::max(0.0, V[i * n_outputs]);
+            }
+            const kw::Word* column = table.bits.data() + c * n_words;
+            check(kw::count_bits(column, n_words) == count, "count of ones");
+            check_close(sums[c * n_outputs], sum, 1e-10, "sum under the ones");
+            const auto both = kw::signed_sum(column, n_words, values.data());
+            check_close(both.total, sum, 1e-10, "signed sum");
+            check_close(both.positive, positive, 1e-10, "positive part");
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            double sum = 0.0;
+            for (std::size_t c = 0; c < p; ++c) sum += table.at(i, c) ? weights[c * n_outputs + 1] : 0.0;
+            check_close(products[n_words * kw::kWordBits + i], sum, 1e-10, "sum of columns");
+        }
+        const auto index = shuffled(n, 100, 3);
+        std::vector<double> rows(index.size() * p);
+        kw::bit_rows(table.bits.data(), p, n_words, index.data(), index.size(), rows.data());
+        for (std::size_t r = 0; r < index.size(); ++r)
+            for (std::size_t c = 0; c < p; ++c)
+                check(rows[r * p + c] == table.at(static_cast<std::size_t>(index[r]), c), "rows of bits");
+        // Rows kept by a column, by the instruction and by the loop.
+        const kw::Word* mask = table.bits.data();
+        const std::size_t kept_words = kw::words_for(kw::count_bits(mask, n_words));
+        std::vector<kw::Word> fast(kept_words, 0), plain(kept_words, 0);
+        kw::keep_rows(table.bits.data() + n_words, mask, n_words, fast.data());
+        kw::keep_rows(table.bits.data() + n_words, mask, n_words, plain.data(), kw::gather_portable);
+        check(fast == plain, "both ways to keep rows agree");
+        std::size_t place = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!table.at(i, 0)) continue;
+            check(((plain[place / 64] >> (place % 64)) & 1) == table.at(i, 1), "kept rows");
+            ++place;
+        }
+    }
+}
+
+void test_lattice() {
+    for (const double base : {0.7, 1.0, 2.0}) {
+        const std::size_t n = 150, p = 7, n_outputs = 2;
+        const auto table = truths(n, p, 0.6, 5);
+        const auto V = normals(n * n_outputs, 6);
+        const auto values = padded(V, n, n_outputs);
+        std::vector<kw::Found> all;
+        for (unsigned set = 1; set < (1U << p); ++set) {
+            kw::Conjunction members;
+            for (std::size_t c = 0; c < p; ++c)
+                if ((set >> c) & 1) members.push_back(static_cast<std::int32_t>(c));
+            double sums[2] = {0.0, 0.0};
+            for (std::size_t i = 0; i < n; ++i) {
+                bool holds = true;
+                for (const auto c : members) holds = holds && table.at(i, static_cast<std::size_t>(c));
+                for (std::size_t t = 0; holds && t < n_outputs; ++t) sums[t] += V[i * n_outputs + t];
+            }
+            const double form = sums[0] * sums[0] + sums[1] * sums[1];
+            all.push_back({form / std::pow(base, 2.0 * static_cast<double>(members.size())), members});
+        }
+        std::sort(all.begin(), all.end());
+        const std::unordered_set<kw::Conjunction, kw::ConjunctionHash> known = {all[0].members, all[3].members};
+        std::vector<kw::Found> rest;
+        for (const auto& found : all)
+            if (!known.contains(found.members)) rest.push_back(found);
+        kw::LatticeSearch search{table.bits.data(), values.data(), p, kw::words_for(n), n_outputs, base, 0.0, p,
+                                 20, 1'000'000, nullptr};
+        const auto answer = kw::LatticeWalk(search, known).run();
+        check(answer.complete && answer.found.size() == 20, "a whole search");
+        for (std::size_t k = 0; k < answer.found.size(); ++k) {
+            check(answer.found[k].members == rest[k].members, "the largest conjunctions");
+            check_close(answer.found[k].ratio, rest[k].ratio, 1e-9 * rest[k].ratio, "their ratios");
+        }
+        search.max_visited = 10;
+        check(!kw::LatticeWalk(search, known).run().complete, "a search that was cut says so");
+        search.max_visited = 1'000'000;
+        search.max_length = 2;
+        for (const auto& found : kw::LatticeWalk(search, known).run().found)
+            check(found.members.size() <= 2, "conjunctions that are too long");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -1030,12 +1155,14 @@ int main() {
         test_ladder();
         test_cholesky();
         test_grams();
+        test_bits();
     }
     test_project();
     test_bias();
     test_smo();
     test_bundle_model();
     test_ball();
+    test_lattice();
     std::printf("%d passed, %d failed\n", passed, failed);
     return failed == 0 ? 0 : 1;
 }

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from .estimators import (
         HierarchicalMKLClassifier,
         HierarchicalMKLRegressor,
+        KernelSpectralClustering,
         MKLClassifier,
         MKLRegressor,
         NoiseTolerantKernelClassifier,
         NoisyLabelMKLClassifier,
+        PairwiseKernelLearner,
         RadiusKernelClassifier,
         RadiusMKLClassifier,
         RuleEnsembleClassifier,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         views,
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
+    from .pairs import constraints_from_graph, estimate_pair_rates
     from .rules import Propositions
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "FromCallable",
     "HierarchicalMKLClassifier",
     "HierarchicalMKLRegressor",
+    "KernelSpectralClustering",
     "Laplacian",
     "Linear",
     "MKLClassifier",
@@ -54,6 +58,7 @@ __all__ = [
     "NoiseTolerantKernelClassifier",
     "NoisyLabelMKLClassifier",
     "Overlap",
+    "PairwiseKernelLearner",
     "Polynomial",
     "Precomputed",
     "ProductLattice",
@@ -67,8 +72,10 @@ __all__ = [
     "SumProductMKLClassifier",
     "__version__",
     "complete_ladder",
+    "constraints_from_graph",
     "enclosing_ball",
     "estimate_noise",
+    "estimate_pair_rates",
     "estimate_rates",
     "group",
     "label_quality",
@@ -78,6 +85,18 @@ __all__ = [
     "views",
 ]
 
+_HOMES = {
+    "ProductLattice": "candidates",
+    "Propositions": "rules",
+    "constraints_from_graph": "pairs",
+    "enclosing_ball": "banks",
+    "estimate_noise": "noise",
+    "estimate_pair_rates": "pairs",
+    "estimate_rates": "noise",
+    "label_quality": "noise",
+    "suspects": "noise",
+}
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `kernelweave --help` needs none of them."""
@@ -86,17 +105,9 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("kernelweave")
     elif name in __all__:
-        home = "kernels"
-        if name.removesuffix("CV").endswith(("Classifier", "Regressor")):
+        home = _HOMES.get(name, "kernels")
+        if name.removesuffix("CV").endswith(("Classifier", "Regressor", "Learner", "Clustering")):
             home = "estimators"
-        elif name == "ProductLattice":
-            home = "candidates"
-        elif name == "Propositions":
-            home = "rules"
-        elif name == "enclosing_ball":
-            home = "banks"
-        elif name in ("estimate_noise", "estimate_rates", "label_quality", "suspects"):
-            home = "noise"
         value = getattr(importlib.import_module(f"kernelweave.{home}"), name)
     else:
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")

@@ -15,7 +15,17 @@ from kernelweave.machines import Hinge
 from kernelweave.solvers.alternate import alternate, projected_update
 from kernelweave.solvers.mixing import Mixer
 from kernelweave.weights.sum_product import SumProduct
-from spn_oracles import fig1, joint_oracle, spn_instance, spn_instances
+from spn_oracles import (
+    deep,
+    fig1,
+    flat,
+    joint_oracle,
+    nested,
+    spn_instance,
+    spn_instances,
+    square,
+    tree,
+)
 
 INSTANCES = spn_instances()
 
@@ -127,7 +137,7 @@ def test_mixing_saves_machines():
     mixed = sum(run(name, True).history[-1].solves for name in INSTANCES)
     plain = sum(run(name, False).history[-1].solves for name in INSTANCES)
     assert mixed <= 0.6 * plain
-    assert max(run(name, True).history[-1].solves for name in INSTANCES) <= 40
+    assert max(run(name, True).history[-1].solves for name in INSTANCES) <= 30
 
 
 @pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "deep_p3", "square_own"])
@@ -208,12 +218,24 @@ def test_wrongly_small_weights_recover_or_show_in_the_gap():
     assert not result.converged or excess <= 1e-3 * sol.value
 
 
-@pytest.mark.parametrize("name", ["fig1_p2", "fig1_mix", "square_p1"])
+@pytest.mark.parametrize("name", INSTANCES)
 def test_projected_gradients_reach_the_same_objective(name):
     prob, sol = problem(name), optimum(name)
     result = prob.run(update=projected_update(prob.weights), mix=False)
     assert result.converged
-    assert result.objective == pytest.approx(sol.value, rel=1e-3)
+    assert result.gap <= 1e-3 * result.objective
+    assert sol.lower * (1 - 1e-9) <= result.objective <= sol.value * (1 + 1e-3)
+    assert result.lower_bound <= sol.upper * (1 + 1e-9)
+    assert result.objective == pytest.approx(run(name, True).objective, rel=1e-3)
+
+
+def test_projected_gradients_cost_no_more_machines_than_exact_steps():
+    projected = 0
+    for name in INSTANCES:
+        prob = problem(name)
+        result = prob.run(update=projected_update(prob.weights), mix=False)
+        projected += result.history[-1].solves
+    assert projected <= 1.1 * sum(run(name, False).history[-1].solves for name in INSTANCES)
 
 
 @pytest.mark.parametrize("name", ["fig1_p1", "fig1_p2", "fig1_mc3", "flat_p15", "tree_p1"])
@@ -243,6 +265,53 @@ def test_without_a_certificate():
     # The end is stationary: another round changes next to nothing.
     again = halves().run(certified=False, start=np.log(result.weights), max_iter=2)
     assert again.objective == pytest.approx(result.objective, rel=1e-3)
+
+
+def least(prob, u):
+    """Return the objective at weights ``exp(u)`` and the best machine for them."""
+    i = prob.instance
+    kernel, cost = GramKernel(prob.system.combine(u)), np.full_like(i.Y, i.C)
+    return Hinge(i.intercept).solve(kernel, i.Y, cost, tol=1e-9).primal + prob.weights.penalty(u)
+
+
+UNCERTIFIED = {
+    "fig1": (fig1(), 7),
+    "flat": (flat(5), 5),
+    "tree": (tree(), 7),
+    "square": (square(5), 5),
+    "deep": (deep(), 7),
+    "nested": (nested(), 5),
+}
+
+
+@pytest.mark.parametrize("p", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("name", UNCERTIFIED)
+@pytest.mark.parametrize("solver", ["newton", "projected"])
+def test_ends_without_a_certificate_are_stationary(solver, name, p):
+    structure, n_kernels = UNCERTIFIED[name]
+    prob = Problem(spn_instance(1, structure, n_kernels, p=p))
+    find = projected_update(prob.weights) if solver == "projected" else prob.weights.update
+    values = []
+
+    def update(u, reading):
+        values.append(least(prob, u))
+        found = find(u, reading)
+        before, after = (reading.penalty(u, v)[0] + prob.weights.penalty(v) for v in (u, found))
+        assert after <= before * (1 + 1e-12)
+        return found
+
+    result = prob.run(certified=False, tol=1e-4, update=update, mix=solver == "newton")
+    assert result.converged
+    assert result.gap == np.inf
+    if solver == "projected":  # a mixture may be worse, and is then taken back
+        assert all(b <= a * (1 + 1e-5) for a, b in pairwise(values))
+    u, h = np.log(result.weights), 1e-3
+    assert result.objective == pytest.approx(least(prob, u), rel=1e-4)
+    slopes = [(least(prob, u + e) - least(prob, u - e)) / (2 * h) for e in h * np.eye(len(u))]
+    assert np.abs(slopes).max() <= 1e-3 * result.objective
+    cut = prob.run(certified=False, tol=1e-4, update=find, mix=False, max_iter=4)
+    assert not cut.converged
+    assert cut.gap == np.inf
 
 
 def test_the_end_depends_on_the_start():
@@ -300,6 +369,23 @@ def test_mixtures_stay_near_the_plain_step():
         x = mixed
     assert moved[0] == 0.0
     assert max(moved) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_steps_that_grow_are_followed():
+    """Their fixed point lies behind: a weight that begins to grow must not be sent back there."""
+    mixer, x = Mixer(), np.full(3, 0.1)
+    for _ in range(3):
+        image = 1.1 * x
+        mixed = mixer.mix(x, image, np.ones(3))
+        assert (mixed >= image).all()
+        x = image
+
+
+def test_weights_that_vanish_and_grow_again_cost_few_machines():
+    """At the start too much is taken from one part, which then grows step by step."""
+    prob = Problem(spn_instance(103, fig1(), 7, C=0.3, noise=3.0, n=36))
+    assert prob.run().converged
+    assert prob.run().history[-1].solves <= 30
 
 
 def test_a_point_that_does_not_move_is_kept():

@@ -172,16 +172,45 @@ def test_steps_without_paths_reach_the_same_weights(p):
     assert values[1] <= values[0] * (1 + 1e-8)
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0, 0.7])
-@pytest.mark.parametrize("name", ["fig1", "square"])
-def test_projected_gradients_reach_the_same_value(name, p):
-    paths, p_v, weights, q, u = case(STRUCTURES[name], p, 0)
-    r = path_weights(paths.A, np.exp(u)) ** 2 * q
-    wanted = np.log(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v))
-    found = projected_update(weights)(u, PathReading(q, sp.csr_array(paths.A)))
-    least = value(paths, weights, q, u, wanted)
-    assert value(paths, weights, q, u, found) <= least * (1 + 1e-4)
-    assert value(paths, weights, q, u, found) >= least * (1 - 1e-12)
+@pytest.mark.parametrize("shift", [0.0, -12.0, 12.0])
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_projected_gradients_reach_the_same_value(name, p, shift):
+    """From far away too, and with nodes that no function needs."""
+    for seed in range(3):
+        paths, p_v, weights, q, u = case(STRUCTURES[name], EXPONENTS[p], seed)
+        u = u + shift
+        if seed == 2:
+            q[:2] = 0.0
+        r = path_weights(paths.A, np.exp(u)) ** 2 * q
+        wanted = np.log(np.maximum(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v), 1e-30))
+        found = projected_update(weights)(u, PathReading(q, sp.csr_array(paths.A)))
+        least = value(paths, weights, q, u, wanted)
+        assert value(paths, weights, q, u, found) <= least * (1 + 1e-6)
+        assert value(paths, weights, q, u, found) >= least * (1 - 1e-9)
+
+
+def test_projected_gradients_take_few_evaluations():
+    """Weights that differ by many orders are no reason for small steps."""
+
+    class Counting(PathReading):
+        calls = 0
+
+        def sums(self, u):
+            self.calls += 1
+            return super().sums(u)
+
+    paths, _, weights, q, u = case(STRUCTURES["deep"], 1.0, 0)
+    read = Counting(q * np.geomspace(1.0, 1e-8, len(q)), sp.csr_array(paths.A))
+    projected_update(weights)(u, read)
+    assert read.calls <= 100
+
+
+def test_projected_gradients_without_functions():
+    weights = SumProduct(np.ones(3), np.array([0.5, 1.0, 2.0]), 1.0)
+    reading = PathReading(np.zeros(3), sp.csr_array(np.eye(3)))
+    found = projected_update(weights)(np.zeros(3), reading)
+    assert weights.penalty(found) <= 1e-12
 
 
 def test_penalty():
@@ -231,6 +260,8 @@ def test_bounds_are_below_the_optimum(name):
             sol.paths.A, sol.paths.mu, sol.paths.c, instance.lam, p, np.exp(u), alpha.sum(), q
         )
         assert bound == pytest.approx(same, rel=1e-9, abs=1e-9)
+        best = weights.best_bound(alpha.sum(), read, u)
+        assert bound <= best <= sol.upper * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "flat_p15", "deep_p3", "fig1_lam"])
@@ -242,10 +273,22 @@ def test_bounds_are_tight_at_the_optimum(name):
     assert bound == pytest.approx(sol.value, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["fig1_p2", "fig1_raw", "flat_p15", "deep_p3", "fig1_lam"])
+def test_bounds_far_from_the_best_weights_are_tight_at_the_best_dual_point(name):
+    instance, sol = spn_instances()[name], solved(name)
+    weights = SumProduct(sol.paths.c, sol.paths.exponents(instance.p), instance.lam)
+    _, read = reading(sol, instance, sol.alpha)
+    u = np.log(sol.beta) + 0.3 * np.random.default_rng(0).normal(size=len(sol.beta))
+    bound = weights.lower_bound(sol.alpha.sum(), read, u)
+    best = weights.best_bound(sol.alpha.sum(), read, u)
+    assert sol.value - best <= 0.2 * (sol.value - bound) + 1e-9 * sol.value
+
+
 def test_bound_of_nothing_is_zero():
     weights = SumProduct(np.ones(2), np.full(2, 2.0), 1.0)
     read = PathReading(np.zeros(2), sp.csr_array(np.eye(2)))
     assert weights.lower_bound(0.0, read, np.zeros(2)) == 0.0
+    assert weights.best_bound(0.0, read, np.zeros(2)) == 0.0
 
 
 @pytest.mark.parametrize("p", [2.0, 20.0])

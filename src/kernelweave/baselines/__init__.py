@@ -1,13 +1,29 @@
-"""Methods to compare with that no well-kept package carries."""
+"""Methods to compare with that no well-kept package carries.
+
+Equal weights of all columns, the plainest comparison for methods that learn from pairs, need no
+class: they are `KernelSpectralClustering` on the rows themselves.
+"""
 
 from .balanced_svm import BalancedKernelSVM
 from .ender import EnderClassifier
+from .global_metric import GlobalDistanceMetric
+from .information_metric import InformationTheoreticMetric
+from .mpck_means import MPCKMeans
+from .nonparametric import NonParametricKernel
+from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
+from .spectral_kernel import SpectralKernelLearner
 from .two_stage import HKLTwoStageClassifier
 
 __all__ = [
     "BalancedKernelSVM",
     "EnderClassifier",
+    "GlobalDistanceMetric",
     "HKLTwoStageClassifier",
+    "InformationTheoreticMetric",
+    "MPCKMeans",
+    "NonParametricKernel",
+    "SimpleNPKL",
     "SlipperClassifier",
+    "SpectralKernelLearner",
 ]

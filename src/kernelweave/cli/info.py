@@ -18,6 +18,7 @@ from .report import (
     open_console,
     print_facts,
     print_kernels,
+    print_rules,
     radius_facts,
     summarize,
 )
@@ -62,8 +63,11 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     if report["rows"] is not None:
         scale = ", numbers standardised" if report["standardized"] else ""
         facts.append(("fitted to", f"{report['rows']} rows{scale}"))
+    if "rules" in report:
+        facts.append(("prediction needs", f"{len(report['rules'])} rules"))
+    else:
+        facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
     facts += [
-        ("prediction needs", f"{report['support_rows']} of the rows"),
         certificate(report),
         *radius_facts(report),
         *noise_facts(report),
@@ -72,7 +76,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     ]
     console.print(report["model"], soft_wrap=True)
     print_facts(console, facts)
-    print_kernels(console, report)
+    (print_rules if "rules" in report else print_kernels)(console, report)
 
 
 def _listed(items: list[Any], limit: int = 12) -> str:

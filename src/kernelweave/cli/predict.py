@@ -23,6 +23,11 @@ def run(args: argparse.Namespace) -> int:
     estimator = model[-1] if isinstance(model, Pipeline) else model
     if args.decision and not hasattr(estimator, "classes_"):
         raise InputError("--decision: this model is a regressor, its predictions are all it has.")
+    if hasattr(estimator, "tasks_"):
+        raise InputError(
+            "This model was fitted with tasks, which a table cannot name here; use "
+            "kernelweave.io.load and predict(X, task) in Python."
+        )
     rows = _rows(model, args.file)
     columns = _name_outputs(model, model.predict(rows))
     if args.decision:
@@ -44,7 +49,9 @@ def _rows(model: Any, file: str) -> Any:
     if isinstance(model, Pipeline):
         prepared = model[0]
         return read_table(file, text=prepared.feature_names_in_[~prepared.numeric_])
-    table = read_table(file)
+    # What was text in fit must be read as text, or "01" would be the number 1.
+    words = {p.feature for p in getattr(model, "propositions_", ()) if isinstance(p.value, str)}
+    table = read_table(file, text=words)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         if lost := [name for name in names if name not in table.columns]:

@@ -15,14 +15,38 @@ _SHOWN = 12
 
 def summarize(model: Any) -> dict[str, Any]:
     """Return what an estimator has learned, ready for JSON."""
-    order = np.argsort(-model.weights_, kind="stable")
-    used = [int(j) for j in order if model.weights_[j] > 0]
     classes = getattr(model, "classes_", None)
     return {
         "estimator": type(model).__name__,
         "norm": getattr(model, "norm", None),
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
+        **(_rules(model) if hasattr(model, "rules_") else _kernels(model)),
+        "objective": float(model.objective_),
+        "lower_bound": _known(model.objective_ - model.duality_gap_),
+        "relative_gap": _known(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
+        "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
+        "noise_level": _optional(model, "noise_level_"),
+        "tol": _optional(model, "tol"),
+        "converged": bool(model.converged_),
+        "machines_solved": int(model.n_iter_),
+    }
+
+
+def _rules(model: Any) -> dict[str, Any]:
+    return {
+        "intercept": model.intercept_.tolist(),
+        "rules": [
+            {"rule": rule.text, "weights": list(rule.weights), "coverage": rule.coverage}
+            for rule in model.rules_
+        ],
+    }
+
+
+def _kernels(model: Any) -> dict[str, Any]:
+    order = np.argsort(-model.weights_, kind="stable")
+    used = [int(j) for j in order if model.weights_[j] > 0]
+    return {
         "kernels_offered": len(order),
         "kernels_used": len(used),
         "kernels": [
@@ -34,14 +58,6 @@ def summarize(model: Any) -> dict[str, Any]:
             for j in used
         ],
         "support_rows": len(model.support_),
-        "objective": float(model.objective_),
-        "lower_bound": _known(model.objective_ - model.duality_gap_),
-        "relative_gap": _known(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
-        "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
-        "noise_level": _optional(model, "noise_level_"),
-        "tol": _optional(model, "tol"),
-        "converged": bool(model.converged_),
-        "machines_solved": int(model.n_iter_),
     }
 
 
@@ -78,24 +94,48 @@ def open_console() -> Any:
 
 def print_kernels(console: Any, summary: dict[str, Any]) -> None:
     """Print a table of the heaviest kernels."""
-    from rich import box
-    from rich.table import Table
-
     kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("kernel", overflow="fold", style="cyan")
-    for name in ("weight", "contribution"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for kernel in kernels[:_SHOWN]:
-        table.add_row(kernel["kernel"], f"{kernel['weight']:.4f}", f"{kernel['contribution']:.1%}")
-    console.print()
-    console.print(table)
-    console.print()
+    _print_table(
+        console,
+        ["kernel", "weight", "contribution"],
+        [(k["kernel"], f"{k['weight']:.4f}", f"{k['contribution']:.1%}") for k in kernels[:_SHOWN]],
+    )
     kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
     if len(kernels) > _SHOWN:
         share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
         kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"
     console.print(f"{kept}.", soft_wrap=True)
+
+
+def print_rules(console: Any, summary: dict[str, Any]) -> None:
+    """Print a table of the heaviest rules."""
+    rules, n_outputs = summary["rules"], len(summary["intercept"])
+    known = summary["classes"]
+    outputs = known if known is not None and len(known) == n_outputs else range(n_outputs)
+    weights = ["weight"] if n_outputs == 1 else [f"weight {name}" for name in outputs]
+    lines = [
+        (rule["rule"], *(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
+        for rule in rules[:_SHOWN]
+    ]
+    lines.append(("intercept", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
+    _print_table(console, ["rule", *weights, "coverage"], lines)
+    more = f"; the {_SHOWN} that matter most are above" if len(rules) > _SHOWN else ""
+    console.print(f"A score is the intercept and the weights of the rules that hold{more}.")
+
+
+def _print_table(console: Any, names: list[str], lines: list[tuple[str, ...]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(names[0], overflow="fold", style="cyan")
+    for name in names[1:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(*line)
+    console.print()
+    console.print(table)
+    console.print()
 
 
 def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:

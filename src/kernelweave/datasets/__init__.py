@@ -1,6 +1,7 @@
 """Real data sets by name, and made-up problems whose answer is known."""
 
 from kernelweave.datasets.games import make_balance_scale, make_monks, make_tic_tac_toe
+from kernelweave.datasets.linqs import load_linqs
 from kernelweave.datasets.synthetic import ViewsProblem, make_additive, make_views
 from kernelweave.datasets.tables import Dataset, list_datasets, load_dataset
 
@@ -9,6 +10,7 @@ __all__ = [
     "ViewsProblem",
     "list_datasets",
     "load_dataset",
+    "load_linqs",
     "make_additive",
     "make_balance_scale",
     "make_monks",

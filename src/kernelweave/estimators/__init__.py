@@ -4,19 +4,23 @@ from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
 from .mkl import MKLClassifier, MKLRegressor
 from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
+from .pairwise import PairwiseKernelLearner
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
 from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
 from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
+from .spectral import KernelSpectralClustering
 from .sum_product import SumProductMKLClassifier
 
 __all__ = [
     "HierarchicalMKLClassifier",
     "HierarchicalMKLRegressor",
+    "KernelSpectralClustering",
     "MKLClassifier",
     "MKLRegressor",
     "NoiseTolerantKernelClassifier",
     "NoisyLabelMKLClassifier",
+    "PairwiseKernelLearner",
     "RadiusKernelClassifier",
     "RadiusMKLClassifier",
     "RuleEnsembleClassifier",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
 _SAMPLE = 2000
+_POLISH = 0.1  # gap on the conjunctions in play, relative to the tolerance
 _SAMPLE_TOL = 0.05
 
 
@@ -69,13 +70,6 @@ class Ensemble:
     values: Floats
     norms: Floats
     intercept: Floats
-
-    def scores(self, P: Bools) -> Floats:
-        """Return the scores of rows given by their propositions."""
-        out = np.tile(self.intercept, (len(P), 1))
-        for conjunction, value in zip(self.conjunctions, self.values, strict=True):
-            out += np.all(P[:, list(conjunction)], axis=1, keepdims=True) * value
-        return out
 
 
 class BaseRuleEnsemble(BaseEstimator):
@@ -183,10 +177,11 @@ class BaseRuleEnsemble(BaseEstimator):
                 max_iter=self.max_iter,
                 max_nodes=self.max_nodes,
                 start=start,
+                polish=_POLISH * self.tol,
                 report=report,
             )
-        self._ensemble = self._select(lattice, result, relation, rows, cost, targets)
-        self._store(lattice, statements, result, rows)
+        ensemble = self._select(lattice, result, relation, rows, cost, targets)
+        self._store(ensemble, lattice, statements, result, rows)
         return result
 
     def _select(
@@ -226,19 +221,19 @@ class BaseRuleEnsemble(BaseEstimator):
 
     def _store(
         self,
+        ensemble: Ensemble,
         lattice: ConjunctionLattice,
         statements: Sequence[Proposition],
         result: Result,
         rows: Merged,
     ) -> None:
-        ensemble = self._ensemble
         self.propositions_ = tuple(statements)
         self.intercept_ = ensemble.intercept
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.converged_, self.history_ = result.converged, list(result.history)
         self.n_iter_ = result.history[-1].solves
         self.n_nodes_ = len(lattice.nodes)
-        self._write_rules(lattice, rows)
+        self._write_rules(ensemble, lattice, rows)
         self._last: Any = None
         if self.warm_start:
             norms = result.weights * np.sqrt(result.forms)
@@ -258,11 +253,11 @@ class BaseRuleEnsemble(BaseEstimator):
                 "constant; the model is an intercept alone."
             )
 
-    def _write_rules(self, lattice: ConjunctionLattice, rows: Merged) -> None:
+    def _write_rules(self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: Merged) -> None:
         """Turn conjunctions into rules; those that say the same are one rule."""
-        ensemble, statements = self._ensemble, self.propositions_
+        statements = self.propositions_
         place = {node: k for k, node in enumerate(lattice.nodes)}
-        counts = np.bincount(rows.inverse[rows.inverse >= 0], minlength=len(rows.Y)).astype(float)
+        counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
         merged: dict[
             frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
         ] = {}

@@ -91,8 +91,10 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         Conjunctions that came into play.
     n_changed_ : int
         Distinct training rows whose prediction `threshold` changed.
-    objective_, duality_gap_ : float
-        Best upper bound, and its distance from a lower bound over all conjunctions.
+    objective_ : float
+        Best upper bound.
+    duality_gap_ : float
+        Its distance from a lower bound that holds for all conjunctions.
     converged_ : bool
         Whether the gap met the tolerance.
     n_iter_ : int
@@ -434,8 +436,10 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         Conjunctions that came into play.
     n_changed_ : int
         Always zero here.
-    objective_, duality_gap_ : float
-        Best upper bound, and its distance from a lower bound over all conjunctions.
+    objective_ : float
+        Best upper bound.
+    duality_gap_ : float
+        Its distance from a lower bound that holds for all conjunctions.
     converged_ : bool
         Whether the gap met the tolerance.
     n_iter_ : int

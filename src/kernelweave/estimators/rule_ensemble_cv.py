@@ -110,6 +110,11 @@ class _Search(BaseRuleEnsemble):
             held = pick_rows(X, test), pick_rows(y, test)
             there = None if task is None else np.asarray(task)[test]
             scores.append([self._score(model, *held, there) for model in models])
+            if not np.isfinite(scores[-1]).all():
+                raise InputError(
+                    f"scoring: gives {scores[-1]} on fold {len(scores)}, which cannot be compared. "
+                    "Hint: use fewer folds or another score."
+                )
             counts.append([len(model.rules_) for model in models])
         return np.array(scores).T, np.array(counts).T
 
@@ -181,8 +186,36 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     cv_results_ : dict
         ``C``, ``mean_score``, ``std_score``, ``scores`` (n_values, n_folds) and ``n_rules``, the
         mean number of rules.
-    **others
-        As in `RuleEnsembleClassifier`.
+    rules_ : list of Rule
+        With text, weight, coverage and length; heaviest first.
+    norms_ : ndarray of shape (n_rules,)
+        What each rule counts in the objective.
+    intercept_ : ndarray of shape (n_outputs,)
+        Where scores begin.
+    propositions_ : tuple of Proposition
+        What the rules are made of.
+    n_nodes_ : int
+        Conjunctions that came into play.
+    n_changed_ : int
+        Distinct training rows whose prediction `threshold` changed.
+    objective_ : float
+        Best upper bound.
+    duality_gap_ : float
+        Its distance from a lower bound that holds for all conjunctions.
+    converged_ : bool
+        Whether the gap met the tolerance.
+    n_iter_ : int
+        Support vector machines solved.
+    history_ : list of Step
+        Bounds as they were found.
+    classes_ : ndarray
+        The classes; for labels in columns their numbers.
+    tasks_ : ndarray
+        The tasks, where `fit` was given some.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
 
     Examples
     --------
@@ -297,8 +330,34 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     cv_results_ : dict
         ``C``, ``mean_score``, ``std_score``, ``scores`` (n_values, n_folds) and ``n_rules``, the
         mean number of rules.
-    **others
-        As in `RuleEnsembleRegressor`.
+    rules_ : list of Rule
+        With text, weight, coverage and length; heaviest first.
+    norms_ : ndarray of shape (n_rules,)
+        What each rule counts in the objective.
+    intercept_ : ndarray of shape (n_outputs,)
+        Where predictions begin.
+    propositions_ : tuple of Proposition
+        What the rules are made of.
+    n_nodes_ : int
+        Conjunctions that came into play.
+    n_changed_ : int
+        Always zero here.
+    objective_ : float
+        Best upper bound.
+    duality_gap_ : float
+        Its distance from a lower bound that holds for all conjunctions.
+    converged_ : bool
+        Whether the gap met the tolerance.
+    n_iter_ : int
+        One-kernel problems solved.
+    history_ : list of Step
+        Bounds as they were found.
+    tasks_ : ndarray
+        The tasks, where `fit` was given some.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
 
     Examples
     --------

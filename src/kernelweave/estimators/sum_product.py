@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 6.4e7  # of the leaves' blocks that prediction holds
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
 _NEGLIGIBLE = 1e-10  # path weight, relative to the largest, that prediction leaves out
-_INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
+_INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
 class SumProductMKLClassifier(KernelClassifier):
@@ -82,9 +82,10 @@ class SumProductMKLClassifier(KernelClassifier):
         Cost of errors.
     solver : {"newton", "projected"}
         How weights are found for given functions: Newton's method in their logarithms, with the
-        steps mixed; or the published projected gradient, without.
+        steps mixed; or the published projected gradient with each weight in a unit of its own, and
+        linear pieces for exponents below one, without.
     tol : float
-        Relative duality gap to stop at, at least 1e-9; without a bound, a hundred times the
+        Relative duality gap to stop at, at least 1e-12; without a bound, a hundred times the
         relative decrease.
     max_iter : int
         Support vector machines solved at most, for each start.
@@ -166,6 +167,7 @@ class SumProductMKLClassifier(KernelClassifier):
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "structure": "no_validation",  # structures check themselves, with the name of the node
         "normalize": KernelClassifier._parameter_constraints["normalize"],
+        "tol": [Interval(Real, 1e-12, 1, closed="left")],
         "lam": [Interval(Real, 0, None, closed="neither")],
         "p": [Interval(Real, 0, None, closed="neither"), dict],
         "solver": [StrOptions({"newton", "projected"})],

@@ -10,13 +10,15 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
 ``estimator``, ``parameters``, ``kernels``, ``fitted``
     Name of the class, constructor parameters, ``kernels_``, and the other fitted attributes.
 ``support_rows``
-    The columns that prediction compares with, once for each choice of columns in use.
+    The columns that prediction compares with, once for each choice of columns in use. Rule
+    ensembles have neither this nor ``kernels``: their rules are all that prediction needs.
 ``preprocess``, ``steps``
     Only for a pipeline of a `TablePreparer` and an estimator: names, types, means and scales of
     the columns of the table, and the names of the two steps.
 
 Values that JSON lacks are objects with one key, such as ``{"tuple": [1, 2]}``,
-``{"array": "0.npy"}`` or ``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}``.
+``{"array": "0.npy"}``, ``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}`` or
+``{"proposition": ["age", 0, "<=", 41.5, {"tuple": []}]}``.
 The Gram matrix of `Precomputed` is stored whole, because prediction may ask for any row of it.
 Kernels whose columns a function or selector picks are stored with the columns it picked: after
 loading, ``model.kernels`` is then the list ``model.kernels_``. Equal models give equal files.
@@ -55,7 +57,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 
     Parameters
     ----------
-    model : MKLClassifier, MKLRegressor, or Pipeline of a TablePreparer and one of these
+    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
         A fitted model.
     path : str or path
         Where to; an existing file is replaced.
@@ -100,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : MKLClassifier, MKLRegressor, or Pipeline of a TablePreparer and one of these
+    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
         Equal to the saved one in every fitted attribute and prediction.
     """
     with _opened(_path(path)) as (reader, document):

@@ -44,6 +44,7 @@ from kernelweave.kernels import (
 )
 from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
+from kernelweave.rules import Proposition, Rule
 from kernelweave.solvers import Step
 
 from .archive import KINDS, Reader, Writer
@@ -104,6 +105,10 @@ def encode(value: Any, writer: Writer) -> Any:
         return {"csr": [*(encode(part, writer) for part in parts), list(value.shape)]}
     if kind is Step:
         return {"step": encode(dataclasses.astuple(value), writer)["tuple"]}
+    if kind in (Proposition, Rule):
+        tag = "proposition" if kind is Proposition else "rule"
+        parts = [getattr(value, f.name) for f in dataclasses.fields(value)]
+        return {tag: [encode(part, writer) for part in parts]}
     if isinstance(value, Kernel | KernelFamily):
         return _encode_kernel(value, writer)
     if kind is ProductLattice:
@@ -192,6 +197,10 @@ class Decoder:
                 return _csr(self(data), self(indices), self(indptr), (n, m))
             case "step", [_, _, _, _, _]:
                 return Step(*self(content))
+            case "proposition", [_, _, _, _, _]:
+                return Proposition(*self(content))
+            case "rule", [_, _, _]:
+                return Rule(*self(content))
             case "kernel", [str() as name, dict() as fields]:
                 return self._kernel(name, fields)
             case "lattice", dict() as fields:

@@ -19,6 +19,7 @@ from kernelweave.estimators import (
     MKLRegressor,
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
+    PairwiseKernelLearner,
     RadiusKernelClassifier,
     RadiusMKLClassifier,
     SumProductMKLClassifier,
@@ -30,11 +31,13 @@ from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
 from kernelweave.kernels.base import Rows, Table
 from kernelweave.kernels.expression import Composite
 from kernelweave.kernels.vector import VectorKernel
-from kernelweave.solvers import Step
 
 from .archive import Writer
+from .checks import check_array, check_columns, check_names, check_record, check_type
 from .codec import Decoder, DependsOnDataError, encode
+from .pairs import decode_pairs, encode_pairs
 from .preparer import TablePreparer
+from .rules import RULE_ENSEMBLES, decode_ensemble, encode_ensemble
 
 _COMMON = """weights_ scales_ contributions_ objective_ duality_gap_ converged_ n_iter_ history_
 support_ dual_coef_ intercept_ n_features_in_""".split()
@@ -78,15 +81,20 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
             "preprocess": {"parameters": parameters, "fitted": fitted},
             "steps": [name, last],
         }
-    if type(model) not in ESTIMATORS:
-        known = ", ".join(kind.__name__ for kind in ESTIMATORS)
+    known = (*ESTIMATORS, *RULE_ENSEMBLES, PairwiseKernelLearner)
+    if type(model) not in known:
+        listed = ", ".join(kind.__name__ for kind in known)
         raise ModelFileError(
-            f"A model of type {type(model).__name__} cannot be saved, only {known} can."
+            f"A model of type {type(model).__name__} cannot be saved, only {listed} can."
         )
     if not model.__sklearn_is_fitted__():
         raise ModelFileError(
             f"This {type(model).__name__} is not fitted yet; call fit before save."
         )
+    if type(model) in RULE_ENSEMBLES:
+        return encode_ensemble(model, writer)
+    if type(model) is PairwiseKernelLearner:
+        return encode_pairs(model, writer)
     kernels = encode(model.kernels_, writer)
     names = [*_COMMON, *ESTIMATORS[type(model)], *(k for k in _OPTIONAL if hasattr(model, k))]
     return {
@@ -125,6 +133,23 @@ def _encode_but(
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
     """Return what `encode_model` was given; ValueError and TypeError say what is wrong."""
+    model = _decode_estimator(node, decode)
+    if "preprocess" not in node:
+        return model
+    preparer = _decode_preparer(node["preprocess"], decode)
+    if list(preparer.feature_names_in_) != list(getattr(model, "feature_names_in_", ())):
+        raise ValueError("the columns of the table are not those of the model")
+    first, last = node["steps"]
+    if not isinstance(first, str) or not isinstance(last, str):
+        raise ValueError("the steps must have names")
+    return Pipeline([(first, preparer), (last, model)])
+
+
+def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
+    if node["estimator"] in [kind.__name__ for kind in RULE_ENSEMBLES]:
+        return decode_ensemble(node, decode)
+    if node["estimator"] == PairwiseKernelLearner.__name__:
+        return decode_pairs(node, decode)
     kinds = {kind.__name__: kind for kind in ESTIMATORS}
     if node["estimator"] not in kinds:
         raise ValueError(f"there is no estimator {node['estimator']!r}")
@@ -140,97 +165,61 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
         setattr(model, name, value)
     _check_fitted(model)
     model._support_views = _views(model, decode(node["support_rows"]))
-    if "preprocess" not in node:
-        return model
-    preparer = _decode_preparer(node["preprocess"], decode)
-    if list(preparer.feature_names_in_) != list(getattr(model, "feature_names_in_", ())):
-        raise ValueError("the columns of the table are not those of the model")
-    first, last = node["steps"]
-    if not isinstance(first, str) or not isinstance(last, str):
-        raise ValueError("the steps must have names")
-    return Pipeline([(first, preparer), (last, model)])
+    return model
 
 
 def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     preparer = TablePreparer(**decode(node["parameters"]))
     for name in _PREPARED:
         setattr(preparer, name, decode(node["fitted"][name]))
-    _check_type("standardize", preparer.standardize, bool)
+    check_type("standardize", preparer.standardize, bool)
     names = preparer.feature_names_in_
-    _check_names("columns", names)
-    _check_array("numeric_", preparer.numeric_, "b", (len(names),))
-    _check_array("means_", preparer.means_, "f", (len(names),))
-    _check_array("scales_", preparer.scales_, "f", (len(names),))
+    check_names("columns", names)
+    check_array("numeric_", preparer.numeric_, "b", (len(names),))
+    check_array("means_", preparer.means_, "f", (len(names),))
+    check_array("scales_", preparer.scales_, "f", (len(names),))
     if not (preparer.scales_ > 0).all():
         raise ValueError("the scales of the columns must be positive")
-    _check_type("n_samples_seen_", preparer.n_samples_seen_, Integral)
-    _check_type("target_", preparer.target_, str | None)
+    check_type("n_samples_seen_", preparer.n_samples_seen_, Integral)
+    check_type("target_", preparer.target_, str | None)
     preparer.n_features_in_ = len(names)
     return preparer
 
 
-def _check_type(name: str, value: Any, kinds: Any) -> None:
-    if not isinstance(value, kinds):
-        raise ValueError(f"{name} is a {type(value).__name__}")
-
-
-def _check_array(name: str, value: Any, kind: str, shape: tuple[int, ...]) -> None:
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in kind or value.shape != shape:
-        found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value)
-        raise ValueError(f"{name} must be an array of shape {shape}, got {found}")
-    if kind == "f" and value.dtype != np.float64:
-        raise ValueError(f"{name} must hold float64, got {value.dtype}")
-
-
-def _check_names(name: str, value: Any) -> None:
-    _check_type(name, value, np.ndarray)
-    _check_array(name, value, "O", (value.size,))
-    if not value.size or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{name} must hold strings")
-
-
 def _check_fitted(model: Any) -> None:
     """Refuse attributes of other types or shapes than `fit` gives them."""
-    _check_type("kernels_", model.kernels_, list)
+    check_type("kernels_", model.kernels_, list)
     for kernel in model.kernels_:
-        _check_type("an item of kernels_", kernel, Kernel)
+        check_type("an item of kernels_", kernel, Kernel)
     n_kernels = len(model.kernels_)
     structured = isinstance(model, SumProductMKLClassifier)
     n_weights = len(model.paths_) if structured else n_kernels
     for name in ("weights_", "contributions_"):
-        _check_array(name, getattr(model, name), "f", (n_weights,))
-    _check_array("scales_", model.scales_, "f", (n_kernels,))
+        check_array(name, getattr(model, name), "f", (n_weights,))
+    check_array("scales_", model.scales_, "f", (n_kernels,))
     if not (model.weights_ >= 0).all():
         raise ValueError("weights_ must not be negative")
     if structured:
         _check_structure(model)
     elif not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
         raise ValueError("weights_ must not be all zero")
-    _check_type("intercept_", model.intercept_, np.ndarray)
-    _check_type("support_", model.support_, np.ndarray)
+    check_type("intercept_", model.intercept_, np.ndarray)
+    check_type("support_", model.support_, np.ndarray)
     n_outputs, n_support = model.intercept_.size, model.support_.size
-    _check_array("intercept_", model.intercept_, "f", (n_outputs,))
-    _check_array("support_", model.support_, "i", (n_support,))
+    check_array("intercept_", model.intercept_, "f", (n_outputs,))
+    check_array("support_", model.support_, "i", (n_support,))
     per_kernel = isinstance(model, NoiseTolerantKernelClassifier)
     shape = (n_kernels, n_outputs, n_support) if per_kernel else (n_outputs, n_support)
-    _check_array("dual_coef_", model.dual_coef_, "f", shape)
-    for name in ("objective_", "duality_gap_"):
-        _check_type(name, getattr(model, name), Real)
+    check_array("dual_coef_", model.dual_coef_, "f", shape)
+    check_record(model)
     if hasattr(model, "squared_radius_"):
-        _check_type("squared_radius_", model.squared_radius_, Real)
+        check_type("squared_radius_", model.squared_radius_, Real)
         if not 0 < model.squared_radius_ < np.inf:
             raise ValueError("squared_radius_ must be positive")
     if hasattr(model, "lower_bound_"):
-        _check_type("lower_bound_", model.lower_bound_, Real)
+        check_type("lower_bound_", model.lower_bound_, Real)
     if hasattr(model, "kernel_"):
-        _check_type("kernel_", model.kernel_, Kernel)
-    _check_type("converged_", model.converged_, bool | np.bool_)
-    _check_type("n_iter_", model.n_iter_, Integral)
-    _check_type("history_", model.history_, list)
-    for step in model.history_:
-        _check_type("an item of history_", step, Step)
-        for value in vars(step).values():
-            _check_type("a number in history_", value, Real)
+        check_type("kernel_", model.kernel_, Kernel)
     _check_inputs_and_outputs(model, n_outputs)
     if isinstance(model, BaseHierarchical):
         _check_nodes(model)
@@ -240,10 +229,10 @@ def _check_fitted(model: Any) -> None:
         _check_noisy(model, n_outputs)
     if (last := getattr(model, "_last", None)) is not None:
         weights, coef, C = last
-        _check_array("the weights to start from", weights, "f", (n_kernels,))
-        _check_type("the coefficients to start from", coef, np.ndarray)
-        _check_array("the coefficients to start from", coef, "f", (len(coef), n_outputs))
-        _check_type("the C to start from", C, Real)
+        check_array("the weights to start from", weights, "f", (n_kernels,))
+        check_type("the coefficients to start from", coef, np.ndarray)
+        check_array("the coefficients to start from", coef, "f", (len(coef), n_outputs))
+        check_type("the C to start from", C, Real)
 
 
 def _check_structure(model: Any) -> None:
@@ -252,7 +241,7 @@ def _check_structure(model: Any) -> None:
     if not isinstance(model.node_weights_, dict) or list(model.node_weights_) != names:
         raise ValueError("node_weights_ does not belong to the structure")
     for name, value in model.node_weights_.items():
-        _check_type(f"the weight of {name}", value, Real)
+        check_type(f"the weight of {name}", value, Real)
         if not 0 <= value < np.inf:
             raise ValueError(f"the weight of {name} must not be negative")
     if len(network.leaves) != len(model.kernels_):
@@ -260,22 +249,22 @@ def _check_structure(model: Any) -> None:
 
 
 def _check_nodes(model: Any) -> None:
-    _check_type("active_nodes_", model.active_nodes_, list)
+    check_type("active_nodes_", model.active_nodes_, list)
     if len(model.active_nodes_) != len(model.kernels_):
         raise ValueError("active_nodes_ does not have the kernels of the model")
-    _check_array("block_norms_", model.block_norms_, "f", (len(model.kernels_),))
-    _check_type("n_nodes_", model.n_nodes_, Integral)
+    check_array("block_norms_", model.block_norms_, "f", (len(model.kernels_),))
+    check_type("n_nodes_", model.n_nodes_, Integral)
 
 
 def _check_labels(model: Any) -> int:
     """Refuse what is said about training labels unless it has one entry per label."""
-    _check_type("label_quality_", model.label_quality_, np.ndarray)
+    check_type("label_quality_", model.label_quality_, np.ndarray)
     n = int(model.label_quality_.size)
-    _check_array("label_quality_", model.label_quality_, "f", (n,))
-    _check_type("noise_level_", model.noise_level_, Real)
+    check_array("label_quality_", model.label_quality_, "f", (n,))
+    check_type("noise_level_", model.noise_level_, Real)
     for name in ("_given", "_suggested"):
         codes = getattr(model, name)
-        _check_array(name, codes, "i", (n,))
+        check_array(name, codes, "i", (n,))
         if n and not 0 <= codes.min() <= codes.max() < model.classes_.size:
             raise ValueError(f"{name} must hold positions in classes_")
     return n
@@ -284,46 +273,42 @@ def _check_labels(model: Any) -> int:
 def _check_noisy(model: Any, n_outputs: int) -> None:
     n = _check_labels(model)
     one = n_outputs == 1
-    _check_array("cap_", model.cap_, "f", (n_outputs,))
-    _check_array("dual_weights_", model.dual_weights_, "f", (n,) if one else (n, n_outputs))
-    _check_type("bias_weight_", model.bias_weight_, Real)
+    check_array("cap_", model.cap_, "f", (n_outputs,))
+    check_array("dual_weights_", model.dual_weights_, "f", (n,) if one else (n, n_outputs))
+    check_type("bias_weight_", model.bias_weight_, Real)
     if one:
-        _check_type("gamma_", model.gamma_, Real)
+        check_type("gamma_", model.gamma_, Real)
     else:
-        _check_array("gamma_", model.gamma_, "f", (n_outputs,))
-    _check_array("_by_size", model._by_size, "i", (model.classes_.size,))
+        check_array("gamma_", model.gamma_, "f", (n_outputs,))
+    check_array("_by_size", model._by_size, "i", (model.classes_.size,))
     if sorted(model._by_size.tolist()) != list(range(model.classes_.size)):
         raise ValueError("_by_size must order the classes")
 
 
 def _check_noise(model: Any) -> None:
     n_classes, n = model.classes_.size, _check_labels(model)
-    _check_array("wrong_label_probability_", model.wrong_label_probability_, "f", (n,))
+    check_array("wrong_label_probability_", model.wrong_label_probability_, "f", (n,))
     two = n_classes == 2
-    _check_array("loo_scores_", model.loo_scores_, "f", (n,) if two else (n, n_classes))
-    _check_array("rates_", model.rates_, "f", (2,) if two else (n_classes, n_classes))
-    _check_type("ridges_", model.ridges_, np.ndarray)
-    _check_array("ridges_", model.ridges_, "f", (model.ridges_.size,))
+    check_array("loo_scores_", model.loo_scores_, "f", (n,) if two else (n, n_classes))
+    check_array("rates_", model.rates_, "f", (2,) if two else (n_classes, n_classes))
+    check_type("ridges_", model.ridges_, np.ndarray)
+    check_array("ridges_", model.ridges_, "f", (model.ridges_.size,))
     shape = (len(model.kernels_), model.ridges_.size)
-    _check_array("ridge_weights_", model.ridge_weights_, "f", shape)
+    check_array("ridge_weights_", model.ridge_weights_, "f", shape)
     for name in ("threshold_", "loo_error_", "_slope"):
-        _check_type(name, getattr(model, name), Real)
+        check_type(name, getattr(model, name), Real)
 
 
 def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
-    _check_type("n_features_in_", model.n_features_in_, Integral)
-    if hasattr(model, "feature_names_in_"):
-        _check_names("feature_names_in_", model.feature_names_in_)
-        if model.feature_names_in_.size != model.n_features_in_:
-            raise ValueError("feature_names_in_ does not have n_features_in_ items")
+    check_columns(model)
     if isinstance(model, KernelRegressor):
-        _check_type("_one_output", model._one_output, bool)
+        check_type("_one_output", model._one_output, bool)
         fits = n_outputs == 1 if model._one_output else n_outputs >= 1
     else:
-        _check_type("classes_", model.classes_, np.ndarray)
-        _check_array("classes_", model.classes_, "biufUO", (model.classes_.size,))
+        check_type("classes_", model.classes_, np.ndarray)
+        check_array("classes_", model.classes_, "biufUO", (model.classes_.size,))
         several = getattr(model, "_several", False)  # labels, each with an output of its own
-        _check_type("_several", several, bool)
+        check_type("_several", several, bool)
         one = model.classes_.size == 2 and not several
         fits = n_outputs == (1 if one else model.classes_.size)
     if not fits:
@@ -362,7 +347,7 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
         return None
     n_columns = len(table.positions(kernel.columns, str(kernel)))
     if isinstance(kernel, Precomputed):
-        _check_array(f"{kernel}: support rows", rows, "i", (n,))
+        check_array(f"{kernel}: support rows", rows, "i", (n,))
         if n_columns != 1 or (n and not 0 <= rows.min() <= rows.max() < len(kernel.gram)):
             raise ValueError(f"{kernel}: its support rows are not in the matrix")
     elif isinstance(kernel, VectorKernel) and isinstance(rows, sp.csr_array):
@@ -372,5 +357,5 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
         kinds = "f" if isinstance(kernel, VectorKernel) else "biufUO"
         if isinstance(rows, np.ndarray) and rows.dtype.kind == "f":
             kinds = "f"
-        _check_array(f"{kernel}: support rows", rows, kinds, (n, n_columns))
+        check_array(f"{kernel}: support rows", rows, kinds, (n, n_columns))
     return None

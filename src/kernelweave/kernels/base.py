@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
 Columns: TypeAlias = (
@@ -27,6 +27,8 @@ Columns: TypeAlias = (
 
 Rows: TypeAlias = Any
 """Prepared rows: an array, a CSR array, or a tuple of these (one per part of a composite)."""
+
+_PAIRS = 64  # pairs compared together, by one small block
 
 
 def is_sparse(rows: Any) -> bool:
@@ -111,6 +113,17 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, A: Rows) -> Floats:
         """Compare every prepared row with itself."""
+
+    def at_pairs(self, A: Rows, left: Indices, right: Indices) -> Floats:
+        """Compare prepared rows pair by pair: ``k(A[left_i], A[right_i])``.
+
+        Small blocks are formed and only their diagonals kept, which suits every kernel.
+        """
+        out = np.empty(len(left))
+        for start in range(0, len(left), _PAIRS):
+            some = slice(start, start + _PAIRS)
+            out[some] = np.diagonal(self.block(take(A, left[some]), take(A, right[some])))
+        return out
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
         """Return the Gram block between the rows of ``X`` and of ``Y`` (None: of ``X``)."""

@@ -9,9 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.errors import InputTypeError
+from kernelweave.errors import InputError, InputTypeError
 
 from .base import Columns, Kernel, Rows
+
+_ROUNDING = 1e-10  # of squared lengths, relative to the largest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +67,8 @@ class Cosine(Kernel):
 
     def block(self, A: Rows, B: Rows) -> Floats:
         """Divide the inner kernel's block by the lengths of its rows."""
-        left = _inverse_lengths(self.kernel.diagonal(A))
-        right = left if A is B else _inverse_lengths(self.kernel.diagonal(B))
+        left = self._inverse_lengths(A)
+        right = left if A is B else self._inverse_lengths(B)
         K = self.kernel.block(A, B) * left[:, None] * right
         if A is B:
             K[np.diag_indices_from(K)] = self.diagonal(A)
@@ -75,12 +77,17 @@ class Cosine(Kernel):
 
     def diagonal(self, A: Rows) -> Floats:
         """Return ones, zeros for rows of no length."""
-        return (self.kernel.diagonal(A) > 0).astype(np.float64)
+        return (self._squared_lengths(A) > 0).astype(np.float64)
+
+    def _squared_lengths(self, A: Rows) -> Floats:
+        diagonal = self.kernel.diagonal(A)
+        if (diagonal < -_ROUNDING * np.abs(diagonal).max(initial=0.0)).any():
+            raise InputError(f"{self.kernel}: k(x, x) is negative, so this is not a valid kernel.")
+        return np.maximum(diagonal, 0.0)
+
+    def _inverse_lengths(self, A: Rows) -> Floats:
+        lengths = np.sqrt(self._squared_lengths(A))
+        return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
     def _title(self) -> str:
         return f"cosine of {self.kernel}"
-
-
-def _inverse_lengths(diagonal: Floats) -> Floats:
-    lengths = np.sqrt(diagonal)
-    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from kernelweave.errors import InputError, InputTypeError, warn
 from .base import Kernel, is_number
 from .constant import Constant
 from .expression import Group, Product, Scaled, Sum
+from .plain import from_plain, to_plain
 
 KINDS = ("sum", "product", "leaf")
 
@@ -86,9 +88,9 @@ class Network:
         Parameters
         ----------
         structure : Kernel, list of Kernel, dict, networkx graph or Network
-            An expression of kernels, a list (their sum), what `to_dict` returns, or a graph with
-            edges from parents to children and the node attributes ``kind``, ``kernel``, ``p`` and
-            ``name``.
+            An expression of kernels, a list (their sum), what `to_dict` returns or ``json.loads``
+            makes of `to_json`, or a graph with edges from parents to children and the node
+            attributes ``kind``, ``kernel``, ``p`` and ``name``.
         """
         if isinstance(structure, Network):
             return structure._canonical()
@@ -307,6 +309,19 @@ class Network:
             nodes[str(i)] = entry
         return {"version": 1, "root": str(self.root), "nodes": nodes}
 
+    def to_json(self) -> str:
+        """Return the network as JSON; kernels that hold a matrix or a function are refused.
+
+        Examples
+        --------
+        >>> import json
+        >>> from kernelweave import RBF, Linear
+        >>> network = Network.of(RBF(2.0, columns=[0]) * Linear() + RBF(1.0))
+        >>> Network.of(json.loads(network.to_json())) == network
+        True
+        """
+        return json.dumps(self.to_dict(encode=to_plain), indent=1)
+
     def to_graph(self) -> Any:
         """Return the network as a networkx MultiDiGraph, which `of` reads."""
         import networkx as nx
@@ -495,7 +510,10 @@ def _node(key: Any, entry: Mapping[str, Any], place: dict[Any, int]) -> Node:
     if name is not None and (not isinstance(name, str) or not name):
         raise InputError(f"structure: node {key!r}: name must be a string, got {name!r}.")
     below = tuple(place[c] for c in children)
-    return Node(entry.get("kind", ""), below, entry.get("kernel"), entry.get("p"), name)
+    kernel = entry.get("kernel")
+    if isinstance(kernel, Mapping):
+        kernel = from_plain(kernel, f"structure: node {key!r}")
+    return Node(entry.get("kind", ""), below, kernel, entry.get("p"), name)
 
 
 def _checked(nodes: list[Node], keys: list[Any], root: int | None) -> Network:

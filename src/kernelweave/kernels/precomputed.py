@@ -137,6 +137,10 @@ class Precomputed(Kernel):
         # The matrix is symmetric to rounding only.
         return K / 2 + K.T / 2 if A is B else K
 
+    def at_pairs(self, A: Indices, left: Indices, right: Indices) -> Floats:
+        """Pick single entries of the matrix."""
+        return self.gram[A[left], A[right]].astype(np.float64, copy=False)
+
     def diagonal(self, A: Indices) -> Floats:
         """Pick diagonal entries of the matrix."""
         return self.gram[A, A].astype(np.float64, copy=False)

@@ -21,6 +21,8 @@ _STILL = 5  # steps of hardly any decrease in a row after which an uncertified s
 _PATIENCE = 40  # solves without lowering the gap by a tenth before trying otherwise
 _LINEARISATIONS = 20
 _GRADIENT_STEPS = 1000
+_BALANCE = 1e-4  # relative difference of what raises and what lowers a weight
+_RECENT = 10  # values of which a gradient step has to undercut the largest
 _SMALLEST = 1e-30  # of a weight: zero would never be left again
 
 Update = Callable[[Floats, Reading], Floats]
@@ -90,7 +92,7 @@ def alternate(
         if begin is not None:
             begin = moved(begin.coef, kernel @ begin.coef)
         gap = account.gap if certified else tol
-        inner = max(min(0.1, 0.3 * gap if np.isfinite(gap) else 0.1), 0.1 * tol) * tighter
+        inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
         solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
         account.solves += 1
         account.work += solution.work
@@ -103,7 +105,7 @@ def alternate(
         account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes)
         if certified:
             linear = machine.linear(solution.coef, Y)
-            account.offer_lower(weights.lower_bound(linear, reading, u))
+            account.offer_lower(weights.best_bound(linear, reading, u))
         account.note()
         if certified and account.converged:
             break
@@ -159,30 +161,45 @@ def projected_update(weights: SumProduct) -> Update:
 
 
 def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -> Floats:
-    """Minimise by projected gradient steps with backtracking; concave penalties are linear."""
+    """Minimise by projected gradient steps; concave penalties are linear.
+
+    Weights may differ by many orders, so each is moved in a unit of its own. The lengths of the
+    steps are those of Barzilai and Borwein, with the line search of Birgin, Martinez and Raydan
+    (2000); of its points the lowest is returned.
+    """
     slope = weights.lam * weights.counts * weights.p * anchor ** (weights.p - 1.0)
     concave = weights.p < 1.0
 
-    def value(beta: Floats) -> tuple[float, Floats]:
-        penalty, gradient, _ = reading.penalty(u, np.log(beta))
-        powers = weights.lam * weights.counts * beta**weights.p
-        terms = np.where(concave, slope * beta, powers)
-        slopes = np.where(concave, slope, weights.p * powers / beta)
-        return penalty + float(terms.sum()), gradient / beta + slopes
+    def value(beta: Floats) -> tuple[float, Floats, Floats]:
+        with np.errstate(over="ignore"):  # such a point is refused
+            total, nodes = reading.sums(2.0 * u - np.log(beta))
+            powers = weights.lam * weights.counts * beta**weights.p
+            terms = np.where(concave, slope * beta, powers)
+            slopes = np.where(concave, slope, weights.p * powers / beta)
+            return 0.5 * total + float(terms.sum()), 0.5 * nodes / beta, slopes
 
-    beta, length = anchor.copy(), 1.0
-    here, gradient = value(beta)
+    beta, length = anchor, 1.0
+    here, pull, push = value(beta)
+    best, lowest, recent = beta, here, [here]
     for _ in range(_GRADIENT_STEPS):
-        while length > 1e-30:
-            trial = np.maximum(beta - length * gradient, _SMALLEST)
-            there, next_gradient = value(trial)
-            if there <= here - 1e-4 * float(gradient @ (beta - trial)):
+        gradient = push - pull
+        unsettled = np.abs(gradient) > _BALANCE * push + 1e-16 * here / beta
+        if not (unsettled & ((beta > _SMALLEST) | (gradient < 0.0))).any():
+            break
+        unit = beta / np.maximum(pull + np.maximum(weights.p, 1.0) * push, 1e-300)
+        while length > 1e-12:
+            trial = np.maximum(beta - length * unit * gradient, _SMALLEST)
+            there, pull, push = value(trial)
+            if there <= max(recent) - 1e-4 * float(gradient @ (beta - trial)):
                 break
-            length *= 0.5
+            length *= 0.25
         else:
             break
-        gain, beta, here, gradient = here - there, trial, there, next_gradient
-        length *= 2.0
-        if gain <= 1e-7 * abs(here):
-            break
-    return beta
+        change = trial - beta
+        bend = float(change @ (push - pull - gradient))
+        length = float(change @ (change / unit)) / bend if bend > 0.0 else 4.0 * length
+        length = min(length, 1e6)
+        beta, here, recent = trial, there, [*recent[1 - _RECENT :], there]
+        if here < lowest:
+            best, lowest = beta, here
+    return best

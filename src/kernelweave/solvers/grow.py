@@ -22,6 +22,7 @@ _SEARCH = (
 _ROUGHEST = 0.1
 _GROWTH = 0.5  # nodes let in at a time, relative to those in play
 _AT_LEAST = 50
+_POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
 
 
@@ -55,6 +56,7 @@ def grow(
     start: Start | None = None,
     inner: Inner = take_turns,
     sufficient: bool = False,
+    polish: float | None = None,
     report: Report | None = None,
 ) -> Result:
     """Minimise ``1/2 Omega(f)^2 + loss`` over all kernels of a graph.
@@ -88,6 +90,9 @@ def grow(
     sufficient : bool
         Whether nodes are judged by the published condition, `Growing.sufficient`, in place of the
         tight one, `Growing.search`.
+    polish : float or None
+        Relative gap on the nodes in play to go on to in the end. Nodes of no use then have norms
+        next to nothing, which the gap over the whole graph alone does not bring about.
     report : callable, optional
         Called with every `Step`.
 
@@ -120,6 +125,10 @@ def grow(
             _let_in(graph, found, max_nodes)
             usual = float(np.median(norms[norms > 1e-3 * norms.max()]))
             norms = np.append(norms, np.full(len(graph.nodes) - len(norms), usual))
+    if polish is not None and account.converged and account.solves < max_iter:
+        most = min(max_iter, account.solves + _POLISH)
+        inner(problem, account, polish, most, norms, coef)
+        account.note()
     return account.result()
 
 

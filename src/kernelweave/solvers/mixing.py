@@ -8,6 +8,7 @@ from kernelweave._types import Floats
 
 _MEMORY = 6
 _FARTHEST = 2.0  # how far a mixture may lie from the plain step in any coordinate
+_BACKWARD = 0.5  # share of the plain step that a mixture may take back
 
 
 class Mixer:
@@ -39,6 +40,8 @@ class Mixer:
         if not np.trace(gram) > 0:
             return step
         share = np.linalg.lstsq(gram, differences @ residual, rcond=None)[0]
-        mixed = step - share @ np.array([step - s for s in steps])
+        further = -share @ np.array([step - s for s in steps])
+        if residual @ (importance * further) < -_BACKWARD * (residual @ residual):
+            further = -further  # steps grow, away from a point that they would never reach
         # The fit says little about small weights, so it may not carry them far.
-        return np.asarray(step + np.clip(mixed - step, -_FARTHEST, _FARTHEST))
+        return np.asarray(step + np.clip(further, -_FARTHEST, _FARTHEST))

@@ -16,6 +16,7 @@ _LOWEST = -69.0  # of the logarithm of a weight, about 1e-30: zero would never b
 _NEWTON_STEPS = 100
 _LONGEST = 5.0  # change of a logarithm in one Newton step
 _DECREMENT = 1e-12
+_TANGENTS = 10
 _CONVEX = 1e-9  # rounding of a sum of exponents
 
 
@@ -62,7 +63,31 @@ class SumProduct:
         u : ndarray of shape (n_nodes,)
             Logarithms of the weights at which the tangent is taken.
         """
-        total, nodes = reading.sums(u)
+        return self._bound(linear, *reading.sums(u), u)
+
+    def best_bound(self, linear: float, reading: Reading, u: Floats) -> float:
+        """Return the largest of the lower bounds from several tangents.
+
+        They are taken at u and, from there on, at weights that come ever closer to balance for the
+        dual point, ``1/2 sum_m a_mv g_m q_m = lam p_v c_v beta_v^p_v``, where its bound is best.
+
+        Parameters
+        ----------
+        linear, reading, u
+            As in `lower_bound`.
+        """
+        best = -np.inf
+        for _ in range(_TANGENTS):
+            total, nodes = reading.sums(u)
+            best = max(best, self._bound(linear, total, nodes, u))
+            with np.errstate(divide="ignore"):
+                balanced = np.log(nodes / (2.0 * self.lam * self.p * self.counts)) / self.p
+            before, u = u, np.maximum(balanced, _LOWEST)
+            if np.abs(u - before).max() < 1e-6:
+                break
+        return best
+
+    def _bound(self, linear: float, total: float, nodes: Floats, u: Floats) -> float:
         with np.errstate(over="ignore", divide="ignore"):
             kappa = np.exp(np.log(nodes / self.p) - self.p * u)  # zero where nothing is added
             scale = min(1.0, float(np.sqrt(2.0 * self.lam * self.counts / kappa).min()))

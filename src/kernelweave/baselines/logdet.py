@@ -1,0 +1,132 @@
+"""The metric nearest to the Euclidean one under bounds of squared distances, with slack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+from scipy.optimize import minimize
+
+from kernelweave._types import Floats
+
+_STRETCH = 16.0  # the first step of L-BFGS has length one, and must not reach a singular factor
+
+
+class LogDet:
+    """A metric and multipliers of its bounds, and how far they are from each other.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n_pairs, n_features)
+        Differences, none of them zero.
+    labels : ndarray of shape (n_pairs,)
+        +1 where the bound is from above, -1 where it is from below.
+    start : ndarray of shape (n_pairs,)
+        Bounds without slack.
+    gamma : float
+        Cost of slack.
+    """
+
+    def __init__(self, V: Floats, labels: Floats, start: Floats, gamma: float) -> None:
+        self.V, self.labels, self.start, self.gamma = V, labels, start, gamma
+        self.metric: Floats = np.asfortranarray(np.eye(V.shape[1]))
+        self.multipliers: Floats = np.zeros(len(V))
+        self.judge()
+
+    def needed(self, p: Floats) -> Floats:
+        """Return the slack that squared distances need, in units of the bounds."""
+        ratio = p / self.start
+        return np.where(self.labels > 0, np.maximum(ratio, 1.0), np.minimum(ratio, 1.0))
+
+    def judge(self) -> None:
+        """Compare the metric, with as much slack as it needs, with the dual value."""
+        A, m = self.metric, len(self.metric)
+        ratio = self.needed(np.sum((self.V @ A) * self.V, axis=1))
+        slack = float((ratio - np.log(ratio) - 1.0).sum())
+        self.objective = float(np.trace(A)) - np.linalg.slogdet(A)[1] - m + self.gamma * slack
+        signed = self.labels * self.multipliers
+        values = np.linalg.eigvalsh(np.eye(m) + self.V.T @ (self.V * signed[:, None]))
+        left = 1.0 - signed * self.start / self.gamma
+        dual = -np.inf
+        if values[0] > 0 and left.min(initial=1.0) > 0:
+            dual = float(np.log(values).sum()) + self.gamma * float(np.log(left).sum())
+        self.gap = max(0.0, self.objective - dual) / max(self.objective, 1e-300)
+
+
+class Projections(LogDet):
+    """Cyclic projections onto the constraints."""
+
+    def run(self, tol: float, max_iter: int) -> int:
+        """Sweep over the constraints until the gap is small; return the number of sweeps."""
+        sweeps = 0
+        while self.gap > tol and sweeps < max_iter:
+            self._sweep()
+            self.judge()
+            sweeps += 1
+        return sweeps
+
+    def _sweep(self) -> None:
+        A, gamma = self.metric, self.gamma
+        share = gamma / (gamma + 1.0)
+        signs, now = self.labels.tolist(), self.multipliers.tolist()
+        # of the slack: a projection adds to it
+        inverse = (1.0 / self.start - self.labels * self.multipliers / gamma).tolist()
+        for i, v in enumerate(self.V):
+            Av = blas.dsymv(1.0, A, v)
+            p, delta = float(v @ Av), signs[i]
+            step = min(now[i], delta * share * (1.0 / p - inverse[i]))
+            if step == 0.0:
+                continue
+            now[i] -= step
+            inverse[i] += delta * step / gamma
+            beta = delta * step / (1.0 - delta * step * p)
+            A = blas.dsyr(beta, Av, a=A, overwrite_a=True)  # the upper triangle only
+        self.metric = np.asfortranarray(np.triu(A) + np.triu(A, 1).T)
+        self.multipliers = np.array(now)
+
+
+class Descent(LogDet):
+    """L-BFGS over a square factor of the metric, the slack being the best for each metric."""
+
+    def run(self, tol: float, max_iter: int) -> int:
+        """Descend until the gap is small; return the number of steps."""
+        m, steps = len(self.metric), 0
+        if self.gap <= tol:
+            return 0
+
+        def descend(flat: Floats) -> tuple[float, Floats]:
+            W = flat.reshape(m, m) / _STRETCH
+            VW = self.V @ W
+            ratio = self.needed(np.sum(VW**2, axis=1))
+            pull = self.gamma * (1.0 - 1.0 / ratio) / self.start
+            value = float(np.sum(W**2)) - 2.0 * float(np.linalg.slogdet(W)[1]) - m
+            value += self.gamma * float((ratio - np.log(ratio) - 1.0).sum())
+            grad = W - np.linalg.inv(W).T + self.V.T @ (VW * pull[:, None])
+            return value, (2.0 / _STRETCH) * grad.ravel()
+
+        def stop(intermediate_result: Any) -> None:
+            nonlocal steps
+            steps += 1
+            self._stand(intermediate_result.x.reshape(m, m) / _STRETCH)
+            if self.gap <= tol:
+                raise StopIteration
+
+        result = minimize(
+            descend,
+            _STRETCH * np.eye(m).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            callback=stop,
+            options={"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 0.0, "gtol": 0.0},
+        )
+        self._stand(np.asarray(result.x).reshape(m, m) / _STRETCH)
+        return steps
+
+    def _stand(self, W: Floats) -> None:
+        """Take the metric of a factor, and the multipliers that belong to its slack."""
+        self.metric = W @ W.T
+        ratio = self.needed(np.sum((self.V @ W) ** 2, axis=1))
+        signed = self.gamma * (1.0 - 1.0 / ratio) / self.start
+        self.multipliers = self.labels * signed
+        self.judge()

@@ -1,0 +1,152 @@
+"""Rounds of k-means with metrics and pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelweave._types import Floats, Indices
+from kernelweave.kernels.base import is_sparse
+
+from .pair_base import differences
+
+_HALVINGS = 30
+
+
+def dense(X: Any) -> Floats:
+    """Return an array of a sparse matrix, or the array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X)
+
+
+def square(X: Any) -> Any:
+    """Return squared entries; sparse where ``X`` is."""
+    return csr_array(X.multiply(X)) if is_sparse(X) else X**2
+
+
+def distances(X: Any, centers: Floats, metrics: Floats) -> Floats:
+    """Return ``|x - mu|_A^2 - ln det A`` for every row and cluster."""
+    constant = np.sum(metrics * centers**2, axis=1) - np.log(metrics).sum(axis=1)
+    return np.asarray(square(X) @ metrics.T - 2.0 * (X @ (metrics * centers).T) + constant)
+
+
+class Search:
+    """Clusters, means and metrics, and what the pairs cost with them.
+
+    Parameters
+    ----------
+    X : csr_array or ndarray of shape (n_samples, n_features)
+        Rows.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers.
+    signs : ndarray of shape (n_pairs,)
+        +1 for same and -1 for different.
+    centers : ndarray of shape (n_clusters, n_features)
+        Means to begin with.
+    weight : float
+        Price of a pair.
+    floor : float
+        Smallest variance in a cluster, in units of that in all rows.
+    """
+
+    def __init__(
+        self, X: Any, pairs: Indices, signs: Floats, centers: Floats, weight: float, floor: float
+    ) -> None:
+        self.X, self.squares, self.pairs, self.signs = X, square(X), pairs, signs
+        self.weight, self.centers = weight, centers
+        self.G = square(differences(X, pairs))
+        self.different = self.G[np.flatnonzero(signs < 0)]
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        variance = np.maximum(np.asarray(self.squares.mean(axis=0)).ravel() - mean**2, 0.0)
+        varies = variance > 1e-14 * np.maximum(mean**2, variance.max(initial=0.0))
+        self.cap = 1.0 / np.where(varies, floor * variance, 1.0)
+        usual = float(variance.mean()) or 1.0
+        self.metrics = np.tile(np.minimum(self.cap, 1.0 / usual), (len(centers), 1))
+        both = np.concatenate([pairs[:, 0], pairs[:, 1]])
+        order = np.argsort(both, kind="stable")
+        self.first = np.searchsorted(both[order], np.arange(X.shape[0] + 1))
+        self.edges = order % max(1, len(pairs))
+        self.ends = np.concatenate([pairs[:, 1], pairs[:, 0]])[order]
+        self._measure()
+        self.labels: Indices = np.argmin(distances(X, self.centers, self.metrics), axis=1)
+
+    def _measure(self) -> None:
+        """Find the squared distances of all pairs in every cluster, and the largest."""
+        self.P = np.asarray(self.G @ self.metrics.T)
+        self.top = self.P[self.signs < 0].max(axis=0, initial=0.0)
+
+    def objective(self) -> float:
+        """Return the value that no round raises."""
+        own = distances(self.X, self.centers, self.metrics)
+        a, b = self.labels[self.pairs].T
+        e = np.arange(len(a))
+        split = 0.5 * (self.P[e, a] + self.P[e, b])[(a != b) & (self.signs > 0)]
+        joined = (self.top[a] - self.P[e, a])[(a == b) & (self.signs < 0)]
+        total = float(own[np.arange(len(own)), self.labels].sum())
+        return total + self.weight * float(split.sum() + joined.sum())
+
+    def round(self, random: Any) -> None:
+        """Assign every row, then find means and metrics."""
+        self._assign(random.permutation(self.X.shape[0]))
+        n_clusters = len(self.centers)
+        member = csr_array(
+            (np.ones(len(self.labels)), (self.labels, np.arange(len(self.labels)))),
+            shape=(n_clusters, len(self.labels)),
+        )
+        counts = np.bincount(self.labels, minlength=n_clusters)
+        there = counts > 0  # an empty cluster stays where it is
+        divisor = np.maximum(counts, 1)[:, None]
+        self.centers = np.where(there[:, None], dense(member @ self.X) / divisor, self.centers)
+        scatter = dense(member @ self.squares) - counts[:, None] * self.centers**2
+        for k in np.flatnonzero(there):
+            self._shape(int(k), int(counts[k]), np.maximum(scatter[k], 0.0))
+        self._measure()
+
+    def _assign(self, order: Indices) -> None:
+        own = distances(self.X, self.centers, self.metrics)
+        first, labels, half = self.first, self.labels, 0.5 * self.weight
+        alone = first[1:] == first[:-1]
+        labels[alone] = np.argmin(own[alone], axis=1)
+        for i in order[~alone[order]]:
+            e = self.edges[first[i] : first[i + 1]]
+            there = labels[self.ends[first[i] : first[i + 1]]]
+            same, cost = self.signs[e] > 0, own[i].copy()
+            up, at = e[same], there[same]
+            price = half * (self.P[up] + self.P[up, at][:, None])
+            price[np.arange(len(up)), at] = 0.0
+            cost += price.sum(axis=0)
+            down, at = e[~same], there[~same]
+            np.add.at(cost, at, self.weight * (self.top[at] - self.P[down, at]))
+            best = int(np.argmin(cost))
+            if cost[best] < cost[labels[i]]:
+                labels[i] = best
+
+    def _shape(self, k: int, count: int, scatter: Floats) -> None:
+        """Find the metric of a cluster, the farthest pair being that of the metric before."""
+        a, b = (self.labels[self.pairs] == k).T
+        split = np.flatnonzero((a != b) & (self.signs > 0))
+        joined = np.flatnonzero(a & b & (self.signs < 0))
+        q = scatter + self.weight * (
+            0.5 * np.asarray(self.G[split].sum(axis=0)).ravel()
+            - np.asarray(self.G[joined].sum(axis=0)).ravel()
+        )
+        price = self.weight * len(joined)
+
+        def value(metric: Floats) -> float:
+            top = float(np.asarray(self.different @ metric).max()) if price else 0.0
+            return float(q @ metric) - count * float(np.log(metric).sum()) + price * top
+
+        old = self.metrics[k]
+        slope = q
+        if price:
+            farthest = int(np.argmax(np.asarray(self.different @ old)))
+            slope = q + price * dense(self.different[[farthest]]).ravel()
+        new = count / np.maximum(slope, count / self.cap)
+        before, length = value(old), 1.0
+        for _ in range(_HALVINGS):
+            trial = old + length * (new - old)
+            if value(trial) <= before:
+                self.metrics[k] = trial
+                return
+            length *= 0.5

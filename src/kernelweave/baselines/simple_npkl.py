@@ -1,0 +1,221 @@
+"""A kernel matrix of bounded size without a form, by Zhuang, Tsang and Hoi."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Interval, StrOptions
+from kernelweave.errors import warn
+from kernelweave.pairs.cluster import leading
+
+from .pair_base import PairEmbedding, neighbour_laplacian
+
+
+class SimpleNPKL(PairEmbedding):
+    """SimpleNPKL: a kernel matrix that fits the pairs, its size bounded, by eigenvectors.
+
+    Solves
+
+        min over K >= 0, tr(K^2) <= b of tr(L K) + C sum loss(s_ab K_ab),
+
+    where ``L`` is the normalised Laplacian of a graph of neighbours plus ``ridge`` times the
+    identity. For the linear loss ``-u`` the answer is ``sqrt(b) A+ / |A+|`` with ``A+`` the
+    positive part of ``A = C T - L``, where ``T`` holds half the label of a pair at either place.
+    For the hinge loss ``max(0, 1 - u)`` the dual problem
+
+        max over 0 <= alpha <= C of sum alpha - sqrt(b) |A(alpha)+|
+
+    is climbed along its gradient ``1 - s_ab K_ab`` (L-BFGS-B), one decomposition a step.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=50
+        Nearest neighbours that a row is joined to.
+    loss : {"linear", "hinge"}, default="linear"
+        Of a pair.
+    C : float, default=1.0
+        Cost of the loss of a pair.
+    ridge : float, default=0.01
+        Added to the Laplacian.
+    b : float or None, default=None
+        Bound of the squared entries of the kernel together; None: the number of rows. With the
+        linear loss it is a matter of scale only. With the hinge loss it must bind: where it is so
+        large that it does not, the dual problem has a kink at its best point, and the search stops
+        short of it with a warning; where it is so small that no pair is fitted, both losses agree.
+    n_components : int, default=200
+        Largest rank of the kernel.
+    tol : float, default=1e-3
+        Relative duality gap to stop at, for the hinge loss.
+    max_iter : int, default=100
+        Steps at most, for the hinge loss.
+    n_pairs : int or None, default=None
+        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
+    random_state : int, RandomState or None, default=None
+        For drawing pairs.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Points whose inner products are the kernel.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the kernel, largest first.
+    objective_ : float
+        Value reached.
+    gap_ : float
+        How far at most it is above that of any kernel of this rank, relative to the loss of
+        kernels of zeros; zero for the linear loss.
+    n_iter_ : int
+        Steps; one for the linear loss.
+    converged_ : bool
+        Whether the tolerance was met.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    Zhuang, Tsang and Hoi (2011), A family of simple non-parametric kernel learning algorithms,
+    JMLR 12.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.baselines import SimpleNPKL
+    >>> y = np.arange(20) % 2
+    >>> X = np.random.default_rng(0).normal(size=(20, 2)) + 4 * y[:, None]
+    >>> model = SimpleNPKL(4).fit(X, y)
+    >>> K = model.embedding_ @ model.embedding_.T
+    >>> bool(K[4, 6] > 0 > K[4, 5])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PairEmbedding._parameter_constraints,
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "loss": [StrOptions({"linear", "hinge"})],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "b": [Interval(Real, 0, None, closed="neither"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 50,
+        *,
+        loss: str = "linear",
+        C: float = 1.0,
+        ridge: float = 0.01,
+        b: float | None = None,
+        n_components: int = 200,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        n_pairs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.loss = loss
+        self.C = C
+        self.ridge = ridge
+        self.b = b
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_pairs = n_pairs
+        self.random_state = random_state
+
+    def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
+        n = X.shape[0]
+        size = float(np.sqrt(n if self.b is None else self.b))
+        search = _Search(
+            neighbour_laplacian(X, self.n_neighbors, self.ridge),
+            pairs,
+            labels,
+            size,
+            min(self.n_components, n),
+        )
+        C, steps = float(self.C), 1
+        value = search.look(np.full(len(labels), C))
+        if self.loss == "linear":
+            self.objective_, self.gap_ = value - C * len(labels), 0.0
+        else:
+            steps = self._climb(search, C)
+            self.objective_, self.gap_ = search.gap(C)
+        self.eigenvalues_: Floats = search.values
+        self.embedding_ = search.vectors * np.sqrt(search.values)
+        self._report(steps, self.gap_, self.tol, "relative duality gap")
+        if not len(search.values):
+            warn(
+                f"{type(self).__name__}: the kernel is zero, since pairs do not outweigh the "
+                "Laplacian. Hint: raise C."
+            )
+
+    def _climb(self, search: _Search, C: float) -> int:
+        steps = 0
+
+        def descend(alpha: Floats) -> tuple[float, Floats]:
+            return -search.look(alpha), search.margins - 1.0
+
+        def stop(intermediate_result: Any) -> None:
+            nonlocal steps
+            steps += 1
+            search.look(intermediate_result.x)
+            if search.gap(C)[1] <= self.tol:
+                raise StopIteration
+
+        result = minimize(
+            descend,
+            search.alpha,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, C)] * len(search.alpha),
+            callback=stop,
+            options={"maxiter": self.max_iter, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        )
+        search.look(np.asarray(result.x))
+        return steps
+
+
+class _Search:
+    """Multipliers of the pairs, and the kernel that follows from them."""
+
+    def __init__(
+        self, L: csr_array[Any], pairs: Indices, labels: Floats, size: float, rank: int
+    ) -> None:
+        self.L, self.pairs, self.labels, self.size, self.rank = L, pairs, labels, size, rank
+        self.alpha = np.full(len(labels), np.nan)
+        self.value = 0.0
+
+    def look(self, alpha: Floats) -> float:
+        """Decompose, and return the dual value ``sum alpha - sqrt(b) |A+|``."""
+        if np.array_equal(alpha, self.alpha):
+            return self.value
+        self.alpha = np.array(alpha)
+        n = self.L.shape[0]
+        left, right = self.pairs.T
+        half = csr_array((0.5 * alpha * self.labels, (left, right)), shape=(n, n))
+        A = csr_array(half + half.T - self.L)
+        values, vectors = leading(lambda v: A @ v, n, self.rank)
+        kept = values > 0.0
+        length = float(np.linalg.norm(values[kept]))
+        self.values = values[kept] * (self.size / length if length > 0 else 0.0)
+        self.vectors = vectors[:, kept]
+        at = np.einsum("ij,j,ij->i", self.vectors[left], self.values, self.vectors[right])
+        self.margins = self.labels * at
+        self.value = float(alpha.sum()) - self.size * length
+        return self.value
+
+    def gap(self, C: float) -> tuple[float, float]:
+        """Return the value of the kernel under the hinge loss, and its relative gap."""
+        smooth = float(self.values @ np.sum(self.vectors * (self.L @ self.vectors), axis=0))
+        primal = smooth + C * float(np.maximum(0.0, 1.0 - self.margins).sum())
+        return primal, (primal - self.value) / (C * len(self.margins))

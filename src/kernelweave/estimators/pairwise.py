@@ -1,0 +1,685 @@
+"""Kernel weights from pairs that belong together or apart, some of them labelled wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
+from kernelweave.errors import InputError, warn
+from kernelweave.kernels import Linear, expand_kernels
+from kernelweave.pairs import (
+    Rates,
+    Statistic,
+    adjacency,
+    check_pairs,
+    check_rates,
+    check_rows,
+    correct_statistic,
+    kernel_features,
+    pair_features,
+    read_pairs,
+    theory_constants,
+)
+from kernelweave.pairs.shapes import SHAPES, ShapedKernel, smoother
+from kernelweave.pairs.shrink import (
+    Judged,
+    Links,
+    Setting,
+    column_factors,
+    learn,
+    scale_rows,
+    select,
+    settings,
+)
+from kernelweave.solvers.pairwise import PairProblem, PairResult, solve_pairs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
+_IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
+
+
+class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
+    """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
+
+    With ``method="lkcnpc"`` a logistic model of the pairs is fitted,
+
+        min over w >= 0 of mean_i ln(2 cosh(w.k_i / 2)) - w.b/2 + lam/2 |w|^2,
+
+    where labels enter through the statistic ``b`` only, which is corrected for wrong labels.
+    ``method="shrink"`` learns deviations from equal weights with a free bias, and chooses its
+    options by how well clusters agree with held-out pairs.
+
+    Parameters
+    ----------
+    kernels : list of kernels or None, default=None
+        None: one linear kernel for each column of ``X``, which may be sparse.
+    method : {"lkcnpc", "shrink"}, default="lkcnpc"
+        The published method, or the one beyond it (columns only).
+    reliability : tuple of two floats or None, default=None
+        Share of truly same pairs among those labelled +1, and of truly different ones among those
+        labelled -1; see `estimate_pair_rates`. None: labels are taken as true.
+    prior : float or None, default=None
+        Share of truly same pairs among all; None: what follows from ``reliability``.
+    lam : float or None, default=None
+        Strength of the penalty; None is ``0.01 / n_pairs``, as published.
+    correction : {"noise", "nonneg", "naive"}, default="noise"
+        Correct the statistic; correct it and keep means of kernels without negative values from
+        being negative; or take the labels as true.
+    fit_intercept : bool, default=False
+        Whether to add a free bias (``lkcnpc``; ``shrink`` always has one).
+    shape : {"diag", "words", "graph", "auto"}, default="diag"
+        The kernel that weights of ``shrink`` stand for: one weight per column; columns that
+        interact through the links; columns smoothed along the links, so that links are part of the
+        kernel. "auto" chooses between the first two.
+    gamma : float or "select", default="select"
+        Power of the idf that every column is multiplied with (``shrink``); 0 leaves it out.
+    alpha : float or "select", default="select"
+        Probability that a walk along the links stops after a step; at 1 the links themselves are
+        learned from (``shrink``).
+    rho : float or "select", default="select"
+        Strength of the pull towards equal weights; infinity gives equal weights (``shrink``).
+    steps : int or "select", default="select"
+        Steps along the links in the shapes "words" and "graph".
+    n_clusters : int or None, default=None
+        Clusters for comparing options; needed where one is "select".
+    n_resample : int, default=8
+        Draws of walks and negatives that the weights of ``shrink`` are averaged over.
+    n_splits : int, default=3
+        How often pairs are held out to compare options.
+    holdout : float, default=0.2
+        Share of the pairs held out.
+    n_pairs : int or None, default=None
+        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
+    tol : float, default=1e-8
+        Projected gradient to stop at, relative to half the largest entry of the statistic.
+    max_iter : int, default=200
+        Newton steps at most.
+    random_state : int, RandomState or None, default=None
+        For everything drawn.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Weights of the kernels, or of the columns.
+    kernels_ : list of Kernel or None
+        The kernels, where some were given.
+    intercept_ : float
+        Bias of the pair model.
+    scale_ : float
+        The equal weight that those of ``shrink`` are pulled to; otherwise 0.
+    threshold_ : float
+        Score from which `predict_pairs` says "same", chosen on the training pairs.
+    rates_ : Rates or None
+        The rates that were used.
+    statistic_ : Statistic or None
+        Means over same and different pairs (``lkcnpc``).
+    diagnostics_ : dict
+        Share of columns with impossible means, condition of the noise matrix, constants of the
+        error bounds.
+    selection_ : list of Judged
+        Settings that were compared, best first (``shrink``).
+    setting_ : Setting or None
+        The one in use.
+    objective_ : float
+        Value reached; NaN for ``shrink``, which averages several.
+    n_iter_ : int
+        Newton steps, in all draws.
+    converged_ : bool
+        Whether the tolerance was met.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    .. [1] T. Yang, R. Jin, A. Jain, "Learning kernel combination from noisy pairwise constraints",
+           IEEE SSP 2012. Equation (6) is used with the transpose it lacks in print.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import PairwiseKernelLearner
+    >>> rng = np.random.default_rng(0)
+    >>> classes = rng.integers(2, size=60)
+    >>> X = np.column_stack([classes == 0, classes == 1, rng.random((60, 2)) < 0.5]).astype(float)
+    >>> learner = PairwiseKernelLearner(lam=0.01, random_state=0).fit(X, classes)
+    >>> (learner.weights_ > 0.1).tolist()
+    [True, True, False, False]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernels": "no_validation",
+        "method": [StrOptions({"lkcnpc", "shrink"})],
+        "reliability": "no_validation",  # checked with the sentence it deserves
+        "prior": [Real, None],
+        "lam": [Interval(Real, 0, None, closed="neither"), None],
+        "correction": [StrOptions({"noise", "nonneg", "naive"})],
+        "fit_intercept": ["boolean"],
+        "shape": [StrOptions({*SHAPES, "auto"})],
+        "gamma": _OPTION,
+        "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
+        "rho": [Interval(Real, 0, np.inf, closed="right"), StrOptions({"select"})],
+        "steps": [Interval(Integral, 0, None, closed="left"), StrOptions({"select"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_resample": [Interval(Integral, 1, None, closed="left")],
+        "n_splits": [Interval(Integral, 1, None, closed="left")],
+        "holdout": [Interval(Real, 0, 1, closed="neither")],
+        "n_pairs": [Interval(Integral, 2, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    kernels_: list[Any] | None
+    rates_: Rates | None
+    statistic_: Statistic | None
+    setting_: Setting | None
+    selection_: list[Judged]
+    diagnostics_: dict[str, float]
+    _kernel: ShapedKernel | None
+    _factors: Floats | None
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        method: str = "lkcnpc",
+        reliability: Any = None,
+        prior: float | None = None,
+        lam: float | None = None,
+        correction: str = "noise",
+        fit_intercept: bool = False,
+        shape: str = "diag",
+        gamma: Any = "select",
+        alpha: Any = "select",
+        rho: Any = "select",
+        steps: Any = "select",
+        n_clusters: int | None = None,
+        n_resample: int = 8,
+        n_splits: int = 3,
+        holdout: float = 0.2,
+        n_pairs: int | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.method = method
+        self.reliability = reliability
+        self.prior = prior
+        self.lam = lam
+        self.correction = correction
+        self.fit_intercept = fit_intercept
+        self.shape = shape
+        self.gamma = gamma
+        self.alpha = alpha
+        self.rho = rho
+        self.steps = steps
+        self.n_clusters = n_clusters
+        self.n_resample = n_resample
+        self.n_splits = n_splits
+        self.holdout = holdout
+        self.n_pairs = n_pairs
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows that the pairs join.
+        y : array of shape (n_samples,), optional
+            Classes, from which pairs are drawn where none are given.
+        pairs : array of shape (n_pairs, 2), optional
+            Row numbers.
+        labels : array of shape (n_pairs,), optional
+            +1 for same and -1 for different. With ``method="shrink"`` None means that all pairs
+            are same, and different ones are drawn.
+
+        Returns
+        -------
+        self : PairwiseKernelLearner
+            The fitted estimator.
+        """
+        with self._all_or_nothing():
+            X = check_table(self, X, reset=True)
+            pairs, labels = self._pairs(X, y, pairs, labels)
+            if self.method == "shrink":
+                return self._fit_shrink(self._columns(X), pairs, labels)
+            return self._fit_noisy(X, pairs, labels)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back as it was when a fit is refused or interrupted."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _pairs(self, X: Any, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats | None]:
+        n = X.shape[0]
+        if pairs is not None and labels is None and self.method == "shrink":
+            return check_rows(pairs, n), None
+        return read_pairs(pairs, labels, y, n, n_pairs=self.n_pairs, random_state=self.random_state)
+
+    def _columns(self, X: Any) -> Any:
+        """Return the columns as numbers, where there is a linear kernel for each."""
+        if self.kernels is not None:
+            raise InputError(
+                "kernels: method='shrink' learns one weight for each column; kernels must be None."
+            )
+        return Linear().prepare(X) if is_frame(X) else X
+
+    def _fit_noisy(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
+        assert labels is not None
+        if self.kernels is None:
+            self.kernels_ = None
+            F = pair_features(self._columns(X), pairs)
+        else:
+            self.kernels_ = [kernel.bound(X) for kernel in expand_kernels(self.kernels, X, None)]
+            F = kernel_features(self.kernels_, X, pairs)
+        statistic, rates = self._statistic(F, labels)
+        n = len(pairs)
+        lam = 0.01 / n if self.lam is None else float(self.lam)
+        # The mean of the true labels: that of the given ones where these are trusted.
+        balance = 2.0 * rates.prior - 1.0 if self.fit_intercept else None
+        problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
+        result = solve_pairs(problem, tol=self.tol, max_iter=self.max_iter)
+        self.statistic_, self.rates_ = statistic, rates
+        self.selection_, self.setting_, self._kernel, self._factors = [], None, None, None
+        self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
+        self._finish(result, F @ result.weights, labels)
+        self._diagnose(F, statistic, rates, labels, lam)
+        return self
+
+    def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
+        up = labels > 0
+        share = float(up.mean())
+        same = np.asarray(F.T @ (up / up.sum())).ravel()
+        different = np.asarray(F.T @ (~up / (~up).sum())).ravel()
+        if self.reliability is None and self.prior is not None and self.correction != "naive":
+            raise InputError(
+                f"prior: {self.prior:g} says nothing without reliability, which is None."
+            )
+        trusted = self.reliability is None or self.correction == "naive"
+        rates = (
+            Rates((1.0, 1.0), share)
+            if trusted
+            else check_rates(self.reliability, self.prior, share)
+        )
+        nonneg = self.correction == "nonneg"
+        if nonneg and F.min() < 0:
+            raise InputError(
+                "correction: 'nonneg' is for kernels without negative values, but some pairs have "
+                "one."
+            )
+        return correct_statistic(same, different, share, rates, nonneg=nonneg), rates
+
+    def _diagnose(
+        self, F: Any, statistic: Statistic, rates: Rates, labels: Floats, lam: float
+    ) -> None:
+        share = float((labels > 0).mean())
+        published, own = theory_constants(rates, share)
+        nonnegative = F.min() >= 0
+        impossible = statistic.impossible if nonnegative else 0.0
+        self.diagnostics_ = {
+            "impossible_share": impossible,
+            "noise_condition": float(np.linalg.cond(rates.matrix)),
+            "error_constant": published,
+            "own_error_constant": own,
+            "lam": lam,
+        }
+        if self.correction == "noise" and impossible > _IMPOSSIBLE:
+            warn(
+                f"reliability: {impossible:.0%} of the kernels get a negative mean over different "
+                "pairs, which their values cannot have, so labels do not err at random. Hint: try "
+                "correction='nonneg' or 'naive', or a larger lam."
+            )
+        if not self.weights_.any():
+            warn(
+                f"{type(self).__name__}: all weights are zero, since no kernel sums to more over "
+                "same pairs than over different ones. Hint: give as many pairs of either kind, or "
+                "set fit_intercept=True."
+            )
+
+    def _finish(self, result: PairResult | None, scores: Any, labels: Floats) -> None:
+        self.threshold_ = best_threshold(np.asarray(scores).ravel(), labels)
+        if result is None:
+            return
+        self.objective_, self.n_iter_ = result.objective, result.n_iter
+        self.converged_ = result.converged
+        if not result.converged:
+            warn(
+                f"{type(self).__name__} stopped after {result.n_iter} steps at a relative "
+                f"projected gradient of {result.residual:.1e} (tol={self.tol:g}). Hint: raise "
+                "max_iter or lam, or accept this by raising tol.",
+                ConvergenceWarning,
+            )
+
+    def _fit_shrink(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
+        low = X.data.min(initial=0.0) if hasattr(X, "tocsr") else X.min()
+        if low < 0:
+            raise InputError("X: method='shrink' needs columns without negative values.")
+        ordered = np.unique(np.sort(pairs if labels is None else pairs[labels > 0], axis=1), axis=0)
+        others = None if labels is None else pairs[labels < 0]
+        links = Links(ordered, others, X.shape[0])
+        random = check_random_state(self.random_state)
+        setting = self._choose(X, links, random)
+        factors = column_factors(X, setting.gamma)
+        scaled = scale_rows(X, factors)
+        runs = [
+            learn(
+                scaled,
+                links,
+                setting.alpha,
+                [setting.rho],
+                random,
+                tol=max(self.tol, 1e-6),
+                max_iter=self.max_iter,
+            )
+            for _ in range(1 if np.isinf(setting.rho) else self.n_resample)
+        ]
+        learned = [run[setting.rho] for run in runs]
+        self.kernels_, self.statistic_, self.rates_, self.diagnostics_ = None, None, None, {}
+        self.setting_ = setting
+        self.weights_ = np.mean([one.weights for one in learned], axis=0)
+        self.intercept_ = float(np.mean([one.bias for one in learned]))
+        self.scale_ = float(np.mean([one.scale for one in learned]))
+        self._factors = factors
+        S = smoother(adjacency(ordered, X.shape[0])) if setting.shape != "diag" else None
+        self._kernel = ShapedKernel(setting.shape, scaled, self.weights_, S, setting.steps)
+        self.converged_ = all(one.converged for one in learned)
+        self.n_iter_, self.objective_ = sum(one.n_iter for one in learned), np.nan
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__}: the search for weights stopped short of tol={self.tol:g}. "
+                "Hint: raise max_iter or rho, or accept this by raising tol.",
+                ConvergenceWarning,
+            )
+        drawn = check_random_state(0)
+        rest = others
+        if rest is None:
+            rest = drawn.randint(0, X.shape[0], size=(len(ordered), 2))
+            rest = rest[rest[:, 0] != rest[:, 1]]
+        both = np.concatenate([ordered, rest])
+        signs = np.repeat([1.0, -1.0], [len(ordered), len(rest)])
+        self._finish(None, pair_features(scaled, both) @ self.weights_, signs)
+        return self
+
+    def _choose(self, X: Any, links: Links, random: Any) -> Setting:
+        shapes = ("diag", "words") if self.shape == "auto" else (self.shape,)
+        fixed = {
+            name: None if value == "select" else value
+            for name in ("gamma", "alpha", "rho", "steps")
+            for value in [getattr(self, name)]
+        }
+        candidates = [s for shape in shapes for s in settings(shape, **fixed)]
+        self.selection_ = []
+        if len(candidates) == 1:
+            return candidates[0]
+        if self.n_clusters is None:
+            raise InputError(
+                "n_clusters: needed to compare options by clusters. Hint: give it, or give gamma, "
+                "alpha, rho and steps."
+            )
+        few = min(len(p) for p in (links.same, links.different) if p is not None)
+        if few < 2:
+            raise InputError(
+                "pairs: to compare options a part is held out, so two distinct pairs or more of "
+                f"each kind are needed, got {few}. Hint: give gamma, alpha, rho and steps."
+            )
+        self.selection_ = select(
+            X,
+            links,
+            candidates,
+            self.n_clusters,
+            n_splits=self.n_splits,
+            holdout=self.holdout,
+            random_state=random,
+        )
+        return self.selection_[0].setting
+
+    def _prepared(self, X: Any) -> Any:
+        """Return rows as the learned kernel takes them."""
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False)
+        if self.kernels_ is not None:
+            return X
+        X = Linear().prepare(X) if is_frame(X) else X
+        return X if self._factors is None else scale_rows(X, self._factors)
+
+    def transform(self, X: Any) -> Any:
+        """Return features whose inner products are the learned kernel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows; for ``shape="graph"`` those of `fit`.
+
+        Returns
+        -------
+        Z : array or sparse matrix of shape (n_samples, n_components)
+            Columns times the roots of their weights, or what the shape makes of them.
+        """
+        rows = self._prepared(X)
+        if self.kernels_ is not None:
+            raise InputError("transform: only for kernels=None; use kernel(X, Y) otherwise.")
+        if self._kernel is None:
+            return ShapedKernel("diag", rows, self.weights_).features(rows)
+        self._refuse_new(rows)
+        return self._kernel.features(rows)
+
+    def _refuse_new(self, rows: Any) -> None:
+        if self._kernel is not None and self._kernel.shape == "graph":
+            known = self._kernel.X
+            same = rows.shape == known.shape and abs(rows - known).max() <= 1e-12
+            if not same:
+                raise InputError(
+                    "X: with shape='graph' links are part of the kernel, so only the rows of fit "
+                    "are known. Hint: use shape='words'."
+                )
+
+    def kernel(self, X: Any, Y: Any = None) -> Floats:
+        """Return the learned kernel between the rows of ``X`` and of ``Y``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame
+            Rows like those of the training data.
+        Y : array, sparse matrix or data frame, optional
+            Rows of the other side; ``X`` by default.
+
+        Returns
+        -------
+        block : ndarray of shape (n_rows of X, n_rows of Y)
+            ``sum_j weights_j k_j``.
+        """
+        if self.__sklearn_is_fitted__() and self.kernels_ is not None:
+            A = self._prepared(X)
+            B = A if Y is None else self._prepared(Y)
+            used = np.flatnonzero(self.weights_)
+            out = np.zeros((A.shape[0], B.shape[0]))
+            for j in used:
+                out += self.weights_[j] * self.kernels_[j](A, B)
+            return out
+        A = self.transform(X)
+        B = A if Y is None else self.transform(Y)
+        product = A @ B.T
+        return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+
+    def operator(self, X: Any) -> LinearOperator:
+        """Return the learned kernel between the rows of ``X``, to be multiplied with.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame
+            Rows; for shapes other than ``diag`` those of `fit`.
+
+        Returns
+        -------
+        operator : LinearOperator of shape (n_samples, n_samples)
+            What `KernelSpectralClustering` takes with ``affinity="precomputed"``.
+        """
+        rows = self._prepared(X)
+        if self.kernels_ is not None:
+            from scipy.sparse.linalg import aslinearoperator
+
+            return aslinearoperator(self.kernel(X))
+        if self._kernel is None or self._kernel.shape == "diag":
+            return ShapedKernel("diag", rows, self.weights_).operator()
+        if self._kernel.shape == "graph":
+            self._refuse_new(rows)
+            return self._kernel.operator()
+        Z = self._kernel.features(rows)
+        n = rows.shape[0]
+        return LinearOperator((n, n), matvec=lambda v: Z @ (Z.T @ np.ravel(v)), dtype=np.float64)
+
+    def score_pairs(self, X: Any, pairs: Any) -> Floats:
+        """Return how similar the rows of every pair are by the learned weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows.
+        pairs : array of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_pairs,)
+            ``sum_j weights_j k_j``; larger means rather same.
+        """
+        rows = self._prepared(X)
+        pairs = check_rows(pairs, rows.shape[0])
+        if self.kernels_ is None:
+            return np.asarray(pair_features(rows, pairs) @ self.weights_).ravel()
+        return kernel_features(self.kernels_, rows, pairs) @ self.weights_
+
+    def predict_pairs(self, X: Any, pairs: Any) -> Indices:
+        """Tell for new pairs whether they belong together.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows.
+        pairs : array of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_pairs,)
+            +1 for same and -1 for different.
+        """
+        return np.where(self.score_pairs(X, pairs) >= self.threshold_, 1, -1)
+
+    def score(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> float:
+        """Return the area under the ROC curve of the pair scores.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows.
+        y : array of shape (n_samples,), optional
+            Classes, from which pairs are drawn where none are given.
+        pairs, labels : arrays, optional
+            Pairs and what is true of them.
+
+        Returns
+        -------
+        area : float
+            1 where every same pair scores above every different one.
+        """
+        check_is_fitted(self)
+        table = check_table(self, X, reset=False)
+        if pairs is None:
+            pairs, labels = self._pairs(table, y, None, None)
+        pairs, signs = check_pairs(pairs, labels, table.shape[0])
+        return float(roc_auc_score(signs, self.score_pairs(X, pairs)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of the kernels or columns, heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``kernel`` and ``weight``.
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        if self.kernels_ is not None:
+            names = [str(kernel) for kernel in self.kernels_]
+        else:
+            names = list(
+                getattr(
+                    self, "feature_names_in_", [f"column {j}" for j in range(len(self.weights_))]
+                )
+            )
+        frame = pd.DataFrame({"kernel": names, "weight": self.weights_})
+        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        kernel = self._kernel
+        if kernel is not None and kernel.shape == "words":
+            return int(kernel.X.shape[0])
+        return len(self.weights_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
+        """Return names of what `transform` returns.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        names : ndarray of str
+            As many as there are columns.
+        """
+        check_is_fitted(self)
+        return np.array([f"weighted{j}" for j in range(self._n_features_out)], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = False
+        return tags
+
+
+def best_threshold(scores: Floats, labels: Floats) -> float:
+    """Return the score from which pairs are called same, with the best balanced accuracy."""
+    order = np.argsort(-scores, kind="stable")
+    ordered, up = scores[order], labels[order] > 0
+    gain = np.cumsum(up) / max(1, up.sum()) - np.cumsum(~up) / max(1, (~up).sum())
+    last = np.append(ordered[1:] != ordered[:-1], True)  # equal scores are called alike
+    places = np.flatnonzero(last)
+    best = places[int(np.argmax(gain[places]))]
+    below = ordered[best + 1] if best + 1 < len(ordered) else ordered[best] - 1.0
+    return float(0.5 * (ordered[best] + below))

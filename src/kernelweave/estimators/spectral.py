@@ -1,0 +1,155 @@
+"""Clusters by the leading eigenvectors of a kernel."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
+from kernelweave.errors import InputError, warn
+from kernelweave.kernels import Linear
+from kernelweave.pairs.cluster import embed, group_points
+
+_ASYMMETRY = 1e-8
+
+
+class KernelSpectralClustering(ClusterMixin, BaseEstimator):
+    """Cluster rows by a kernel, without forming it.
+
+    The kernel is divided by the roots of its row sums, its leading eigenvectors are found by
+    Lanczos steps, their rows brought to unit length and grouped by k-means. A kernel with rows that
+    sum to less than zero is used as it is, with eigenvectors times the roots of their eigenvalues.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters.
+    affinity : {"features", "precomputed"}, default="features"
+        Whether ``X`` holds features, so that the kernel is ``X X'``, or the kernel itself: an
+        array, a sparse matrix or a scipy ``LinearOperator``.
+    n_init : int, default=20
+        Restarts of k-means.
+    random_state : int, RandomState or None, default=None
+        For k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every row.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        What k-means was given.
+    eigenvalues_ : ndarray of shape (n_clusters,)
+        Of the kernel that was decomposed, largest first.
+    normalized_ : bool
+        Whether it was divided by the roots of its row sums.
+    n_empty_ : int
+        Rows similar to none, which k-means puts anywhere.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where there were any.
+
+    References
+    ----------
+    .. [1] A. Ng, M. Jordan, Y. Weiss, "On spectral clustering: analysis and an algorithm",
+           NIPS 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import KernelSpectralClustering
+    >>> X = np.array([[1, 0.1], [1, 0], [0.9, 0], [0, 1], [0.1, 1], [0, 0.8]])
+    >>> labels = KernelSpectralClustering(2, random_state=0).fit_predict(X)
+    >>> bool(labels[0] == labels[1] == labels[2] != labels[3] == labels[4] == labels[5])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "affinity": [StrOptions({"features", "precomputed"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        affinity: str = "features",
+        n_init: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.affinity = affinity
+        self.n_init = n_init
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or LinearOperator
+            Features of shape (n_samples, n_features), or a kernel of shape (n_samples, n_samples).
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self : KernelSpectralClustering
+            The fitted estimator.
+        """
+        kernel = self._operator(X)
+        n = kernel.shape[0]
+        if self.n_clusters > n:
+            raise InputError(
+                f"n_clusters: must be at most the {n} rows of X, got {self.n_clusters}."
+            )
+        found = embed(kernel, self.n_clusters)
+        self.embedding_: Floats = found.points
+        self.eigenvalues_: Floats = found.values
+        self.normalized_, self.n_empty_ = found.normalised, found.empty
+        self.labels_: Indices = group_points(found, self.n_clusters, self.n_init, self.random_state)
+        if self.n_empty_ == n:
+            warn("X: the kernel is zero everywhere, so all rows are one cluster.")
+        elif self.n_empty_:
+            warn(f"X: {self.n_empty_} row(s) are similar to none; their cluster means nothing.")
+        return self
+
+    def _operator(self, X: Any) -> LinearOperator:
+        if self.affinity == "features":
+            X = check_table(self, X, reset=True)
+            if is_frame(X):
+                X = Linear().prepare(X)
+
+            def times(v: Any) -> Floats:
+                return np.asarray(X @ (X.T @ np.asarray(v).ravel()))
+
+            n = X.shape[0]
+            return LinearOperator((n, n), matvec=times, dtype=np.float64)
+        if isinstance(X, LinearOperator):
+            kernel = X
+            self.n_features_in_ = X.shape[1]
+        else:
+            X = check_table(self, X, reset=True)
+            X = Linear().prepare(X) if is_frame(X) else X
+            if X.shape[0] != X.shape[1]:
+                raise InputError(f"X: a kernel must be square, got the shape {X.shape}.")
+            if abs(X - X.T).max() > _ASYMMETRY * max(abs(X).max(), 1e-300):
+                raise InputError("X: a kernel must be symmetric.")
+            kernel = aslinearoperator(X)
+        if kernel.shape[0] != kernel.shape[1]:
+            raise InputError(f"X: a kernel must be square, got the shape {kernel.shape}.")
+        return kernel
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        return tags

@@ -1,0 +1,263 @@
+"""Non-negative weights of kernels from labelled pairs: logistic regression by Newton steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelweave._types import Bools, Floats
+from kernelweave.kernels.base import is_sparse
+
+_CG_STEPS = 200
+_HALVINGS = 60
+_ROUNDING = 4e-16  # of an objective of size one: without it the line search stalls at the optimum
+
+
+@dataclass(frozen=True)
+class PairProblem:
+    """Minimise ``sum_i c_i ln(2 cosh(u_i/2)) - w.g/2 - b h/2 + lam/2 |w - prior|^2`` over w >= 0.
+
+    Here ``u = F w + b``.
+    With ``g = sum_i c_i s_i F_i`` and ``h = sum_i c_i s_i`` this is logistic regression on the
+    labels ``s``; labels enter through ``g`` and ``h`` only, so corrected ones may stand there.
+
+    Parameters
+    ----------
+    F : csr_array or ndarray of shape (n_pairs, n_kernels)
+        Kernel values of the pairs.
+    weight : ndarray of shape (n_pairs,)
+        ``c``, non-negative.
+    statistic : ndarray of shape (n_kernels,)
+        ``g``.
+    lam : float
+        Positive.
+    prior : float
+        Weight that is not penalised.
+    balance : float or None
+        ``h``; None for a model without the bias ``b``.
+    """
+
+    F: Any
+    weight: Floats
+    statistic: Floats
+    lam: float
+    prior: float = 0.0
+    balance: float | None = None
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether there is a bias."""
+        return self.balance is not None
+
+    def screened(self) -> Bools:
+        """Tell which weights are surely zero before anything is computed.
+
+        Where no kernel value is negative, the loss grows with every weight.
+        """
+        if self.has_bias or self.prior != 0.0:
+            return np.zeros(len(self.statistic), dtype=bool)
+        values = self.F.data if is_sparse(self.F) else self.F
+        if values.size and values.min() < 0:
+            return np.zeros(len(self.statistic), dtype=bool)
+        return np.asarray(self.statistic <= 0)
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """Weights learned from pairs.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        Non-negative.
+    bias : float
+        Zero without one.
+    objective : float
+        Value reached.
+    residual : float
+        Largest projected gradient, relative to half the largest entry of the statistic.
+    n_iter : int
+        Newton steps.
+    converged : bool
+        Whether the residual met the tolerance.
+    """
+
+    weights: Floats
+    bias: float
+    objective: float
+    residual: float
+    n_iter: int
+    converged: bool
+
+    def gap(self, lam: float, scale: float, n: int) -> float:
+        """Bound the distance of the objective from its minimum, by strong convexity."""
+        return n * (self.residual * scale) ** 2 / (2.0 * lam)
+
+
+def solve_pairs(
+    problem: PairProblem,
+    *,
+    start: tuple[Floats, float] | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    screen: bool = True,
+) -> PairResult:
+    """Solve to a relative projected gradient of ``tol``.
+
+    Newton steps on the weights that are not held at zero, each by conjugate gradients with the
+    diagonal as preconditioner; a step costs as many passes over the non-zero kernel values.
+
+    Parameters
+    ----------
+    problem : PairProblem
+        What to minimise.
+    start : tuple of ndarray and float, optional
+        Weights and bias to begin with.
+    tol : float
+        Largest projected gradient, relative to half the largest entry of the statistic; what a
+        huge penalty leaves by rounding is accepted.
+    max_iter : int
+        Newton steps at most.
+    screen : bool
+        Whether to leave out weights that are surely zero.
+    """
+    out = problem.screened() if screen else np.zeros(len(problem.statistic), dtype=bool)
+    kept = np.flatnonzero(~out)
+    weights = np.zeros(len(problem.statistic))
+    first = np.full(len(kept), problem.prior) if start is None else start[0][kept]
+    search = _Search(problem, kept, first, 0.0 if start is None else start[1])
+    scale = 0.5 * float(np.abs(problem.statistic).max(initial=0.0))
+    if problem.balance is not None:
+        scale = max(scale, 0.5 * abs(problem.balance))
+    scale = scale or 1.0
+    rounding = 4 * np.finfo(np.float64).eps * problem.lam * abs(problem.prior)
+    target = max(tol * scale, rounding)
+    left = search.run(target, max_iter)
+    weights[kept] = search.w
+    converged = bool(left <= target)
+    return PairResult(weights, search.b, search.value, left / scale, search.steps, converged)
+
+
+class _Search:
+    """The weights that are searched for, and what follows from them."""
+
+    def __init__(self, problem: PairProblem, kept: Any, w: Floats, b: float) -> None:
+        self.problem = problem
+        F: Any = problem.F
+        whole = len(kept) == F.shape[1]
+        F = F if whole else F[:, kept]
+        self.F: Any = csr_array(F) if is_sparse(F) else F
+        self.transposed: Any = self.F.T
+        if is_sparse(F):
+            self.transposed = csr_array(self.F.T)
+            self.squared = self.transposed.copy()
+            self.squared.data = self.squared.data**2
+        else:
+            self.squared = self.F.T**2
+        self.g = problem.statistic[kept]
+        self.w, self.b, self.steps = w.copy(), float(b), 0
+        self._look()
+
+    def _value(self) -> float:
+        p = self.problem
+        value = float(p.weight @ self.losses) - 0.5 * float(self.w @ self.g)
+        if p.balance is not None:
+            value -= 0.5 * self.b * p.balance
+        shift = self.w - p.prior
+        return value + 0.5 * p.lam * float(shift @ shift)
+
+    def _change(self, w: Floats, b: float) -> float:
+        """Return how the value changes, pair by pair: of two sums the last digits would be lost."""
+        p, step = self.problem, w - self.w
+        losses = _losses(self.F @ w + b)
+        change = float(p.weight @ (losses - self.losses)) - 0.5 * float(step @ self.g)
+        if p.balance is not None:
+            change -= 0.5 * (b - self.b) * p.balance
+        return change + 0.5 * p.lam * float(step @ (w + self.w - 2.0 * p.prior))
+
+    def _look(self) -> None:
+        """Evaluate value and gradient where the search stands."""
+        p = self.problem
+        self.u = self.F @ self.w + self.b
+        self.losses = _losses(self.u)
+        self.value = self._value()
+        half = np.tanh(0.5 * self.u)
+        pull = 0.5 * p.weight * half
+        self.grad = self.transposed @ pull - 0.5 * self.g + p.lam * (self.w - p.prior)
+        self.grad_b = 0.0 if p.balance is None else float(pull.sum()) - 0.5 * p.balance
+        self.curve = 0.25 * p.weight * (1.0 - half**2)
+
+    def _residual(self) -> float:
+        projected = np.where(self.w > 0, self.grad, np.minimum(self.grad, 0.0))
+        return max(float(np.abs(projected).max(initial=0.0)), abs(self.grad_b))
+
+    def run(self, target: float, max_iter: int) -> float:
+        """Step until the projected gradient is small; return it."""
+        residual = self._residual()
+        while residual > target and self.steps < max_iter:
+            if not self._step():
+                break
+            self.steps += 1
+            residual = self._residual()
+        return residual
+
+    def _step(self) -> bool:
+        # Weights times the roots of their curvature have no unit: kernels may be of any size.
+        diagonal = self.squared @ self.curve + self.problem.lam
+        roots = np.sqrt(diagonal)
+        plain = self.w * roots
+        moved = float(np.abs(plain - np.maximum(plain - self.grad / roots, 0.0)).max(initial=0.0))
+        free = ~((plain <= min(1e-8, moved)) & (self.grad > 0))
+        d, db = self._direction(free, diagonal)
+        rounding = _ROUNDING * max(1.0, abs(self.value))
+        length = 1.0
+        for _ in range(_HALVINGS):
+            w = np.where(free, np.maximum(self.w + length * d, 0.0), 0.0)
+            b = self.b + length * db
+            slope = float(self.grad @ (w - self.w)) + self.grad_b * (b - self.b)
+            if slope < 0 and self._change(w, b) <= 1e-4 * slope + rounding:
+                self.w, self.b = w, b
+                self._look()
+                return True
+            length *= 0.5
+        return False
+
+    def _direction(self, free: Bools, diagonal: Floats) -> tuple[Floats, float]:
+        """Solve the Newton system of the free weights by conjugate gradients."""
+        p, curve = self.problem, self.curve
+        has_bias = p.has_bias
+        # Fixed weights are masked, not cut out: that would copy the pairs in every step.
+        total = float(curve.sum())
+        diagonal_b = total if total > 0 else 1.0
+        rhs, rhs_b = np.where(free, -self.grad, 0.0), -self.grad_b
+        x, xb = np.zeros_like(rhs), 0.0
+        r, rb = rhs.copy(), rhs_b if has_bias else 0.0
+        z, zb = r / diagonal, rb / diagonal_b
+        q, qb = z.copy(), zb
+        rz = float(r @ z) + rb * zb
+        stop = rz * min(0.01, np.sqrt(rz))
+        for _ in range(_CG_STEPS):
+            along = curve * (self.F @ q + qb)
+            Hq = np.where(free, self.transposed @ along + p.lam * q, 0.0)
+            Hqb = float(along.sum()) if has_bias else 0.0
+            bend = float(q @ Hq) + qb * Hqb
+            if bend <= 0.0:
+                break
+            step = rz / bend
+            x, xb = x + step * q, xb + step * qb
+            r, rb = r - step * Hq, rb - step * Hqb
+            z, zb = r / diagonal, rb / diagonal_b
+            before, rz = rz, float(r @ z) + rb * zb
+            if rz <= stop:
+                break
+            q, qb = z + (rz / before) * q, zb + (rz / before) * qb
+        return x, xb
+
+
+def _losses(u: Floats) -> Floats:
+    """Return ``ln(2 cosh(u/2))``."""
+    half = 0.5 * np.abs(u)
+    return np.asarray(half + np.log1p(np.exp(-2.0 * half)))

@@ -1,0 +1,114 @@
+"""Model files taken apart, changed and put together again, for tests of reading them."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from kernelweave.errors import ModelFileError
+from kernelweave.io import load
+from kernelweave.kernels import Kernel
+
+
+def same(one, two):
+    """Compare values bit by bit, types included."""
+    if isinstance(one, np.ndarray):
+        assert isinstance(two, np.ndarray)
+        assert (one.dtype, one.shape) == (two.dtype, two.shape)
+        if one.dtype == object:
+            same(one.ravel().tolist(), two.ravel().tolist())
+        else:
+            assert one.tobytes() == two.tobytes()
+    elif sp.issparse(one):
+        assert one.format == two.format
+        for part in ("data", "indices", "indptr", "shape"):
+            same(getattr(one, part), getattr(two, part))
+    elif isinstance(one, Kernel):  # those with a Gram matrix are equal only to themselves
+        assert type(one) is type(two)
+        same(vars(one), vars(two))
+    elif isinstance(one, dict):
+        same(sorted(one.items(), key=str), sorted(two.items(), key=str))
+    elif isinstance(one, list | tuple):
+        assert type(one) is type(two)
+        assert len(one) == len(two)
+        for a, b in zip(one, two, strict=True):
+            same(a, b)
+    else:
+        assert type(one) is type(two)
+        assert one == two
+
+
+def packed(members, **options):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", **options) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def unpacked(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), allow_pickle=True)
+    return stream.getvalue()
+
+
+def refused(path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load(path)
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+
+
+def changed(saved, changes):
+    """Return a model file with other values at places such as ``"fitted/rules_/0"``."""
+    members = unpacked(saved)
+    document = json.loads(members["model.json"])
+    for place, value in changes.items():
+        node = document
+        *way, last = place.split("/")
+        for key in way:
+            node = node[int(key) if key.isdigit() else key]
+        node[int(last) if last.isdigit() else last] = value
+    return packed(members | {"model.json": json.dumps(document)})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 200) | st.floats(allow_nan=False) | st.text(),
+    lambda children: (
+        st.lists(children, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["tuple", "array", "kernel", "csr", "objects", "numpy", "dict", "rule"])
+            | st.text(max_size=5),
+            children,
+            max_size=1,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def forged(saved, data):
+    """Return a model file in which hypothesis has put something else somewhere."""
+    members = unpacked(saved)
+    document = json.loads(members["model.json"])
+    node = document
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(node[key], dict | list) and node[key] and data.draw(st.booleans()):
+            node = node[key]
+            continue
+        node[key] = data.draw(json_values)
+        break
+    return packed(members | {"model.json": json.dumps(document)})
