@@ -15,7 +15,6 @@ from .rules_published import read_shapes
 SHAPES = read_shapes()
 RIVALS = ("hkl-l1", "rulefit", "slipper", "ender")
 ADDED = (
-    "ghkl-1.1-tight",
     "ghkl-1.1-own",
     "ghkl-1.1-single",
     "ender-200",
