@@ -103,3 +103,30 @@ def test_a_diagonal_relation_is_a_kernel_for_each_output():
         for t, b in enumerate([0.5, 2.0])
     ]
     assert both.primal == pytest.approx(sum(alone), rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+@pytest.mark.parametrize("kind", ["close", "singular", "own rows"])
+def test_outputs_that_are_closely_related(machine, kind):
+    """One output after the other would take for ever here."""
+    features, gram, signal = problem(80, 4, n_outputs=3)
+    Y, B = targets(machine, signal), np.eye(3) + 1e3
+    if kind == "singular":
+        B = np.outer([1.0, -2.0, 0.5], [1.0, -2.0, 0.5])
+    cost = np.full_like(Y, 0.5)
+    if kind == "own rows":
+        cost *= np.arange(80)[:, None] % 3 == np.arange(3)
+    here = solve_tasks(machine, features, Y, cost, B, tol=1e-5)
+    there = solve_tasks(machine, gram, Y, cost, B, tol=1e-5)
+    for one, other in ((here, there), (there, here)):
+        assert one.gap <= 1e-5 * one.primal
+        assert one.dual <= other.primal * (1 + 1e-9)
+        quadratic = np.vdot(one.coef, gram @ one.coef @ B)
+        ridge = machine.ridge_term(one.coef, cost, Y)
+        dual = machine.linear(one.coef, Y) - 0.5 * (quadratic + ridge)
+        assert one.dual == pytest.approx(dual, rel=1e-8)
+        shape = machine.shape(Y, cost)
+        assert (one.coef >= shape.lower - 1e-12).all()
+        assert (one.coef <= shape.upper + 1e-12).all()
+        if machine.fit_intercept:
+            np.testing.assert_allclose(one.coef.sum(axis=0), 0, atol=1e-8 * np.abs(one.coef).sum())

@@ -78,11 +78,15 @@ class RuleBank:
             self._dense = np.concatenate([self._dense, new])
         return self._dense
 
-    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
-        """Return ``sum_w weights_w phi_w phi_w'``."""
+    def combine(self, weights: Floats, n_related: int = 1) -> GramKernel | RuleKernel:
+        """Return ``sum_w weights_w phi_w phi_w'``.
+
+        Where several outputs are related, features are better than a matrix already for few rows.
+        """
         used = np.flatnonzero(weights)
         roots = np.sqrt(weights[used])
-        if not self._is_small and len(used) < _MORE_RULES * self.n_samples:
+        by_features = n_related > 1 or not self._is_small
+        if by_features and len(used) < _MORE_RULES * self.n_samples:
             return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
         features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
         half = features[used] * roots[:, None]

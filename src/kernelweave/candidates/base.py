@@ -81,8 +81,8 @@ class Growing(ABC):
         """Ones at ``[w, v]`` where ``v`` is ``w`` or an ancestor of it."""
 
     @abstractmethod
-    def combine(self, weights: Floats) -> Any:
-        """Return the weighted sum of the kernels in play."""
+    def combine(self, weights: Floats, n_related: int = 1) -> Any:
+        """Return the weighted sum of the kernels in play, for so many related outputs."""
 
     @abstractmethod
     def forms(self, V: Floats) -> Floats:

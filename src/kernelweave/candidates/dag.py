@@ -69,7 +69,7 @@ class ExplicitDag(Growing):
         """Numbers of the nodes in play."""
         return np.array(self._played, dtype=np.intp)
 
-    def combine(self, weights: Floats) -> CombinedKernel:
+    def combine(self, weights: Floats, n_related: int = 1) -> CombinedKernel:
         spread = np.zeros(len(self.names))
         spread[self._played] = weights
         return self.bank.combine(spread)

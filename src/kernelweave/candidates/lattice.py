@@ -65,8 +65,8 @@ class ConjunctionLattice(Growing):
     def forms(self, V: Floats) -> Floats:
         return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
 
-    def combine(self, weights: Floats) -> GramKernel | RuleKernel:
-        return self.bank.combine(weights)
+    def combine(self, weights: Floats, n_related: int = 1) -> GramKernel | RuleKernel:
+        return self.bank.combine(weights, n_related)
 
     def search(self, V: Floats, level: float, most: int) -> Grown:
         rows = np.flatnonzero(V.any(axis=1))

@@ -72,7 +72,7 @@ class ProductGraph(Growing):
     def forms(self, V: Floats) -> Floats:
         return self.bank.forms(V)
 
-    def combine(self, weights: Floats) -> GramKernel:
+    def combine(self, weights: Floats, n_related: int = 1) -> GramKernel:
         return self.bank.combine(weights)
 
     def search(self, V: Floats, level: float, most: int) -> Grown:

@@ -79,7 +79,9 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
 
 def merge_propositions(P: Bools, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
     """Join rows that satisfy the same propositions and have the same targets, as `merge_rows`."""
-    keys = np.concatenate([np.packbits(P, axis=1), (Y + 0.0).view(np.uint8)], axis=1)
+    keys = np.concatenate(
+        [np.packbits(P, axis=1), np.ascontiguousarray(Y + 0.0).view(np.uint8)], axis=1
+    )
     kept = np.arange(len(Y)) if weight is None else np.flatnonzero(weight > 0)
     rows = np.ascontiguousarray(keys[kept]).view(f"V{keys.shape[1]}")[:, 0]
     _, first, places = np.unique(rows, return_index=True, return_inverse=True)

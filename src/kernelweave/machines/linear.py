@@ -19,7 +19,7 @@ import scipy.linalg
 
 from kernelweave._types import Floats, Indices
 
-from .base import DualShape, Machine, Solution
+from .base import Machine, Solution
 
 _STEPS = 400
 _SHARPER = 5.0  # penalty growth once phi is minimised well enough
@@ -45,7 +45,7 @@ class FeatureKernel(Protocol):
 
 @dataclass(frozen=True)
 class _Box:
-    """Target, bounds and curvature of one output."""
+    """Targets, bounds and curvatures, of shape (n_samples, n_outputs)."""
 
     y: Floats
     lower: Floats
@@ -69,9 +69,9 @@ class _Box:
         return t, np.where(inside, slope, 0.0)
 
     def dual(self, t: Floats, squared: float) -> float:
-        """Return the dual value of coefficients whose function has this squared norm."""
-        curved = squared + float((self.ridge * t) @ t)
-        return float(self.y @ t - self.dead_zone * np.abs(t).sum()) - 0.5 * curved
+        """Return the dual value of coefficients whose functions have this squared norm."""
+        curved = squared + float(np.vdot(self.ridge * t, t))
+        return float(np.vdot(self.y, t) - self.dead_zone * np.abs(t).sum()) - 0.5 * curved
 
 
 def solve_linear(
@@ -89,41 +89,74 @@ def solve_linear(
     n_outputs = Y.shape[1]
     parts = []
     for o in range(n_outputs):
-        begin = None if start is None else start.coef[:, o]
-        column = slice(o, o + 1)
-        solver = _Newton(machine, shape, K, Y[:, column], cost[:, column], o)
+        begin = None if start is None else start.coef[:, [o]]
+        box = _Box(
+            np.ascontiguousarray(Y[:, [o]]),
+            shape.lower[:, [o]],
+            shape.upper[:, [o]],
+            shape.ridge[:, [o]],
+            shape.dead_zone,
+            machine.fit_intercept,
+        )
+        solver = _Newton(machine, K, box, cost[:, [o]], np.ones((1, 1)))
         parts.append(solver.run(tol, floor / n_outputs, begin))
     return Solution(
-        coef=np.column_stack([part.coef for part in parts]),
-        intercept=np.array([part.bias for part in parts]),
-        fitted=np.column_stack([part.fitted for part in parts]),
+        coef=np.hstack([part.coef for part in parts]),
+        intercept=np.concatenate([part.bias for part in parts]),
+        fitted=np.hstack([part.fitted for part in parts]),
         primal=sum(part.primal for part in parts),
         dual=sum(part.dual for part in parts),
         work=sum(part.work for part in parts),
     )
 
 
-class _Newton:
-    """One output being solved."""
+def solve_related(
+    machine: Machine,
+    K: FeatureKernel,
+    Y: Floats,
+    cost: Floats,
+    relation: Floats,
+    *,
+    tol: float,
+    start: Floats | None = None,
+) -> Solution:
+    """Solve a machine on the kernel ``B(t, t') k(x, x')`` of few features, all outputs at once.
 
-    def __init__(
-        self, machine: Machine, shape: DualShape, K: Any, Y: Floats, cost: Floats, o: int
-    ) -> None:
-        _, lower, upper, ridge = shape.columns(shape.lower, o)
-        y = np.ascontiguousarray(Y[:, 0])
-        self.box = _Box(y, lower, upper, ridge, shape.dead_zone, machine.fit_intercept)
-        self.machine, self.K, self.Y, self.cost = machine, K, Y, cost
-        self.primal, self.dual, self.bias = np.inf, -np.inf, 0.0
-        self.coef = np.zeros(len(y))
-        self.fitted = np.zeros(len(y))
+    With ``B = L L'`` the functions are ``Z W L'`` and the penalty is ``1/2 |W|^2``.
+    """
+    shape = machine.shape(Y, cost)
+    box = _Box(Y, shape.lower, shape.upper, shape.ridge, shape.dead_zone, machine.fit_intercept)
+    values, vectors = scipy.linalg.eigh(relation)
+    keep = values > 1e-14 * values[-1]
+    root = np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+    part = _Newton(machine, K, box, cost, root).run(tol, 0.0, start)
+    return Solution(part.coef, part.bias, part.fitted, part.primal, part.dual, part.work)
+
+
+class _Newton:
+    """Outputs being solved, whose functions are ``Z W root'``."""
+
+    def __init__(self, machine: Machine, K: Any, box: _Box, cost: Floats, root: Floats) -> None:
+        self.machine, self.K, self.box, self.cost, self.root = machine, K, box, cost, root
+        self.primal, self.dual = np.inf, -np.inf
+        self.bias = np.zeros(box.y.shape[1])
+        self.coef = np.zeros_like(box.y)
+        self.fitted = np.zeros_like(box.y)
         self.work = 0
+
+    def _times(self, w: Floats) -> Floats:
+        """Return the values of functions."""
+        return np.column_stack([self.K.times(column) for column in w.T]) @ self.root.T
 
     def run(self, tol: float, floor: float, begin: Floats | None) -> _Newton:
         box, K = self.box, self.K
         present = box.upper > box.lower
-        anchor = np.zeros(len(box.y)) if begin is None else begin.copy()
-        w = np.zeros(K.n_features) if begin is None else K.sums(anchor[:, None])[:, 0]
-        f = np.zeros(len(box.y)) if begin is None else K.times(w)
+        anchor = np.zeros_like(box.y) if begin is None else begin.copy()
+        w = np.zeros((K.n_features, self.root.shape[1]))
+        f = np.zeros_like(box.y)
+        if begin is not None:
+            w = K.sums(anchor) @ self.root
+            f = self._times(w)
         b = self._value(w, f)[1]
         widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
         # Twice the box in units of the residual; a warm start needs less smoothing. Where every row
@@ -138,8 +171,9 @@ class _Newton:
             gap = self.primal - self.dual
             if gap <= max(tol * abs(self.primal), floor) or not np.isfinite(gap):
                 break
-            gradient, pull = w - z, -float(t.sum()) if box.intercept else 0.0
-            small = 0.5 * float(gradient @ gradient) <= 0.05 * gap and abs(pull) <= 0.05 * gap
+            gradient, pull = w - z, -t.sum(axis=0) if box.intercept else np.zeros(len(b))
+            steep = 0.5 * float(np.vdot(gradient, gradient))
+            small = steep <= 0.05 * gap and float(np.abs(pull).sum()) <= 0.05 * gap
             if small and s > sharpest:
                 anchor, s = t, s / _SHARPER
                 continue
@@ -148,8 +182,12 @@ class _Newton:
                     break
                 s = s / _SHARPER if small else s * _SHARPER
                 continue
+            stuck = (pull != 0.0) & ~q.any(axis=0)
+            if stuck.any():  # no row of these outputs says how far their bias should go
+                b = np.where(stuck, self._middle(f, anchor, s), b)
+                continue
             dw, db = self._direction(gradient, pull, q)
-            df = K.times(dw)
+            df = self._times(dw)
             length = self._search(w, f + b, dw, df + db, anchor, s)
             if length <= 0.0:
                 if s <= sharpest:
@@ -157,75 +195,109 @@ class _Newton:
                 anchor, s = t, s / _SHARPER
                 continue
             w, b = w + length * dw, b + length * db
-            f = K.times(w)
+            f = self._times(w)
             self.work += 1
         return self
 
-    def _value(self, w: Floats, f: Floats) -> tuple[float, float]:
+    def _middle(self, f: Floats, anchor: Floats, s: float) -> Floats:
+        """Return the biases at which the coefficients of every output sum to nearly zero."""
+        box = self.box
+        residual = box.y - f
+        reach = np.abs(residual + s * anchor) + box.dead_zone
+        reach = reach + (s + box.ridge) * np.maximum(box.upper, -box.lower)
+        high = reach.max(axis=0, where=box.upper > box.lower, initial=0.0)
+        low = -high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            above = box.respond(residual - middle, anchor, s)[0].sum(axis=0) > 0.0
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return np.asarray(0.5 * (low + high))
+
+    def _value(self, w: Floats, f: Floats) -> tuple[float, Floats]:
         """Return the objective at the best bias, and that bias."""
-        loss, bias = self.machine.loss(f[:, None], self.Y, self.cost)
-        return 0.5 * float(w @ w) + loss, float(bias[0])
+        loss, bias = self.machine.loss(f, self.box.y, self.cost)
+        return 0.5 * float(np.vdot(w, w)) + loss, bias
 
     def _offer(self, t: Floats, w: Floats, f: Floats) -> Floats:
-        """Keep the bounds that follow from a point, and return ``Z't``."""
-        box = self.box
+        """Keep the bounds that follow from a point, and return ``Z't root``."""
+        box, n_outputs = self.box, t.shape[1]
         up, down = np.maximum(t, 0.0), np.minimum(t, 0.0)
         sums = self.K.sums(np.column_stack([up, down]))
-        most = (1.0, 1.0)
+        raised, lowered = sums[:, :n_outputs], sums[:, n_outputs:]
+        rise, fall = np.ones(n_outputs), np.ones(n_outputs)
         if box.intercept:  # the heavier side is scaled down, so that the coefficients sum to zero
-            above, below = float(up.sum()), -float(down.sum())
-            least = min(above, below)
-            most = (least / above if above > 0 else 0.0, least / below if below > 0 else 0.0)
-        balanced = most[0] * up + most[1] * down
-        z = sums @ np.array(most)
-        dual = box.dual(balanced, float(z @ z))
+            above, below = up.sum(axis=0), -down.sum(axis=0)
+            least = np.minimum(above, below)
+            rise = np.divide(least, above, out=np.zeros(n_outputs), where=above > 0)
+            fall = np.divide(least, below, out=np.zeros(n_outputs), where=below > 0)
+        balanced = rise * up + fall * down
+        z = (rise * raised + fall * lowered) @ self.root
+        dual = box.dual(balanced, float(np.vdot(z, z)))
         if dual > self.dual:
             self.dual, self.coef = dual, balanced
         primal, bias = self._value(w, f)
         if primal < self.primal:
             self.primal, self.bias, self.fitted = primal, bias, f
-        return np.asarray(sums.sum(axis=1))
+        return np.asarray((raised + lowered) @ self.root)
 
-    def _direction(self, gradient: Floats, pull: float, q: Floats) -> tuple[Floats, float]:
-        """Solve the Newton system, bordered by the bias."""
-        J = np.flatnonzero(q)
-        R = self.K.n_features
-        if len(J) >= R:
-            H, edge = np.eye(R), np.zeros(R)
-            for k in range(0, len(J), _CHUNK):
-                rows = J[k : k + _CHUNK]
-                root = np.sqrt(q[rows])
-                Z = self.K.rows(rows) * root[:, None]
-                H += Z.T @ Z  # a symmetric product: half the work
-                edge += root @ Z
+    def _direction(self, gradient: Floats, pull: Floats, q: Floats) -> tuple[Floats, Floats]:
+        """Solve the Newton system, bordered by the biases."""
+        root, shape = self.root, gradient.shape
+        task, J = map(np.ascontiguousarray, np.nonzero(q.T))  # by output
+        weight = q[J, task]
+        n_outputs, rank, R = len(pull), shape[1], shape[0]
+        sides = gradient.T.reshape(-1, 1)  # one function of the root after the other
+        if len(J) >= R * rank:
+            H, edge = np.eye(R * rank), np.zeros((R * rank, n_outputs))
+            blocks = H.reshape(rank, R, rank, R)
+            for t in range(n_outputs):
+                G, e = self._gram(J[task == t], weight[task == t])
+                edge[:, t] = np.outer(root[t], e).ravel()
+                for k in range(rank):
+                    for m in range(rank):
+                        blocks[k, :, m, :] += root[t, k] * root[t, m] * G
             factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
-            solved = scipy.linalg.cho_solve(factor, np.column_stack([gradient, edge]))
+            solved = scipy.linalg.cho_solve(factor, np.hstack([sides, edge]), check_finite=False)
         else:
-            Z = self.K.rows(J)
-            edge = q[J] @ Z
-            sides = np.column_stack([gradient, edge])
+            Z = (root[task][:, :, None] * self.K.rows(J)[:, None, :]).reshape(len(J), -1)
+            edge = Z.T @ (weight[:, None] * (task[:, None] == np.arange(n_outputs)))
+            sides = np.hstack([sides, edge])
             small = Z @ Z.T
-            small[np.diag_indices_from(small)] += 1.0 / q[J]
+            small[np.diag_indices_from(small)] += 1.0 / weight
             factor = scipy.linalg.cho_factor(small, lower=True, check_finite=False)
-            solved = sides - Z.T @ scipy.linalg.cho_solve(factor, Z @ sides)
-        if not self.box.intercept:
-            return -solved[:, 0], 0.0
-        corner = float(q[J].sum()) - float(edge @ solved[:, 1])
-        if corner <= 1e-12 * float(q[J].sum()):
-            return -solved[:, 0], 0.0
-        db = -(pull - float(edge @ solved[:, 0])) / corner
-        return -solved[:, 0] - db * solved[:, 1], db
+            solved = sides - Z.T @ scipy.linalg.cho_solve(factor, Z @ sides, check_finite=False)
+        db = np.zeros(n_outputs)
+        if self.box.intercept:
+            total = np.bincount(task, weight, n_outputs)
+            corner = np.diag(total) - edge.T @ solved[:, 1:]
+            free = np.flatnonzero(corner.diagonal() > 1e-12 * total)
+            if len(free):
+                target = (pull - edge.T @ solved[:, 0])[free]
+                db[free] = -np.linalg.lstsq(corner[np.ix_(free, free)], target)[0]
+        dw = -solved[:, 0] - solved[:, 1:] @ db
+        return np.ascontiguousarray(dw.reshape(rank, R).T), db
+
+    def _gram(self, J: Indices, weight: Floats) -> tuple[Floats, Floats]:
+        """Return ``Z'DZ`` and ``Z'D1`` over some rows with weights."""
+        R = self.K.n_features
+        G, edge = np.zeros((R, R)), np.zeros(R)
+        for k in range(0, len(J), _CHUNK):
+            scale = np.sqrt(weight[k : k + _CHUNK])
+            Z = self.K.rows(J[k : k + _CHUNK]) * scale[:, None]
+            G += Z.T @ Z  # a symmetric product: half the work
+            edge += scale @ Z
+        return G, edge
 
     def _search(
         self, w: Floats, f: Floats, dw: Floats, df: Floats, anchor: Floats, s: float
     ) -> float:
         """Return a step at which the derivative of phi along the direction is nearly zero."""
         box = self.box
-        along, squared = float(w @ dw), float(dw @ dw)
+        along, squared = float(np.vdot(w, dw)), float(np.vdot(dw, dw))
 
         def slope(step: float) -> float:
             t, _ = box.respond(box.y - f - step * df, anchor, s)
-            return along + step * squared - float(t @ df)
+            return along + step * squared - float(np.vdot(t, df))
 
         first = slope(0.0)
         if first >= 0.0:

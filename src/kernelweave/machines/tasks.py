@@ -9,10 +9,15 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-from .base import DualShape, Machine, Solution
+from .base import DualShape, Machine, Solution, free_rows, solve_positive
+from .linear import FeatureKernel, solve_related
 from .support import SupportMachine
 
 _SWEEPS = 1000
+_SLOW = 0.3  # of the gap left after a sweep from which on outputs are moved together
+_JUMPS = 20
+_MAX_FREE = 1000  # coefficients above which such steps cost more than they save
+_FINEST = 1e-10  # least precision of one output
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ def solve_tasks(
     tol: float,
     start: Floats | None = None,
 ) -> Solution:
-    """Solve for all outputs together, one after the other in turn.
+    """Solve for all outputs together: at once on features, else one after the other in turn.
 
     Parameters
     ----------
@@ -61,16 +66,19 @@ def solve_tasks(
     Returns
     -------
     solution : Solution
-        ``fitted`` is ``K @ coef @ B``.
+        ``fitted`` belongs to ``K B``.
     """
     if relation is None:
         begin = None if start is None else Solution(start, np.zeros(0), K @ start, np.inf, -np.inf)
         return machine.solve(K, Y, cost, tol=tol, start=begin)
+    if isinstance(K, FeatureKernel):
+        return solve_related(machine, K, Y, cost, relation, tol=tol, start=start)
     n_outputs = Y.shape[1]
     coef = np.zeros_like(Y) if start is None else start.copy()
     multiples = {factor: K.scaled(factor) for factor in relation.diagonal().tolist()}
     own = [multiples[factor] for factor in relation.diagonal().tolist()]
     products = K @ coef
+    joint = _Joint(machine, K, Y, cost, relation)
     work, precision, last = 0, 0.3 * tol, np.inf
     for _ in range(_SWEEPS):
         for t in range(n_outputs):
@@ -87,15 +95,94 @@ def solve_tasks(
             coef[:, t] = part.coef[:, 0]
             products[:, t] = (K @ part.coef)[:, 0]
             work += part.work
-        fitted = products @ relation
-        quadratic = float(np.vdot(coef, fitted))
-        loss, intercept = machine.loss(fitted, Y, cost)
-        ridge = machine.ridge_term(coef, cost, Y)
-        primal = 0.5 * quadratic + loss
-        dual = machine.linear(coef, Y) - 0.5 * (quadratic + ridge)
-        if primal - dual <= tol * abs(primal):
+        solution = joint.evaluate(coef, products, work)
+        if solution.gap > max(tol * abs(solution.primal), _SLOW * last):
+            # One output after the other crawls where they are closely related.
+            coef = joint.improve(coef, products)
+            products = K @ coef
+            solution = joint.evaluate(coef, products, work)
+        if solution.gap <= tol * abs(solution.primal):
             break
-        if primal - dual > 0.9 * last:  # the parts, not their order, may hold it up
-            precision = max(1e-12, 0.3 * precision)
-        last = primal - dual
-    return Solution(coef, intercept, fitted, primal, dual, work)
+        if solution.gap > 0.9 * last:  # the parts, not their order, may hold it up
+            precision = max(_FINEST, 0.3 * precision)
+        last = solution.gap
+    return solution
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """The problem of all outputs together."""
+
+    machine: Machine
+    K: Any
+    Y: Floats
+    cost: Floats
+    relation: Floats
+
+    def evaluate(self, coef: Floats, products: Floats, work: int) -> Solution:
+        """Return coefficients with their bounds."""
+        machine, fitted = self.machine, products @ self.relation
+        quadratic = float(np.vdot(coef, fitted))
+        loss, intercept = machine.loss(fitted, self.Y, self.cost)
+        ridge = machine.ridge_term(coef, self.cost, self.Y)
+        dual = machine.linear(coef, self.Y) - 0.5 * (quadratic + ridge)
+        return Solution(coef, intercept, fitted, 0.5 * quadratic + loss, dual, work)
+
+    def _dual(self, coef: Floats, products: Floats) -> float:
+        curved = float(np.vdot(coef, products @ self.relation))
+        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
+        return self.machine.linear(coef, self.Y) - 0.5 * (curved + ridge)
+
+    def improve(self, coef: Floats, products: Floats) -> Floats:
+        """Return better coefficients, from exact steps in all that are inside their boxes."""
+        shape = self.machine.shape(self.Y, self.cost)
+        value = self._dual(coef, products)
+        for _ in range(_JUMPS):
+            step = self._step(coef, products, shape)
+            if step is None:
+                break
+            for share in (1.0, _room(coef, step, shape)):
+                target = self.machine.repair(coef + share * step, self.Y, self.cost)
+                moved = self.K @ target
+                reached = self._dual(target, moved)
+                if reached > value + 1e-12 * abs(value):
+                    coef, products, value = target, moved, reached
+                    break
+            else:
+                break
+        return coef
+
+    def _step(self, coef: Floats, products: Floats, shape: DualShape) -> Floats | None:
+        """Return the way to the best values of all free coefficients, were there no boxes."""
+        n_outputs = coef.shape[1]
+        free = [free_rows(coef[:, t], shape, t) for t in range(n_outputs)]
+        task = np.repeat(np.arange(n_outputs), [len(rows) for rows in free])
+        if not 2 <= len(task) <= _MAX_FREE:
+            return None
+        rows = np.concatenate(free)
+        used, place = np.unique(rows, return_inverse=True)
+        M = self.K.block(used, used)[np.ix_(place, place)] * self.relation[np.ix_(task, task)]
+        ridge = shape.ridge[rows, task]
+        M[np.diag_indices_from(M)] += ridge + 1e-13 * np.trace(M) / len(M)
+        here = coef[rows, task]
+        residual = self.Y[rows, task] - (products @ self.relation)[rows, task] - ridge * here
+        residual -= shape.dead_zone * np.sign(here)
+        sums = (task[:, None] == np.unique(task)).astype(np.float64)
+        solved = solve_positive(M, np.column_stack([residual, sums]))
+        found = solved[:, 0]
+        if self.machine.fit_intercept:
+            across = sums.T @ solved[:, 1:]
+            found = found - solved[:, 1:] @ np.linalg.lstsq(across, sums.T @ found)[0]
+        step = np.zeros_like(coef)
+        step[rows, task] = found
+        return step if np.isfinite(found).all() else None
+
+
+def _room(coef: Floats, step: Floats, shape: DualShape) -> float:
+    """Return the largest share of a step that stays inside the boxes and off the kink at zero."""
+    up, down = step > 0, step < 0
+    high, low = shape.upper, shape.lower
+    if shape.dead_zone > 0:
+        high, low = np.where(coef < 0, 0.0, high), np.where(coef > 0, 0.0, low)
+    shares = np.concatenate([(high - coef)[up] / step[up], (low - coef)[down] / step[down]])
+    return float(min(1.0, shares.min(initial=1.0)))

@@ -116,7 +116,8 @@ class Played:
         """
         hierarchy, machine = self.hierarchy, self.machine
         weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
-        kernel = self.graph.combine(weights)
+        n_related = 1 if self.root is None else self.root.shape[1]
+        kernel = self.graph.combine(weights, n_related)
         solution = solve_tasks(
             machine, kernel, self.Y, self.cost, self.relation, tol=_MACHINE * aim, start=coef
         )
