@@ -48,6 +48,8 @@ _MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunction
 _SAMPLE = 2000
 _POLISH = 0.1  # gap on the conjunctions in play, relative to the tolerance
 _SAMPLE_TOL = 0.05
+_LARGEST_BASE = 1e6
+_LEAST = 1e-12  # norm of a rule, relative to the largest or to the targets; less is rounding
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class BaseRuleEnsemble(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "rho": [Interval(Real, 1, 2, closed="right")],
         "C": [Interval(Real, 0, None, closed="neither")],
-        "base": [Interval(Real, 0, None, closed="neither")],
+        "base": [Interval(Real, 0, _LARGEST_BASE, closed="right")],
         "propositions": [StrOptions({"auto", "given"})],
         "n_cuts": Propositions._parameter_constraints["n_cuts"],
         "cut_strategy": Propositions._parameter_constraints["cut_strategy"],
@@ -200,7 +202,8 @@ class BaseRuleEnsemble(BaseEstimator):
         norms = result.weights * np.sqrt(result.forms)
         everywhere = values[0].copy()  # the empty conjunction is a constant
         norms[0] = 0.0
-        kept = np.flatnonzero(norms > max(self.threshold, 1e-12) * norms.max())
+        least = max(max(self.threshold, _LEAST) * norms.max(), _LEAST * np.abs(rows.Y).max())
+        kept = np.flatnonzero(norms > least)
         kept = kept[np.argsort(-norms[kept], kind="stable")]
         before = lattice.bank.products(values)
         masked = np.zeros_like(values)

@@ -22,6 +22,8 @@ from .rows import Merged
 from .rule_base import BaseRuleEnsemble
 from .tasks import Targets, find_tasks, read_tasks, split_tasks
 
+_LARGEST = 1e100  # squares must be numbers
+
 
 class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
@@ -584,6 +586,11 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             )
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(X, y)
+        if np.abs(y).max() > _LARGEST:
+            raise InputError(
+                f"y: values up to {_LARGEST:g} are possible, got {np.abs(y).max():g}. Hint: divide "
+                "them by their standard deviation."
+            )
         self._one_output = y.ndim == 1
         if hasattr(self, "tasks_"):
             del self.tasks_

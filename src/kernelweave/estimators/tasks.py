@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import column_or_1d
 
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.base import is_number
+from kernelweave.rules.columns import is_missing
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
 
@@ -90,14 +90,29 @@ def _read_matrix(given: Any, n_outputs: int) -> Floats:
 
 def read_tasks(task: Any, n_samples: int) -> tuple[np.ndarray[Any, Any], Indices]:
     """Return the names of the tasks and the task of every row."""
-    task = column_or_1d(task)
-    if len(task) != n_samples:
-        raise InputError(
-            f"task: needs one entry for each of the {n_samples} rows, got {len(task)}."
-        )
+    given = _read_names(task, n_samples)
+    missing = [name for name in given.tolist() if is_missing(name)]
+    if missing:
+        raise InputError(f"task: every row needs one, but {len(missing)} have {missing[0]!r}.")
     encoder = LabelEncoder()
-    codes = encoder.fit_transform(task)
+    try:
+        codes = encoder.fit_transform(given)
+    except TypeError:
+        raise InputTypeError(
+            "task: all entries must be text, or all must be numbers, but both are there. Hint: "
+            "turn the numbers into text."
+        ) from None
     return encoder.classes_, codes
+
+
+def _read_names(task: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    given = np.asarray(task)
+    if given.dtype.kind in "US" and not isinstance(task, np.ndarray):
+        given = np.asarray(task, dtype=object)  # a list may mix text and numbers
+    if given.ndim != 1 or len(given) != n_samples:
+        found = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
+        raise InputError(f"task: needs one entry for each of the {n_samples} rows, got {found}.")
+    return given
 
 
 def find_tasks(task: Any, names: np.ndarray[Any, Any], n_samples: int) -> Indices:
@@ -107,15 +122,13 @@ def find_tasks(task: Any, names: np.ndarray[Any, Any], n_samples: int) -> Indice
             "task: the model was fitted with tasks, so predict needs the task of the rows; pass "
             f"one of {names.tolist()[:5]}, or one for each row."
         )
-    given = np.full(n_samples, task) if np.ndim(task) == 0 else column_or_1d(task)
-    if len(given) != n_samples:
-        raise InputError(
-            f"task: needs one entry for each of the {n_samples} rows, got {len(given)}."
-        )
+    given = np.full(n_samples, task) if np.ndim(task) == 0 else _read_names(task, n_samples)
     place = {name: t for t, name in enumerate(names.tolist())}
-    unknown = next((name for name in given.tolist() if name not in place), None)
-    if unknown is not None:
-        raise InputError(f"task: {unknown!r} was not among the tasks in fit, {names.tolist()[:5]}.")
+    unknown = [name for name in given.tolist() if name not in place]
+    if unknown:
+        raise InputError(
+            f"task: {unknown[0]!r} was not among the tasks in fit, {names.tolist()[:5]}."
+        )
     return np.array([place[name] for name in given.tolist()], dtype=np.intp)
 
 
