@@ -42,7 +42,7 @@ def refused(message, call, *args, **kwargs):
         ({"base": 0.0}, r"'base' .* Got 0.0 instead"),
         ({"base": -2.0}, r"'base' .* Got -2.0 instead"),
         ({"base": 1e200}, r"'base' .* in the range \(0.0, 1000000.0\]"),
-        ({"propositions": "none"}, r"'propositions' .* among \{'auto', 'given'\}"),
+        ({"propositions": "none"}, r"'propositions' .* Got 'none' instead"),
         ({"n_cuts": 0}, r"'n_cuts' .* Got 0 instead"),
         ({"cut_strategy": "k-means"}, r"'cut_strategy' .* Got 'k-means' instead"),
         ({"categorical": ["age"]}, "categorical must list names .* got 'age'"),
@@ -244,7 +244,7 @@ def test_class_weights_of_labels():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "log"}, "'loss' .* among"),
+        ({"loss": "log"}, r"'loss' .* Got 'log' instead"),
         ({"epsilon": -1.0}, r"'epsilon' .* Got -1.0 instead"),
         ({"loss": "huber", "epsilon": 0.0}, "Huber's threshold must be > 0, got 0"),
     ],

@@ -167,12 +167,15 @@ def fill_up(x: Floats, least: float) -> Floats:
 
     It minimises ``sum x_i^k / y_i^(k-1)`` over the simplex under that floor.
     """
+    largest = float(x.max(initial=0.0))
+    if not largest > 0.0:
+        return np.full(len(x), 1.0 / len(x))
+    x = x / largest
     ordered = np.sort(x)[::-1]
     sums = np.cumsum(ordered)
     kept = np.arange(1, len(x) + 1)
     # With the k largest above the floor, c follows; k is right where the k-th is not below it.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factors = (1.0 - least * (len(x) - kept)) / sums
+    factors = (1.0 - least * (len(x) - kept)) / sums
     right = np.flatnonzero(factors * ordered >= least)
     if not len(right):
         return np.full(len(x), 1.0 / len(x))
