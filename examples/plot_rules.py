@@ -19,6 +19,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from kernelweave import RuleEnsembleClassifierCV
+from kernelweave.plots import plot_rules
 
 
 def make_loans(n_samples, seed):
@@ -62,19 +63,7 @@ def main(folder="."):
     print(f"accuracy {model.score(others, truth):.3f} with {len(model.rules_)} rules")
     print(f"SQLite agrees on {same:.1%} of the loans; scores differ by {apart:.0e} at most")
 
-    shown = model.rules_[:10][::-1]
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(9, 4), sharey=True, width_ratios=[2, 1], layout="constrained"
-    )
-    weights = [rule.weights[0] for rule in shown]
-    colours = ["#1f5f8b" if weight > 0 else "#c2410c" for weight in weights]
-    left.barh([rule.text for rule in shown], weights, color=colours)
-    left.axvline(0, color="#6b7280", linewidth=0.8)
-    left.set_xlabel(f"adds to the score (positive: {model.classes_[1]})")
-    right.barh([rule.text for rule in shown], [rule.coverage for rule in shown], color="#8fc1de")
-    right.set_xlabel("share of the loans covered")
-    for ax in (left, right):
-        ax.spines[["top", "right"]].set_visible(False)
+    figure = plot_rules(model, max_rules=10).figure
     path = Path(folder) / "plot_rules.png"
     figure.savefig(path, dpi=150)
     plt.close(figure)

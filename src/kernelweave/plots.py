@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: its kernels, its structure, and how its bounds met."""
+"""Pictures of a fitted model: its kernels, its structure, its rules, and how its bounds met."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.errors import InputError, KernelweaveError
 
-__all__ = ["plot_history", "plot_structure", "plot_weights"]
+__all__ = ["plot_history", "plot_rules", "plot_structure", "plot_weights"]
 
 _APART = 0.55  # of the rows of a drawn structure, the least between two nodes of a column
-_DARK, _LIGHT, _GREY = "#1f5f8b", "#8fc1de", "#6b7280"
+_DARK, _LIGHT, _GREY, _WARM = "#1f5f8b", "#8fc1de", "#6b7280", "#c2410c"
 
 
 def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
@@ -45,8 +45,7 @@ def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
     'share (%)'
     """
     check_is_fitted(model)
-    if isinstance(max_kernels, bool) or not isinstance(max_kernels, int) or max_kernels < 1:
-        raise InputError(f"max_kernels must be a whole number >= 1, got {max_kernels!r}.")
+    _check_count("max_kernels", max_kernels)
     order = np.argsort(-model.weights_, kind="stable")
     n_used = int(np.count_nonzero(model.weights_))
     shown = order[: min(max_kernels, n_used)]
@@ -68,6 +67,100 @@ def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
     _tidy(ax, grid="x")
     ax.tick_params(axis="y", length=0)
     return ax
+
+
+def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
+    """Draw what the rules that matter most add to the score, and how many rows they cover.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Has ``rules_``, such as `RuleEnsembleClassifier`.
+    ax : matplotlib axes, optional
+        Where to draw the weights; coverage is then written behind the rules. By default a new
+        figure, with bars for the coverage beside those for the weights.
+    max_rules : int
+        How many rules to show at most.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        Where the weights are; in a new figure ``ax.figure.axes[1]`` shows the coverage.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> from kernelweave import RuleEnsembleClassifier
+    >>> from kernelweave.plots import plot_rules
+    >>> model = RuleEnsembleClassifier(C=10).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> plot_rules(model).get_xlabel()
+    'adds to the score (positive: 1)'
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "rules_"):
+        raise InputError(f"model: {type(model).__name__} has no rules; draw plot_weights.")
+    _check_count("max_rules", max_rules)
+    shown = model.rules_[:max_rules]
+    outputs = _outputs(model)
+    at, height = np.arange(len(shown)), 0.7 / len(outputs)
+    names = [_wrap(rule.text) for rule in shown]
+    if ax is None:
+        tall = 1.3 + (0.36 + 0.1 * (len(outputs) - 1)) * len(shown)
+        ax = _new_axes((9.0, tall), 2, sharey=True, width_ratios=[3, 1])[0]
+        _draw_coverage(ax.figure.axes[1], shown)
+    else:
+        names = [f"{name} ({_percent(rule)})" for name, rule in zip(names, shown, strict=True)]
+    for t, output in enumerate(outputs):
+        weights = np.array([rule.weights[t] for rule in shown])
+        colours: Any = f"C{t}"
+        if len(outputs) == 1:
+            colours = np.where(weights > 0, _DARK, _WARM).tolist()
+        place = at + height * (t - 0.5 * (len(outputs) - 1))
+        ax.barh(place, weights, height=height, color=colours, label=str(output))
+    ax.set_yticks(at, names, fontsize=9 if len(shown) <= 12 else 8)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.axvline(0.0, color=_GREY, linewidth=0.8)
+    ax.set_xlabel(_adds_to(model))
+    if len(outputs) > 1 and shown:
+        ax.legend(
+            frameon=False, fontsize=8, ncols=len(outputs), loc="lower right", bbox_to_anchor=(1, 1)
+        )
+    n_rules = len(model.rules_)
+    more = f", the {len(shown)} that matter most" if len(shown) < n_rules else ""
+    ax.set_title(f"{n_rules} rules{more}", loc="left", fontsize=11)
+    _tidy(ax, grid="x")
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _draw_coverage(ax: Any, rules: Any) -> None:
+    shares = [100 * rule.coverage for rule in rules]
+    bars = ax.barh(np.arange(len(rules)), shares, height=0.7, color=_LIGHT)
+    ax.bar_label(bars, [_percent(rule) for rule in rules], padding=3, fontsize=8, color=_GREY)
+    ax.margins(x=0.25)
+    ax.set_xlabel("covers (% of rows)")
+    _tidy(ax, grid="x")
+    ax.tick_params(axis="y", length=0)
+
+
+def _percent(rule: Any) -> str:
+    return f"{100 * rule.coverage:.0f} %"
+
+
+def _outputs(model: Any) -> list[Any]:
+    """Return names of the scores of a model of rules."""
+    n_outputs = len(model.intercept_)
+    for names in (getattr(model, "tasks_", None), getattr(model, "classes_", None)):
+        if names is not None and len(names) == n_outputs:
+            return list(names)
+    return [f"output {t}" for t in range(n_outputs)]
+
+
+def _adds_to(model: Any) -> str:
+    if not hasattr(model, "classes_"):
+        return "adds to the prediction"
+    one = len(model.intercept_) == 1
+    return f"adds to the score (positive: {model.classes_[-1]})" if one else "adds to the scores"
 
 
 def plot_structure(model: Any, ax: Any = None) -> Any:
@@ -198,6 +291,11 @@ def plot_history(model: Any, ax: Any = None) -> Any:
     return ax
 
 
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
+
+
 def _bars(model: Any, weights: Any) -> dict[str, tuple[Any, str, float, float]]:
     """Return values, colour, shift and height by label; at an l1 optimum both kinds agree."""
     if np.abs(weights - model.contributions_).max() < 0.002:
@@ -248,14 +346,14 @@ def _verdict(model: Any) -> str:
     return f"certified within {gap:.1e} of the optimum"
 
 
-def _new_axes(size: tuple[float, float]) -> Any:
+def _new_axes(size: tuple[float, float], n: int = 1, **options: Any) -> Any:
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise KernelweaveError(
             'Plots need matplotlib; install it with pip install "kernelweave[cli]".'
         ) from error
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    return plt.subplots(1, n, figsize=size, layout="constrained", **options)[1]
 
 
 def _wrap(name: str) -> str:

@@ -29,7 +29,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
     Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
-    candidate rule. The weights minimise
+    candidate rule. The weights minimise::
 
         1/2 (sum_v d_v (sum over conjunctions w that contain v of |f_w|^rho)^(1/rho))^2 + C hinge
 
