@@ -150,12 +150,13 @@ def test_every_public_estimator_is_checked():
         assert all(type(model) is kind for model in configurations)
 
 
-def known_failures(estimator):
-    """Return the checks that an estimator cannot pass, and why."""
-    if type(estimator) is RuleEnsembleClassifierCV:
-        reason = "a row given twice may be on both sides of a fold, a weight of two cannot"
-        return {"check_sample_weight_equivalence_on_dense_data": reason}
-    return {}
+def chance(estimator, check):
+    """Say why it is a matter of chance whether an estimator passes a check, if it is."""
+    folds = isinstance(estimator, RuleEnsembleClassifierCV | RuleEnsembleRegressorCV)
+    name = getattr(check, "func", check).__name__
+    if folds and name == "check_sample_weight_equivalence_on_dense_data":
+        return "a row given twice may be on both sides of a fold, and another C be chosen"
+    return None
 
 
 # scikit-learn's own test of the type of y casts an infinite label to a whole number.
@@ -168,12 +169,14 @@ def known_failures(estimator):
 @pytest.mark.filterwarnings("ignore:X. .* similar to none:UserWarning")
 # Others have a class with fewer rows than there are folds.
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@parametrize_with_checks(
-    [model for models in CONFIGURATIONS.values() for model in models],
-    expected_failed_checks=known_failures,
-)
+@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models])
 def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except AssertionError:
+        if reason := chance(estimator, check):
+            pytest.xfail(reason)
+        raise
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)

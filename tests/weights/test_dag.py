@@ -201,7 +201,7 @@ def test_nothing_pulls():
 
 @settings(max_examples=100, deadline=None)
 @given(
-    x=st.lists(st.floats(0, 1e6), min_size=1, max_size=12),
+    x=st.lists(st.just(0.0) | st.floats(1e-100, 1e6), min_size=1, max_size=12),
     floor=st.floats(0.0, 1.0),
     k=st.floats(1.2, 5.0),
 )
