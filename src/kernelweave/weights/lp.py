@@ -10,8 +10,6 @@ from kernelweave._types import Floats
 
 from .base import WeightSet, lp_norm
 
-_ROUNDING = 1e-12  # norms below this share of the largest are none
-
 
 @dataclass(frozen=True)
 class LpBall(WeightSet):
@@ -37,10 +35,7 @@ class LpBall(WeightSet):
         top = norms.max(initial=0.0)
         if top <= 0.0:
             return theta
-        shares = norms / top
-        # The norm of a constant kernel is rounding, which the root below would blow up.
-        shares = np.where(shares > _ROUNDING, shares, 0.0)
-        return self.normalise(shares ** (2.0 / (self.p + 1.0)))
+        return self.normalise((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def normalise(self, weights: Floats) -> Floats:
         """Scale positive weights to the boundary of the ball."""
