@@ -13,6 +13,7 @@
 #include "core/bitset.hpp"
 #include "core/bundle_model.hpp"
 #include "core/cholesky.hpp"
+#include "core/features.hpp"
 #include "core/gram.hpp"
 #include "core/ladder.hpp"
 #include "core/lattice.hpp"
@@ -417,6 +418,65 @@ std::vector<FactorParts> factor_gaussians(std::vector<Table<const double>> views
     return parts;
 }
 
+// --- rows of features ---
+
+template <class T>
+Out<double> feature_times(Table<const T> Z, Table<const double> W) {
+    const std::size_t n = Z.shape(0), rank = Z.shape(1), n_outputs = W.shape(1);
+    require(W.shape(0) == rank, "W needs one row per feature");
+    std::vector<double> columns(rank * n_outputs), out(n * n_outputs);
+    for (std::size_t r = 0; r < rank; ++r)
+        for (std::size_t t = 0; t < n_outputs; ++t) columns[t * rank + r] = W(r, t);
+    {
+        nb::gil_scoped_release release;
+        kw::feature_times(Z.data(), n, rank, columns.data(), n_outputs, out.data());
+    }
+    return make_array(std::move(out), {n, n_outputs});
+}
+
+template <class T>
+Out<double> feature_sums(Table<const T> Z, Table<const double> V) {
+    const std::size_t rank = Z.shape(1), n_outputs = V.shape(1);
+    require(V.shape(0) == Z.shape(0), "V needs one row per row of Z");
+    std::vector<double> sums(rank * n_outputs), out(rank * n_outputs);
+    {
+        nb::gil_scoped_release release;
+        kw::feature_sums(Z.data(), Z.shape(0), rank, V.data(), n_outputs, sums.data());
+    }
+    for (std::size_t r = 0; r < rank; ++r)
+        for (std::size_t t = 0; t < n_outputs; ++t) out[r * n_outputs + t] = sums[t * rank + r];
+    return make_array(std::move(out), {rank, n_outputs});
+}
+
+template <class T>
+std::pair<double, double> descend_box(Table<const T> Z, Vector<const double> squares, Vector<const double> target,
+                                      Vector<const double> lower, Vector<const double> upper,
+                                      Vector<const double> ridge, double dead_zone, double stiff, double bias,
+                                      std::uint64_t seed, double total, Vector<double> t, Vector<double> v) {
+    const std::size_t n = Z.shape(0), rank = Z.shape(1);
+    require(target.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && ridge.shape(0) == n && t.shape(0) == n,
+            "target, lower, upper, ridge and t must have one entry per row");
+    require(squares.shape(0) == rank && v.shape(0) == rank, "squares and v need one entry per feature");
+    require(n < (std::size_t{1} << 32), "too many rows in one block");
+    require(dead_zone >= 0.0 && stiff >= 0.0, "dead_zone and stiff must be >= 0");
+    double largest = 0.0;
+    {
+        nb::gil_scoped_release release;
+        const kw::BoxDual dual{target.data(), lower.data(), upper.data(), ridge.data(), dead_zone, stiff};
+        largest = kw::descend_box(Z.data(), n, rank, squares.data(), dual, seed, bias, t.data(), v.data(), total);
+    }
+    return {total, largest};
+}
+
+template <class T>
+void bind_features(nb::module_& m) {
+    m.def("feature_times", &feature_times<T>, "Z"_a.noconvert(), "W"_a.noconvert(), "Rows of features times weights, summed in double precision.");
+    m.def("feature_sums", &feature_sums<T>, "Z"_a.noconvert(), "V"_a.noconvert(), "Transposed features times values of rows, summed in double precision.");
+    m.def("descend_box", &descend_box<T>, "Z"_a.noconvert(), "squares"_a.noconvert(), "target"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "ridge"_a.noconvert(),
+          "dead_zone"_a, "stiff"_a, "bias"_a, "seed"_a, "total"_a, "t"_a.noconvert(), "v"_a.noconvert(),
+          "One epoch of coordinate descent on the dual of a machine, changing t and v in place: (sum of t, largest change relative to its box).");
+}
+
 // --- support vector machines ---
 
 kw::SmoProblem make_problem(Vector<const double> target, Vector<const double> lower, Vector<const double> upper,
@@ -679,6 +739,8 @@ NB_MODULE(_core, m) {
     m.def("factor_gaussians", &factor_gaussians, "views"_a.noconvert(), "rates"_a.noconvert(), "tol"_a, "max_ranks"_a.noconvert(),
           "Pivoted Cholesky of many exp(-rate |x-z|^2) at once; each view holds one feature per row.");
 
+    bind_features<float>(m);
+    bind_features<double>(m);
     bind_smo<double>(m, "SmoDouble");
     bind_smo<float>(m, "SmoFloat");
     bind_ball<double>(m, "BallDouble");

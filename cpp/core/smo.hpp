@@ -36,53 +36,110 @@ struct SmoProblem {
     }
 };
 
-// The bias that minimises the total loss of `fitted + b`, the middle of the interval when it is not unique.
-// The derivative in b is minus `pull`, a non-increasing piecewise linear function: walk its kinks to its zero.
-inline double best_bias(const SmoProblem& problem, const double* fitted) {
+// A row pulls the bias up by its upper bound where the bias is low, and down by its lower bound where it is high; each
+// falls off at a kink, or over a width where the loss is rounded. The bias that minimises the loss is where the total,
+// a non-increasing piecewise linear function, crosses zero.
+struct BiasKinks {
     struct Kink {
         double place, jump, slope;
     };
-    std::vector<Kink> kinks;
-    kinks.reserve(2 * problem.size());
-    double pull = 0.0, scale = 0.0;  // at b = -infinity every row pulls with its upper bound
-    const auto add = [&](double place, double drop, double d) {  // from +drop to 0, at once or over a width
-        if (place + d * drop > place) {  // else the width is lost in rounding, or there is none
-            kinks.push_back({place, 0.0, -1.0 / d});
-            kinks.push_back({place + d * drop, 0.0, 1.0 / d});
-        } else {
-            kinks.push_back({place, -drop, 0.0});
+    const SmoProblem& problem;
+    const double* fitted;
+
+    // Calls piece(place, drop, d): a pull that falls by `drop` at `place`, or over the `d * drop` beyond it.
+    template <class Piece>
+    void each_piece(std::size_t first, std::size_t step, Piece&& piece) const {
+        for (std::size_t i = first; i < problem.size(); i += step) {
+            const double r = problem.target[i] - fitted[i], e = problem.dead_zone, d = problem.ridge[i];
+            const double hi = problem.upper[i], lo = problem.lower[i];
+            if (hi > 0.0) piece(r - e - d * hi, hi, d);
+            if (lo < 0.0) piece(r + e, -lo, d);
         }
-    };
-    for (std::size_t i = 0; i < problem.size(); ++i) {
-        const double r = problem.target[i] - fitted[i], e = problem.dead_zone, d = problem.ridge[i];
-        const double hi = problem.upper[i], lo = problem.lower[i];
-        pull += hi;
-        scale += hi - lo;
-        if (hi > 0.0) add(r - e - d * hi, hi, d);
-        if (lo < 0.0) add(r + e, -lo, d);
     }
-    if (kinks.empty()) return 0.0;
-    std::sort(kinks.begin(), kinks.end(), [](const Kink& a, const Kink& b) { return a.place < b.place; });
+
+    double pull_at(double b) const {
+        double pull = 0.0;
+        for (std::size_t i = 0; i < problem.size(); ++i) pull += problem.lower[i];
+        each_piece(0, 1, [&](double place, double drop, double d) {
+            if (b <= place) pull += drop;
+            else if (place + d * drop > b) pull += drop - (b - place) / d;
+        });
+        return pull;
+    }
+
+    // The zero between `from` and `to`, by walking the kinks that lie there; the middle where it is an interval.
+    double walk(double from, double to, std::size_t step) const {
+        std::vector<Kink> kinks;
+        double pull = 0.0, slope = 0.0, scale = 0.0;
+        int open = 0;  // linear pieces under way; the slope is exactly zero when there are none
+        for (std::size_t i = 0; i < problem.size(); i += step) {
+            pull += problem.lower[i];
+            scale += problem.upper[i] - problem.lower[i];
+        }
+        each_piece(0, step, [&](double place, double drop, double d) {
+            const double end = place + d * drop;
+            if (place >= from) pull += drop;
+            if (end > place) {  // else the width is lost in rounding, or there is none
+                if (place < from && end > from) {
+                    pull += drop - (from - place) / d;
+                    slope -= 1.0 / d;
+                    ++open;
+                } else if (place >= from && place <= to) {
+                    kinks.push_back({place, 0.0, -1.0 / d});
+                }
+                if (end > from && end <= to) kinks.push_back({end, 0.0, 1.0 / d});
+            } else if (place >= from && place <= to) {
+                kinks.push_back({place, -drop, 0.0});
+            }
+        });
+        if (kinks.empty()) return slope < 0.0 ? from - pull / slope : std::isfinite(from) ? from : 0.0;
+        std::sort(kinks.begin(), kinks.end(), [](const Kink& a, const Kink& b) { return a.place < b.place; });
+        const double zero = 1e-13 * scale;
+        double at = std::isfinite(from) ? from : kinks.front().place;
+        if (pull <= zero && !std::isfinite(from)) return at;  // nothing pulls up: every b below the first kink is best
+        for (std::size_t k = 0; k < kinks.size();) {
+            const double place = kinks[k].place;
+            const double before = pull + slope * (place - at);
+            if (before < -zero) return at - pull / slope;
+            pull = before;
+            at = place;
+            do {  // at least one, so that a NaN cannot hold up the walk
+                pull += kinks[k].jump;
+                slope += kinks[k].slope;
+                open += kinks[k].slope < 0.0 ? 1 : kinks[k].slope > 0.0 ? -1 : 0;
+            } while (++k < kinks.size() && kinks[k].place == place);
+            if (open == 0) slope = 0.0;
+            if (pull < -zero) return at;
+            if (pull <= zero) return k < kinks.size() && slope == 0.0 ? 0.5 * (at + kinks[k].place) : at;
+        }
+        return slope < 0.0 ? std::min(at - pull / slope, to) : at;
+    }
+};
+
+// The bias that minimises the total loss of `fitted + b`, the middle of the interval when it is not unique. Sorting
+// all kinks of many rows would take longer than anything else here, so a sample of rows says where to look.
+inline double best_bias(const SmoProblem& problem, const double* fitted) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr std::size_t many = 8000, sample = 2000;
+    const BiasKinks kinks{problem, fitted};
+    const std::size_t n = problem.size();
+    if (n < many) return kinks.walk(-infinity, infinity, 1);
+    const double guess = kinks.walk(-infinity, infinity, n / sample);
+    if (!std::isfinite(guess)) return kinks.walk(-infinity, infinity, 1);
+    double width = 0.0;
+    for (std::size_t i = 0; i < n; i += n / sample) width += std::abs(problem.target[i] - fitted[i] - guess);
+    width *= 0.05 / static_cast<double>(sample);
+    double scale = 0.0;
+    for (std::size_t i = 0; i < n; ++i) scale += problem.upper[i] - problem.lower[i];
     const double zero = 1e-13 * scale;
-    double at = kinks.front().place, slope = 0.0;
-    if (pull <= zero) return at;  // nothing pulls up: every b below the first kink is best
-    int open = 0;                 // linear pieces under way; the slope is exactly zero when there are none
-    for (std::size_t k = 0; k < kinks.size();) {
-        const double place = kinks[k].place;
-        const double before = pull + slope * (place - at);
-        if (before < -zero) return at - pull / slope;
-        pull = before;
-        at = place;
-        do {  // at least one, so that a NaN cannot hold up the walk
-            pull += kinks[k].jump;
-            slope += kinks[k].slope;
-            open += kinks[k].slope < 0.0 ? 1 : kinks[k].slope > 0.0 ? -1 : 0;
-        } while (++k < kinks.size() && kinks[k].place == place);
-        if (open == 0) slope = 0.0;
-        if (pull < -zero) return at;
-        if (pull <= zero) return k < kinks.size() && slope == 0.0 ? 0.5 * (at + kinks[k].place) : at;
+    double from = guess, to = guess;
+    bool below = false, above = false;
+    for (int doubling = 0; doubling < 12 && !(below && above); ++doubling, width *= 2.0) {
+        if (!below) below = kinks.pull_at(from = guess - width) > zero;
+        if (!above) above = kinks.pull_at(to = guess + width) < -zero;
     }
-    return at;
+    if (below && above) return kinks.walk(from, to, 1);
+    return kinks.walk(-infinity, infinity, 1);
 }
 
 namespace smo_loops {

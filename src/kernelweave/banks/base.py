@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -216,11 +216,18 @@ class KernelBank:
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
 
+    by_features: ClassVar[bool] = False
+
+    @cached_property
+    def leaves_out(self) -> bool:
+        """Whether some form leaves out part of its kernel."""
+        roots = (part.residual_roots() for part, _ in self.parts)
+        return any(r is not None and bool(r.any()) for r in roots)
+
     @property
     def is_exact(self) -> bool:
         """Whether every kernel is held as it is, so that combined Grams need no second look."""
-        roots = (part.residual_roots() for part, _ in self.parts)
-        return self.dtype == np.float64 and not any(r is not None and r.any() for r in roots)
+        return self.dtype == np.float64 and not self.leaves_out
 
     def exact_product(self, weights: Floats, V: Floats) -> Floats:
         """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms."""

@@ -80,8 +80,7 @@ def make_bank(
     >>> bank.forms(np.ones((3, 1))).round(3)
     array([3.   , 5.207])
     """
-    if normalize == "cosine":
-        kernels = [k if isinstance(k, RBF | Laplacian) else Cosine(k) for k in kernels]
+    kernels = prepare_kernels(kernels, normalize)
     views = Views.of(kernels, X)
     n = views.n_samples
     dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
@@ -126,6 +125,18 @@ def make_bank(
     elif normalize == "radius":
         measured = bank.centred_traces
         sizes = np.where(measured > 0, squared_radii(bank, tol=_BALL_TOL), 0.0)
+    return replace(bank, scales=scales_for(kernels, sizes), measured=measured)
+
+
+def prepare_kernels(kernels: Sequence[Kernel], normalize: str | None) -> list[Kernel]:
+    """Return the kernels that a bank holds: with unit diagonals where these are asked for."""
+    if normalize != "cosine":
+        return list(kernels)
+    return [k if isinstance(k, RBF | Laplacian) else Cosine(k) for k in kernels]
+
+
+def scales_for(kernels: Sequence[Kernel], sizes: Floats | None) -> Floats:
+    """Return what every kernel is multiplied by, so that its size becomes one."""
     scales = np.ones(len(kernels))
     if sizes is not None:
         # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
@@ -137,7 +148,7 @@ def make_bank(
             f"kernels[{worst}] = {kernels[worst]}: its values are too small to normalise; "
             "rescale the columns first, for example with scikit-learn's StandardScaler."
         )
-    return replace(bank, scales=scales, measured=measured)
+    return scales
 
 
 def squared_radii(bank: KernelBank, *, tol: float) -> Floats:

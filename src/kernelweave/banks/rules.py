@@ -16,6 +16,7 @@ Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
 _FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
+_CHUNK = 4096  # rows multiplied at a time
 _MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
 
 
@@ -115,8 +116,8 @@ class RuleKernel:
         return len(self.roots)
 
     def times(self, w: Floats) -> Floats:
-        """Return the features times a vector, one value per row."""
-        return _core.bit_products(self.bits, (self.roots * w)[:, None], self.n_samples)[:, 0]
+        """Return the features times vectors, one row of values per row."""
+        return _core.bit_products(self.bits, self.roots[:, None] * w, self.n_samples)
 
     def sums(self, V: Floats) -> Floats:
         """Return the transposed features times vectors of one value per row."""
@@ -125,6 +126,18 @@ class RuleKernel:
     def rows(self, index: Indices) -> Floats:
         """Return the features of some rows."""
         return _core.bit_rows(self.bits, index) * self.roots
+
+    def gram(self, q: Floats) -> tuple[Floats, Floats]:
+        """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing."""
+        out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
+        used = np.flatnonzero(q)
+        for k in range(0, len(used), _CHUNK):
+            index = used[k : k + _CHUNK]
+            root = np.sqrt(q[index])
+            Z = self.rows(index) * root[:, None]
+            out += Z.T @ Z  # a symmetric product: half the work
+            edge += root @ Z
+        return out, edge
 
     def scaled(self, factor: float) -> RuleKernel:
         """Return a multiple of the kernel."""

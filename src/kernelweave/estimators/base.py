@@ -16,13 +16,17 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table
-from kernelweave.banks import KernelBank, Views, cross_block, make_bank
+from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
+from kernelweave.banks.landmarks import LandmarkFunction
+from kernelweave.banks.large import make_feature_bank
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.machines import Machine
+from kernelweave.machines.support import SupportMachine
 from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
-from kernelweave.weights import LpBall, Uniform
+from kernelweave.solvers.rounded import learn_rounded
+from kernelweave.weights import LpBall, Simplex, Uniform
 
 from .rows import Merged, merge_rows
 
@@ -47,6 +51,9 @@ class BaseMKL(BaseEstimator):
     n_jobs: int | None
     verbose: int
 
+    _takes_features: ClassVar[bool] = False  # whether many rows may be held as features
+    _function: LandmarkFunction | None = None  # what predicts then, in place of support rows
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
         "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],
@@ -70,22 +77,33 @@ class BaseMKL(BaseEstimator):
             bank = self._bank(rows, self.C)
             with Progress(self.verbose, self.tol) as report:
                 result = self._solve(bank, rows.Y, rows.cost, self._warm(bank, rows.Y), report)
+                if bank.by_features and self._falls_short(bank, result):
+                    # What features leave out took more of the tolerance than expected.
+                    bank = self._bank(rows, 100.0 * self.C)
+                    start = Warm(result.weights, result.coef)
+                    result = self._solve(bank, rows.Y, rows.cost, start, report)
         self._store(bank, result, rows)
         return self
 
-    def _bank(self, rows: Merged, C: float) -> KernelBank:
-        return make_bank(
-            expand_kernels(self.kernels, rows.X, rows.weight),
-            rows.X,
-            normalize=self.normalize,
-            centred=self.fit_intercept,
-            tol=self.tol / max(1.0, C),  # what a factor leaves out counts with C
-            memory_limit=self.memory_limit,
-            sample_weight=rows.weight,
-        )
+    def _falls_short(self, bank: Any, result: Result) -> bool:
+        """Tell whether features alone would have met the tolerance, and finer ones would help."""
+        met = result.landmark_gap <= self.tol * result.size
+        return bool(bank.is_complete and met and not result.converged)
+
+    def _bank(self, rows: Merged, C: float) -> Any:
+        kernels = expand_kernels(self.kernels, rows.X, rows.weight)
+        options: dict[str, Any] = {
+            "normalize": self.normalize,
+            "centred": self.fit_intercept,
+            "tol": self.tol / max(1.0, C),  # what a factor leaves out counts with C
+            "memory_limit": self.memory_limit,
+            "sample_weight": rows.weight,
+        }
+        bank = make_feature_bank(kernels, rows.X, **options) if self._takes_features else None
+        return bank or make_bank(kernels, rows.X, **options)
 
     def _solve(
-        self, bank: KernelBank, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+        self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
     ) -> Result:
         """Pick the outer loop for the norm."""
         machine = self._machine()
@@ -99,11 +117,13 @@ class BaseMKL(BaseEstimator):
             "start": start,
             "report": report,
         }
+        if self.norm == 1 and bank.by_features and isinstance(machine, SupportMachine):
+            return learn_rounded(bank, Y, cost, machine, Simplex(), newton_bundle, **limits)
         if self.norm == 1:
             return newton_bundle(bank, Y, cost, machine, **limits)
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
 
-    def _warm(self, bank: KernelBank, Y: Floats) -> Warm | None:
+    def _warm(self, bank: Any, Y: Floats) -> Warm | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
@@ -124,7 +144,7 @@ class BaseMKL(BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _store(self, bank: KernelBank, result: Result, rows: Merged) -> None:
+    def _store(self, bank: Any, result: Result, rows: Merged) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
         self.weights_ = result.weights
         self.scales_ = bank.scales
@@ -142,7 +162,12 @@ class BaseMKL(BaseEstimator):
         active = in_use(result.weights)
         parts = result.weights * result.forms
         self.contributions_ = parts / (parts.sum() or 1.0)
-        self._support_views = bank.views.take(support).subset([int(j) for j in active])
+        if result.function is None:
+            self._support_views = bank.views.take(support).subset([int(j) for j in active])
+            self._function = None
+        else:
+            self._function = bank.function(result.function)
+            self.landmark_gap_ = result.landmark_gap
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
 
@@ -227,8 +252,11 @@ class BaseMKL(BaseEstimator):
         """Return decision values, one column per output."""
         check_is_fitted(self)
         kernels, weights = self._active()
-        rows = Views.of(kernels, check_table(self, X, reset=False))
         n_support = max(1, len(self.support_))
+        if self._function is not None:
+            kernels = [self.kernels_[j] for j in self._function.which]
+            n_support = max(1, self._function.n_landmarks)
+        rows = Views.of(kernels, check_table(self, X, reset=False))
         out = np.empty((rows.n_samples, len(self.intercept_)))
         at_a_time = int(max(1, _BLOCK_BYTES / (8 * n_support)))
         with threads(self.n_jobs):
@@ -239,6 +267,8 @@ class BaseMKL(BaseEstimator):
 
     def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
         """Return decision values of a block of rows, without the intercept."""
+        if self._function is not None:
+            return self._function.values(kernels, rows)
         block = cross_block(kernels, weights, rows, self._support_views)
         return np.asarray(block @ self.dual_coef_.T)
 

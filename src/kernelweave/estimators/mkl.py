@@ -62,8 +62,11 @@ class MKLClassifier(KernelClassifier):
         Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
+    landmark_gap_ : float
+        With many rows only, where landmarks stand for the others: the gap of the problem in which
+        they do. `duality_gap_` is that of the exact kernels, and may be larger.
     converged_ : bool
-        Whether the gap met `tol`.
+        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int
         Support vector machines solved.
     history_ : list of Step
@@ -95,6 +98,8 @@ class MKLClassifier(KernelClassifier):
     >>> bool(model.converged_), bool(model.score(data.X, data.y) > 0.9)
     (True, True)
     """
+
+    _takes_features = True
 
     def __init__(
         self,
@@ -179,8 +184,11 @@ class MKLRegressor(KernelRegressor):
         Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
+    landmark_gap_ : float
+        With many rows only, where landmarks stand for the others: the gap of the problem in which
+        they do. `duality_gap_` is that of the exact kernels, and may be larger.
     converged_ : bool
-        Whether the gap met `tol`.
+        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int
         Machines solved.
     history_ : list of Step
@@ -205,6 +213,8 @@ class MKLRegressor(KernelRegressor):
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.99)
     True
     """
+
+    _takes_features = True
 
     def __init__(
         self,

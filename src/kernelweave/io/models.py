@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from kernelweave.banks import Views
+from kernelweave.banks.landmarks import LandmarkFunction
 from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
     HierarchicalMKLClassifier,
@@ -61,7 +62,7 @@ ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
     SumProductMKLClassifier: ["classes_", "node_weights_", "_structure"],
 }
-_OPTIONAL = ["feature_names_in_", "_last"]
+_OPTIONAL = ["feature_names_in_", "_last", "landmark_gap_"]
 _PREPARED = "feature_names_in_ numeric_ means_ scales_ n_samples_seen_ target_".split()
 
 
@@ -97,13 +98,17 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
         return encode_pairs(model, writer)
     kernels = encode(model.kernels_, writer)
     names = [*_COMMON, *ESTIMATORS[type(model)], *(k for k in _OPTIONAL if hasattr(model, k))]
-    return {
+    node = {
         "estimator": type(model).__name__,
         "parameters": _encode_parameters(model, kernels, writer),
         "kernels": kernels,
         "fitted": {name: encode(getattr(model, name), writer) for name in names},
-        "support_rows": encode(list(model._support_views.rows.values()), writer),
     }
+    function = model._function
+    if function is None:
+        return node | {"support_rows": encode(list(model._support_views.rows.values()), writer)}
+    landmarks = [function.which, list(function.rows), list(function.coefs)]
+    return node | {"landmarks": encode(landmarks, writer)}
 
 
 def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
@@ -164,7 +169,10 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     for name, value in fitted.items():
         setattr(model, name, value)
     _check_fitted(model)
-    model._support_views = _views(model, decode(node["support_rows"]))
+    if "landmarks" in node:
+        model._function = _landmarks(model, decode(node["landmarks"]))
+    else:
+        model._support_views = _views(model, decode(node["support_rows"]))
     return model
 
 
@@ -315,6 +323,35 @@ def _check_inputs_and_outputs(model: Any, n_outputs: int) -> None:
         raise ValueError(f"the number of outputs cannot be {n_outputs}")
 
 
+def _landmarks(model: Any, parts: Any) -> LandmarkFunction:
+    """Give landmarks and their coefficients to the kernels in use."""
+    if not model._takes_features or not isinstance(parts, list) or len(parts) != 3:
+        raise ValueError("this model has no landmarks")
+    which, rows, coefs = parts
+    check_type("the kernels in use", which, np.ndarray)
+    check_array("the kernels in use", which, "i", (which.size,))
+    if not which.size or not 0 <= which.min() <= which.max() < len(model.kernels_):
+        raise ValueError("landmarks belong to kernels that are not there")
+    if not (isinstance(rows, list) and isinstance(coefs, list)):
+        raise ValueError("the landmarks are not lists")
+    if not len(rows) == len(coefs) == which.size:
+        raise ValueError("the landmarks do not belong to the kernels in use")
+    check_type("landmark_gap_", getattr(model, "landmark_gap_", None), Real)
+    table = _empty_table(model)
+    for j, own, coef in zip(which, rows, coefs, strict=True):
+        check_type("the coefficients of landmarks", coef, np.ndarray)
+        shape = (len(coef), model.intercept_.size)
+        check_array("the coefficients of landmarks", coef, "f", shape)
+        _check_rows(model.kernels_[j], own, table, len(coef))
+    return LandmarkFunction(which, tuple(rows), tuple(coefs))
+
+
+def _empty_table(model: Any) -> Table:
+    names = getattr(model, "feature_names_in_", None)
+    body = np.empty((0, int(model.n_features_in_)))
+    return Table(None, body, None if names is None else list(names))
+
+
 def _views(model: Any, rows: Any) -> Views:
     """Give the rows that prediction needs to the kernels in use."""
     structured = isinstance(model, SumProductMKLClassifier)
@@ -327,9 +364,7 @@ def _views(model: Any, rows: Any) -> Views:
     if not isinstance(rows, list) or len(rows) != len(distinct):
         raise ValueError("the support rows do not belong to the kernels in use")
     by_key = dict(zip(distinct, rows, strict=True))
-    names = getattr(model, "feature_names_in_", None)
-    body = np.empty((0, int(model.n_features_in_)))
-    table = Table(None, body, None if names is None else list(names))
+    table = _empty_table(model)
     for kernel, key in zip(kernels, keys, strict=True):
         _check_rows(kernel, by_key[key], table, len(model.support_))
     return Views(keys, by_key)

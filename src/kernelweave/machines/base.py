@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -64,6 +65,11 @@ class Solution:
         Upper and lower bound of the one-kernel problem.
     work : int
         Coefficient updates spent.
+    function : ndarray of shape (n_columns, n_outputs), optional
+        Of kernels held as features: weights of all columns of the bank that give the function of
+        the upper bound, which then is `fitted` in place of ``K @ coef``.
+    sharpness : float
+        How little the last solve was smoothed, where it was; tells the next one where to begin.
     """
 
     coef: Floats
@@ -72,6 +78,8 @@ class Solution:
     primal: float
     dual: float
     work: int = 0
+    function: Floats | None = None
+    sharpness: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -220,19 +228,33 @@ class Machine(ABC):
             if len(free) < (1 if normal is None else 2):
                 responses.append(np.zeros_like(V))
                 continue
-            M = K.block(free, free)
-            M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-9 * np.trace(M) / len(free)
+            sides = V if normal is None else np.column_stack([V, normal[free]])
+            solved = _solve_block(K, free, shape.ridge[free, o], sides)
             if normal is None:
-                response = solve_positive(M, V)
+                response = solved
             else:
                 across = normal[free]
-                solved = solve_positive(M, np.column_stack([V, across]))
                 response = solved[:, :-1] - np.outer(
                     solved[:, -1], (solved[:, -1] @ V) / (across @ solved[:, -1])
                 )
             hessian += V.T @ response
             responses.append(response)
         return Curvature(0.5 * (hessian + hessian.T), free_sets, responses)
+
+
+def _solve_block(K: Any, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
+    """Solve with the block of some rows plus a diagonal, by features where they are fewer."""
+    n_features = getattr(K, "n_features", np.inf)
+    if len(rows) <= n_features or not (ridge > 0).all():
+        M = K.block(rows, rows)
+        M[np.diag_indices_from(M)] += ridge + 1e-9 * np.trace(M) / len(rows)
+        return solve_positive(M, sides)
+    Z = K.rows(rows)
+    scaled = Z / ridge[:, None]
+    inner = Z.T @ scaled
+    inner[np.diag_indices_from(inner)] += 1.0
+    inward = solve_positive(inner, scaled.T @ sides)
+    return np.asarray(sides / ridge[:, None] - scaled @ inward)
 
 
 def column(array: Floats, o: int) -> Floats:

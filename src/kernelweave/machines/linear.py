@@ -24,7 +24,9 @@ from .base import Machine, Solution
 _STEPS = 400
 _SHARPER = 5.0  # penalty growth once phi is minimised well enough
 _SHARPEST = 1e-9  # least s, relative to the first
-_CHUNK = 4096  # rows multiplied at a time
+_BLUNTER = 25.0  # penalty of a warm start, below that at which the last solve ended
+_REFRESH = 15  # steps
+_EPOCHS = 10  # of coordinate descent to begin with, which is quick until it crawls
 
 
 @runtime_checkable
@@ -41,6 +43,27 @@ class FeatureKernel(Protocol):
     def sums(self, V: Floats) -> Floats: ...
 
     def rows(self, index: Indices) -> Floats: ...
+
+    def gram(self, q: Floats) -> tuple[Floats, Floats]: ...
+
+
+@runtime_checkable
+class Descending(Protocol):
+    """A kernel of features that can begin by coordinate descent, and name the function found."""
+
+    def descend(
+        self,
+        target: Floats,
+        lower: Floats,
+        upper: Floats,
+        ridge: Floats,
+        *,
+        dead_zone: float,
+        intercept: bool,
+        epochs: int,
+    ) -> Floats | None: ...
+
+    def raise_weights(self, w: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +122,8 @@ def solve_linear(
             machine.fit_intercept,
         )
         solver = _Newton(machine, K, box, cost[:, [o]], np.ones((1, 1)))
-        parts.append(solver.run(tol, floor / n_outputs, begin))
+        sharpness = 0.0 if start is None else start.sharpness
+        parts.append(solver.run(tol, floor / n_outputs, begin, sharpness))
     return Solution(
         coef=np.hstack([part.coef for part in parts]),
         intercept=np.concatenate([part.bias for part in parts]),
@@ -107,6 +131,10 @@ def solve_linear(
         primal=sum(part.primal for part in parts),
         dual=sum(part.dual for part in parts),
         work=sum(part.work for part in parts),
+        function=K.raise_weights(np.hstack([part.w for part in parts]))
+        if isinstance(K, Descending)
+        else None,
+        sharpness=max(part.sharpness for part in parts),
     )
 
 
@@ -142,29 +170,39 @@ class _Newton:
         self.bias = np.zeros(box.y.shape[1])
         self.coef = np.zeros_like(box.y)
         self.fitted = np.zeros_like(box.y)
+        self.w = np.zeros((K.n_features, root.shape[1]))
         self.work = 0
+        self.sharpness = 0.0
 
     def _times(self, w: Floats) -> Floats:
         """Return the values of functions."""
-        return np.column_stack([self.K.times(column) for column in w.T]) @ self.root.T
+        return np.asarray(self.K.times(w) @ self.root.T)
 
-    def run(self, tol: float, floor: float, begin: Floats | None) -> _Newton:
+    def run(
+        self, tol: float, floor: float, begin: Floats | None, sharpness: float = 0.0
+    ) -> _Newton:
         box, K = self.box, self.K
         present = box.upper > box.lower
+        widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
+        flattest = float(np.min(box.ridge[present], initial=np.inf))
+        smooth = flattest > 0.0
+        if begin is None and np.isfinite(widest):
+            begin = self._descend()
         anchor = np.zeros_like(box.y) if begin is None else begin.copy()
         w = np.zeros((K.n_features, self.root.shape[1]))
         f = np.zeros_like(box.y)
         if begin is not None:
             w = K.sums(anchor) @ self.root
             f = self._times(w)
+            self._offer(anchor, w, f)
         b = self._value(w, f)[1]
-        widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
         # Twice the box in units of the residual; a warm start needs less smoothing. Where every row
-        # has a curvature of its own, none is needed at all.
-        s = 0.0
-        if not (box.ridge[present] > 0).all():
-            s = (2.0 if begin is None else 0.2) / max(widest, 1e-300)
-        sharpest = _SHARPEST * s
+        # has a curvature of its own, none is needed in the end.
+        blunt = 0.2 / max(widest, 1e-300)
+        s = 10.0 * blunt if begin is None else 0.0 if smooth else blunt
+        sharpest = 0.0 if smooth else _SHARPEST * blunt
+        if sharpness > 0.0 and s > 0.0:
+            s = min(s, _BLUNTER / sharpness)
         for _ in range(_STEPS):
             t, q = box.respond(box.y - f - b, anchor, s)
             z = self._offer(t, w, f)
@@ -176,8 +214,13 @@ class _Newton:
             small = steep <= 0.05 * gap and float(np.abs(pull).sum()) <= 0.05 * gap
             if small and s > sharpest:
                 anchor, s = t, s / _SHARPER
+                if smooth and s < 0.05 * flattest:
+                    s = 0.0
                 continue
             if small or not q.any():
+                if s == 0.0 < blunt and not small:  # every row is at an end of its box
+                    s = blunt
+                    continue
                 if s <= sharpest:
                     break
                 s = s / _SHARPER if small else s * _SHARPER
@@ -195,9 +238,22 @@ class _Newton:
                 anchor, s = t, s / _SHARPER
                 continue
             w, b = w + length * dw, b + length * db
-            f = self._times(w)
             self.work += 1
+            # Values of the direction serve; now and then all are summed anew against rounding.
+            f = self._times(w) if self.work % _REFRESH == 0 else f + length * df
+        self.sharpness = 1.0 / s if s > 0.0 else 0.0
         return self
+
+    def _descend(self) -> Floats | None:
+        """Return rough coefficients from a few passes of coordinate descent, if the kernel can."""
+        box = self.box
+        if box.y.shape[1] > 1 or not isinstance(self.K, Descending):
+            return None
+        columns = (np.ascontiguousarray(a[:, 0]) for a in (box.y, box.lower, box.upper, box.ridge))
+        t = self.K.descend(
+            *columns, dead_zone=box.dead_zone, intercept=box.intercept, epochs=_EPOCHS
+        )
+        return None if t is None else t[:, None]
 
     def _middle(self, f: Floats, anchor: Floats, s: float) -> Floats:
         """Return the biases at which the coefficients of every output sum to nearly zero."""
@@ -237,7 +293,7 @@ class _Newton:
             self.dual, self.coef = dual, balanced
         primal, bias = self._value(w, f)
         if primal < self.primal:
-            self.primal, self.bias, self.fitted = primal, bias, f
+            self.primal, self.bias, self.fitted, self.w = primal, bias, f, w
         return np.asarray((raised + lowered) @ self.root)
 
     def _direction(self, gradient: Floats, pull: Floats, q: Floats) -> tuple[Floats, Floats]:
@@ -251,7 +307,7 @@ class _Newton:
             H, edge = np.eye(R * rank), np.zeros((R * rank, n_outputs))
             blocks = H.reshape(rank, R, rank, R)
             for t in range(n_outputs):
-                G, e = self._gram(J[task == t], weight[task == t])
+                G, e = self.K.gram(np.ascontiguousarray(q[:, t]))
                 edge[:, t] = np.outer(root[t], e).ravel()
                 for k in range(rank):
                     for m in range(rank):
@@ -276,17 +332,6 @@ class _Newton:
                 db[free] = -np.linalg.lstsq(corner[np.ix_(free, free)], target)[0]
         dw = -solved[:, 0] - solved[:, 1:] @ db
         return np.ascontiguousarray(dw.reshape(rank, R).T), db
-
-    def _gram(self, J: Indices, weight: Floats) -> tuple[Floats, Floats]:
-        """Return ``Z'DZ`` and ``Z'D1`` over some rows with weights."""
-        R = self.K.n_features
-        G, edge = np.zeros((R, R)), np.zeros(R)
-        for k in range(0, len(J), _CHUNK):
-            scale = np.sqrt(weight[k : k + _CHUNK])
-            Z = self.K.rows(J[k : k + _CHUNK]) * scale[:, None]
-            G += Z.T @ Z  # a symmetric product: half the work
-            edge += scale @ Z
-        return G, edge
 
     def _search(
         self, w: Floats, f: Floats, dw: Floats, df: Floats, anchor: Floats, s: float

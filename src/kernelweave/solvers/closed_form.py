@@ -15,7 +15,7 @@ from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
 
 from .mixing import Mixer
-from .point import Learner, moved
+from .point import Learner
 from .result import Account, Report, Result, Warm
 
 _PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
@@ -70,7 +70,7 @@ def closed_form(
     begin = None
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
-        begin = moved(coef, kernel @ coef)
+        begin = learner.start(kernel, coef)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
@@ -102,6 +102,6 @@ def closed_form(
             here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
             weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)
-        begin = moved(point.coef, kernel @ point.coef)
+        begin = learner.start(kernel, point.coef, point)
     learner.settle()
     return account.result()

@@ -21,7 +21,7 @@ from kernelweave.machines.base import MAX_FREE
 from kernelweave.weights import Simplex
 
 from .bundle_model import minimise_model
-from .point import Learner, Point, moved
+from .point import Learner, Point
 from .result import Account, Report, Result, Warm
 
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
@@ -269,7 +269,7 @@ class _Bundle:
         self.aside_gap = gap
         weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
         kernel = self.bank.combine(weights)
-        start = moved(point.coef, point.fitted_at(kernel))
+        start = point.start_at(kernel)
         floor = max(1e-3 * self.tol * self.account.size, 1e-14 * self.account.upper)
         solution = self.learner.solve(kernel, floor=floor, start=start)
         new = self.learner.evaluate(kernel, solution, self.which)
@@ -304,7 +304,7 @@ class _Bundle:
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
             coef = self.machine.repair(start.coef, Y, cost)
-            first = moved(coef, kernel @ coef)
+            first = self.learner.start(kernel, coef)
         else:
             kernel = self.bank.combine(self._first_weights())
             first = None
@@ -378,7 +378,7 @@ class _Bundle:
         near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
         inside = np.flatnonzero(near)
         forms, theta = point.forms[inside], theta[inside]
-        if self._most_free(point) <= MAX_FREE:
+        if self.bank.by_features or self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
                 lambda rows: self.bank.products(point.coef, self.which[inside], rows),
@@ -462,18 +462,11 @@ class _Bundle:
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
             followed = self.curvature.predict(coef, self.step)
             followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-            ahead = moved(followed, kernel @ followed)
+            ahead = self.learner.start(kernel, followed, point)
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
-            if self._dual(ahead) > stay:
+            if self.learner.dual_value(kernel, ahead) > stay:
                 return ahead
-        return moved(coef, point.fitted_at(kernel))
-
-    def _dual(self, solution: Solution) -> float:
-        Y, cost = self.learner.Y, self.learner.cost
-        coef = solution.coef
-        quadratic = float(np.vdot(coef, solution.fitted))
-        ridge = self.machine.ridge_term(coef, cost, Y)
-        return self.machine.linear(coef, Y) - 0.5 * (quadratic + ridge)
+        return point.start_at(kernel)
 
     def _majorise(self, point: Point) -> Point:
         """Ten plain updates, which cannot fail, then a fresh bundle."""
@@ -482,7 +475,7 @@ class _Bundle:
                 break
             norms = self._spread(point.inner * np.sqrt(point.forms))
             kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
-            start = moved(point.coef, point.fitted_at(kernel))
+            start = point.start_at(kernel)
             point = self._solve(kernel, 1e-4 * abs(self.account.upper), start)
         self.cuts = _Cuts()
         self.damping = _Damping(1.0)

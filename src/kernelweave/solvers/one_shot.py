@@ -7,7 +7,7 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import WeightSet
 
-from .point import Learner, moved
+from .point import Learner
 from .result import Account, Report, Result, Warm
 
 
@@ -53,7 +53,7 @@ def one_shot(
     begin = None
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
-        begin = moved(coef, kernel @ coef)
+        begin = learner.start(kernel, coef)
     point = learner.evaluate(kernel, learner.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
         learner.offer_lower(point, point.forms)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.banks import CombinedKernel
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
 
 from .result import Account
+
+_CORRECTION = 0.1  # share of the tolerance that what features leave out may take without a look
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,14 @@ class Point:
             self._products.update(zip(fresh.tolist(), values, strict=True))
         return np.array([self._products[int(j)] for j in ids])
 
-    def fitted_at(self, kernel: CombinedKernel) -> Floats:
-        """Return ``kernel @ coef`` for other weights of the same kernels."""
+    def start_at(self, kernel: CombinedKernel) -> Solution:
+        """Return where a machine begins for other weights of the same kernels."""
+        if kernel.bank.by_features:  # it computes what it needs itself
+            return moved(self.coef, self.coef, self.solution.sharpness)
+        return moved(self.coef, self._fitted_at(kernel))
+
+    def _fitted_at(self, kernel: CombinedKernel) -> Floats:
+        """Return ``kernel @ coef``."""
         if kernel.forms_for(self.coef) or kernel.sums_rows:
             return kernel @ self.coef
         change = kernel.weights - self.weights  # mostly zero
@@ -80,9 +89,10 @@ class Point:
         return self.solution.fitted + np.tensordot(change[ids], self.products(ids), axes=1)
 
 
-def moved(coef: Floats, fitted: Floats) -> Solution:
+def moved(coef: Floats, fitted: Floats, sharpness: float = 0.0) -> Solution:
     """Return a start for a machine: coefficients with their fitted values, nothing proved."""
-    return Solution(coef, np.zeros(coef.shape[1]), fitted, np.inf, -np.inf)
+    bias = np.zeros(coef.shape[1])
+    return Solution(coef, bias, fitted, np.inf, -np.inf, sharpness=sharpness)
 
 
 class Learner:
@@ -90,7 +100,7 @@ class Learner:
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : KernelBank or FeatureBank
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
@@ -104,7 +114,7 @@ class Learner:
 
     def __init__(
         self,
-        bank: KernelBank,
+        bank: Any,
         Y: Floats,
         cost: Floats,
         machine: Machine,
@@ -117,17 +127,37 @@ class Learner:
             scale = machine.zero_loss(Y, cost)
         # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
         account.floor = 1e-28 * scale if np.isfinite(scale) else 0.0
-        self.roots = bank.residual_roots(np.arange(bank.n_kernels))  # zero where held exactly
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
-        # longer holds, so is everything after it. None: never.
-        self.exact: bool | None = False
+        # longer holds, so is everything after it. None: never. The function of features is a
+        # function of the exact kernels as it is.
+        self.exact: bool | None = None if bank.by_features else False
+        # What features leave out needs a share of the tolerance.
+        account.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
+        self._lowest: tuple[float, Point] = (-np.inf, None)  # type: ignore[assignment]
         self._best: CombinedKernel  # of the best upper bound
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
         kernel = self.bank.combine(weights)
-        return self.evaluate(kernel, moved(coef, kernel @ coef), which)
+        return self.evaluate(kernel, self.start(kernel, coef), which)
+
+    def start(self, kernel: CombinedKernel, coef: Floats, like: Point | None = None) -> Solution:
+        """Return where a machine begins, from feasible coefficients like those of a point."""
+        sharpness = 0.0 if like is None else like.solution.sharpness
+        # A machine on features computes what it needs itself.
+        return moved(coef, coef if self.bank.by_features else kernel @ coef, sharpness)
+
+    def dual_value(self, kernel: CombinedKernel, start: Solution) -> float:
+        """Return the dual value of the coefficients that a machine begins from."""
+        coef = start.coef
+        if self.bank.by_features:
+            w = kernel.sums(coef)  # type: ignore[attr-defined]
+            quadratic = float(np.vdot(w, w))
+        else:
+            quadratic = float(np.vdot(coef, start.fitted))
+        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
+        return self.machine.linear(coef, self.Y) - 0.5 * (quadratic + ridge)
 
     def solve(
         self,
@@ -158,8 +188,40 @@ class Learner:
         if forms is None:
             forms = self.bank.forms(solution.coef, which)
             self.account.readings += len(which) / self.bank.n_kernels
+        if self.bank.by_features:
+            return self._look_at_function(kernel, solution, which, forms)
         fitted = kernel.exact_product(solution.coef) if self.exact else solution.fitted
         return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
+
+    def _look_at_function(
+        self, kernel: Any, solution: Solution, which: Indices, forms: Floats
+    ) -> Point:
+        """Offer the function of a solution on features, which the coefficients only bound."""
+        function = solution.function
+        if function is None:  # nobody solved for it
+            w = kernel.sums(solution.coef)
+            function = kernel.raise_weights(w)
+            solution = replace(solution, function=function, fitted=kernel.times(w))
+        loss, intercept = self.machine.loss(solution.fitted, self.Y, self.cost)
+        linear = self.machine.linear(solution.coef, self.Y)
+        ridge = self.machine.ridge_term(solution.coef, self.cost, self.Y)
+        norms = self.bank.norms(function)
+        weights = kernel.weights
+        used = weights > 0
+        solution = replace(
+            solution,
+            intercept=intercept,
+            primal=0.5 * float((norms[used] ** 2 / weights[used]).sum()) + loss,
+            dual=linear - 0.5 * ridge - 0.5 * float(weights[which] @ forms),
+        )
+        known = np.zeros(len(weights))
+        known[which] = forms
+        constant = self.machine.constant(solution.fitted, self.Y, self.cost)
+        upper = self.weight_set.penalty(norms) + loss
+        if self.account.offer_upper(upper, weights, solution.coef, intercept, known, constant):
+            self.account.function = function
+            self._best = kernel
+        return Point(kernel, solution, which, forms, linear, ridge, loss)
 
     def _look(
         self,
@@ -183,7 +245,7 @@ class Learner:
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
             work=work,
         )
-        dropped = self.bank.residual_forms(coef)[which] if self.roots.any() else 0.0
+        dropped = self.bank.residual_forms(coef)[which] if self.bank.leaves_out else 0.0
         norms = np.zeros(len(weights))
         norms[which] = weights[which] * np.sqrt(forms + dropped)
         upper = self.weight_set.penalty(norms) + loss
@@ -202,18 +264,24 @@ class Learner:
 
     def offer_lower(self, point: Point, forms: Floats) -> None:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
-        dropped = self.bank.residual_forms(point.coef) if self.roots.any() else 0.0
-        self.account.offer_lower(self.lower_bound(point, forms + dropped))
+        dropped = self.bank.residual_forms(point.coef) if self.bank.leaves_out else 0.0
+        value = self.lower_bound(point, forms + dropped)
+        if value > self._lowest[0]:
+            self._lowest = (value, point)
+        self.account.offer_lower(value)
 
     def verify(self) -> bool:
         """Tell whether the gap meets the tolerance for the exact kernels too."""
-        if self.account.converged:
+        if self.account.converged and not self.bank.by_features:
             self.settle()
         return self.account.converged
 
     def settle(self) -> None:
-        """Recompute the best upper bound from the exact kernels, once."""
+        """Recompute the best bounds from the exact kernels, once."""
         account = self.account
+        if self.bank.by_features:
+            self._settle_lower()
+            return
         if self.exact is False and np.isfinite(account.upper):
             self.exact = True
             account.upper = np.inf
@@ -222,3 +290,32 @@ class Learner:
             fitted = kernel.exact_product(coef)
             self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()
+
+    def _settle_lower(self) -> None:
+        """Replace the lower bound by one that holds for the exact kernels, once.
+
+        The best dual point keeps its place, and forms are corrected by what features leave out:
+        by a bound that costs nothing where that does no harm, by all landmarks elsewhere.
+        """
+        account = self.account
+        if account.landmark_lower is not None or not np.isfinite(account.lower):
+            return
+        account.tol /= 1.0 - _CORRECTION
+        account.complete = self.bank.is_complete
+        point = self._lowest[1]
+        forms = self.bank.forms(point.coef)
+        slack = self.bank.slack(point.coef)
+        allowed = _CORRECTION * account.tol * account.size
+        for _ in range(self.bank.n_kernels):
+            bound = self.lower_bound(point, forms + slack)
+            if account.lower - bound <= allowed:
+                break
+            # What matters to a bound is a large form, and how much of it is not known.
+            doubt = np.where(slack > 0, forms + slack, 0.0)
+            j = int(doubt.argmax())
+            if not doubt[j] > 0 or not self.bank.landmarks[j].complete:
+                break
+            forms[j], slack[j] = self.bank.exact_form(point.coef, j), 0.0
+        account.landmark_lower = account.lower
+        account.lower = min(account.lower, self.lower_bound(point, forms + slack))
+        account.note()

@@ -60,6 +60,10 @@ class Result:
         Bounds as they were found.
     converged : bool
         Whether the gap met the tolerance.
+    function : ndarray of shape (n_columns, n_outputs), optional
+        Weights of the features that give the model, of kernels held as features.
+    landmark_gap : float
+        Gap of the problem with the kernels of the features alone; nan where there are none.
     """
 
     weights: Floats
@@ -71,6 +75,8 @@ class Result:
     size: float
     history: tuple[Step, ...]
     converged: bool
+    function: Floats | None = field(default=None, kw_only=True)
+    landmark_gap: float = field(default=np.nan, kw_only=True)
 
     @property
     def gap(self) -> float:
@@ -108,6 +114,9 @@ class Account:
     constant: float = 0.0  # part of the upper bound that the gap is not relative to
     least: float = 1e-3  # share of the upper bound that it is relative to in any case
     lower: float = -np.inf
+    landmark_lower: float | None = None  # that of features, once the exact one is known
+    complete: bool = True  # whether that can be had
+    function: Floats | None = None
     weights: Floats = field(default_factory=lambda: np.empty(0))
     coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
     intercept: Floats = field(default_factory=lambda: np.empty(0))
@@ -158,8 +167,14 @@ class Account:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap meets the tolerance."""
-        return self.gap <= self.tol or self.upper <= self.floor
+        """Whether the gap meets the tolerance.
+
+        It is that of the exact kernels, unless landmarks cannot stand for them.
+        """
+        lower = self.lower
+        if not self.complete and self.landmark_lower is not None:
+            lower = self.landmark_lower
+        return (self.upper - lower) / self.size <= self.tol or self.upper <= self.floor
 
     def result(self) -> Result:
         """Freeze the account."""
@@ -173,4 +188,8 @@ class Account:
             size=self.size,
             history=tuple(self.history),
             converged=self.converged,
+            function=self.function,
+            landmark_gap=np.nan
+            if self.landmark_lower is None
+            else max(0.0, self.upper - self.landmark_lower),
         )

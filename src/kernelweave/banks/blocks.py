@@ -1,0 +1,131 @@
+"""Rows of features in blocks: in memory, or in a file that is mapped."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices, Stored
+
+_CHUNK = 4096  # rows of a symmetric product at a time
+
+
+class RowBlocks(ABC):
+    """A tall matrix ``F`` of features that is read in passes, a block of rows at a time.
+
+    Vectors with an entry per row are whole; only ``F`` is in pieces. Sums are taken block by block
+    in a fixed order, so that they do not depend on who computed them.
+    """
+
+    starts: Indices  # first row of every block, and the number of rows
+    n_columns: int
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows there are."""
+        return int(self.starts[-1])
+
+    def slices(self) -> list[slice]:
+        """Return the rows of every block."""
+        return [slice(int(a), int(b)) for a, b in pairwise(self.starts)]
+
+    @abstractmethod
+    def times(self, W: Floats) -> Floats:
+        """Return ``F W``."""
+
+    @abstractmethod
+    def sums(self, V: Floats) -> Floats:
+        """Return ``F' V``; rows of zeros cost nothing."""
+
+    @abstractmethod
+    def gram(self, q: Floats) -> tuple[Floats, Floats]:
+        """Return ``F' diag(q) F`` and ``F' q`` for non-negative ``q``, mostly zero."""
+
+    @abstractmethod
+    def rows(self, index: Indices) -> Floats:
+        """Return some rows, in double precision."""
+
+    @abstractmethod
+    def select(self, columns: Indices) -> RowBlocks:
+        """Return some of the columns."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory or disk space taken."""
+
+
+class LocalBlocks(RowBlocks):
+    """Blocks of this process.
+
+    Parameters
+    ----------
+    blocks : sequence of ndarray of shape (n_rows, n_columns)
+        In C order, float32 or float64; may be mapped files.
+    """
+
+    def __init__(self, blocks: Sequence[Stored]) -> None:
+        self.blocks = list(blocks)
+        self.starts = np.concatenate(([0], np.cumsum([len(block) for block in blocks])))
+        self.n_columns = blocks[0].shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.nbytes for block in self.blocks)
+
+    def times(self, W: Floats) -> Floats:
+        W = np.ascontiguousarray(W)
+        return np.concatenate([_core.feature_times(block, W) for block in self.blocks])
+
+    def sums(self, V: Floats) -> Floats:
+        V = np.ascontiguousarray(V)
+        out = np.zeros((self.n_columns, V.shape[1]))
+        for block, rows in zip(self.blocks, self.slices(), strict=True):
+            out += _core.feature_sums(block, V[rows])
+        return out
+
+    def gram(self, q: Floats) -> tuple[Floats, Floats]:
+        out, edge = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
+        for block, rows in zip(self.blocks, self.slices(), strict=True):
+            part, sums = block_gram(block, q[rows])
+            out += part
+            edge += sums
+        return out, edge
+
+    def mean_squares(self) -> Floats:
+        """Return the mean square of every column, of the leading rows."""
+        block = self.blocks[0][:_CHUNK].astype(np.float64)
+        return np.asarray(np.einsum("nr,nr->r", block, block) / len(block))
+
+    def rows(self, index: Indices) -> Floats:
+        out = np.empty((len(index), self.n_columns))
+        home = np.searchsorted(self.starts, index, side="right") - 1
+        for b in np.unique(home):
+            here = np.flatnonzero(home == b)
+            out[here] = self.blocks[b][index[here] - self.starts[b]]
+        return out
+
+    def select(self, columns: Indices) -> RowBlocks:
+        return LocalBlocks([np.ascontiguousarray(block[:, columns]) for block in self.blocks])
+
+
+def block_gram(block: Stored, q: Floats) -> tuple[Floats, Floats]:
+    """Return ``F' diag(q) F`` and ``F' q`` of one block.
+
+    Products are in the precision of storage: a Newton direction needs no more, and it is half the
+    time.
+    """
+    n_columns = block.shape[1]
+    out, edge = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    used = np.flatnonzero(q)
+    for k in range(0, len(used), _CHUNK):
+        index = used[k : k + _CHUNK]
+        root = np.sqrt(q[index])
+        Z = block[index] * root[:, None].astype(block.dtype)
+        out += Z.T @ Z  # a symmetric product: half the work
+        edge += root @ Z
+    return out, edge

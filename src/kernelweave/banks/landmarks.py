@@ -1,0 +1,180 @@
+"""Few rows that stand for all: features of a kernel from the rows that a pivoted Cholesky picks.
+
+With landmarks ``P`` and ``K_PP = L L'`` the features of a row are ``phi(x) = L^-1 k(P, x)``. A
+function ``phi(x)'w`` lies in the space of the exact kernel and has exactly the norm ``|w|`` there,
+so that objectives need no correction; only lower bounds do, by what the features leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices
+from kernelweave.kernels import RBF, Kernel
+from kernelweave.kernels.base import Rows, take
+
+from .views import Views, is_plain_gaussian
+
+TIGHT = 1e-13  # trace that all landmarks together leave out of the sample, relative to the centred
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Landmarks of one kernel, the most useful first, so that any leading part will do.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel as written.
+    rows : array or sparse matrix
+        The landmarks, prepared for the kernel.
+    triangle : ndarray of shape (n_landmarks, n_landmarks)
+        Lower triangular ``L`` with ``L L'`` the kernel between landmarks.
+    rank : int
+        Leading landmarks whose features are kept. All of them together serve for bounds.
+    complete : bool
+        Whether all landmarks together leave out no more than rounding.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    triangle: Floats
+    rank: int
+    complete: bool
+
+    def features(self, rows: Rows, *, kept: bool = False) -> Floats:
+        """Return the features of rows by all landmarks, or by those kept."""
+        r = self.rank if kept else len(self.triangle)
+        block = self.kernel.block(rows, take(self.rows, slice(0, r)))
+        solved = scipy.linalg.solve_triangular(
+            self.triangle[:r, :r], block.T, lower=True, check_finite=False
+        )
+        return np.asarray(solved.T)
+
+    def fold(self, w: Floats) -> Floats:
+        """Return ``c`` with ``phi(x)'w = k(x, P) c`` for weights of the features kept."""
+        r = self.rank
+        return np.asarray(
+            scipy.linalg.solve_triangular(
+                self.triangle[:r, :r], w, lower=True, trans="T", check_finite=False
+            )
+        )
+
+
+def find_landmarks(
+    kernels: Sequence[Kernel],
+    which: Sequence[int],
+    views: Views,
+    sample: Sequence[Indices],
+    *,
+    tol: float,
+    max_rank: int,
+) -> list[Landmarks]:
+    """Choose landmarks of some kernels.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        All kernels.
+    which : sequence of int
+        Those asked for.
+    views : Views
+        The rows of all of them.
+    sample : sequence of ndarray of int
+        For each that is asked for, the rows among which landmarks are looked for.
+    tol : float
+        Trace that the features kept may leave out, relative to that of the centred kernel.
+    max_rank : int
+        Landmarks of a kernel at most.
+
+    Returns
+    -------
+    landmarks : list of Landmarks
+        In the order of ``which``.
+    """
+    rows = {j: take(views[j], index) for j, index in zip(which, sample, strict=True)}
+    plain = [j for j in which if is_plain_gaussian(kernels[j], rows[j])]
+    views_of = [np.ascontiguousarray((rows[j] - rows[j].mean(axis=0)).T) for j in plain]
+    rates = np.array([_rate(kernels[j]) for j in plain])
+    limits = np.array([min(max_rank, view.shape[1]) for view in views_of], dtype=np.int64)
+    parts = dict(zip(plain, _core.factor_gaussians(views_of, rates, TIGHT, limits), strict=True))
+    found = []
+    for j in which:
+        if j not in parts:
+            parts[j] = _factor(kernels[j], rows[j], max_rank)
+        found.append(_lead(kernels[j], rows[j], parts[j], tol))
+    return found
+
+
+def _rate(kernel: Kernel) -> float:
+    assert isinstance(kernel, RBF)
+    return 0.5 / kernel.width**2
+
+
+def _factor(kernel: Kernel, rows: Rows, max_rank: int) -> tuple[bool, Floats, Indices, Floats]:
+    diagonal = kernel.diagonal(rows)
+
+    def column(i: int) -> Floats:
+        return np.ascontiguousarray(kernel.block(rows, take(rows, [i])).ravel())
+
+    return _core.factor_by_columns(diagonal, column, TIGHT, min(max_rank, len(diagonal)))
+
+
+def _lead(
+    kernel: Kernel, rows: Rows, parts: tuple[bool, Floats, Indices, Floats], tol: float
+) -> Landmarks:
+    """Return landmarks of which as many lead as the tolerance needs."""
+    complete, columns, pivots, residual = parts
+    if not len(pivots):
+        return Landmarks(kernel, take(rows, slice(0, 0)), np.zeros((0, 0)), 0, complete)
+    squares = np.einsum("rn,rn->r", columns, columns)
+    centred = float((squares - columns.sum(axis=1) ** 2 / columns.shape[1]).sum())
+    # What is left after each column, summed from the last so that small rests keep their digits.
+    left = np.cumsum(squares[::-1])[::-1] - squares + residual.sum()
+    rank = int(np.flatnonzero(left <= tol * centred)[0]) + 1 if left[-1] <= tol * centred else None
+    triangle = np.tril(columns[:, pivots].T)
+    return Landmarks(kernel, take(rows, pivots), triangle, rank or len(pivots), complete)
+
+
+@dataclass(frozen=True)
+class LandmarkFunction:
+    """``f(x) = sum_j k_j(x, P_j) c_j``: what a model on features predicts by.
+
+    Parameters
+    ----------
+    which : ndarray of int
+        Kernels in use.
+    rows : tuple of arrays or sparse matrices
+        Their landmarks, prepared.
+    coefs : tuple of ndarray of shape (n_landmarks, n_outputs)
+        Coefficients for the kernels as written.
+    """
+
+    which: Indices
+    rows: tuple[Rows, ...]
+    coefs: tuple[Floats, ...]
+
+    @property
+    def n_landmarks(self) -> int:
+        """How many landmarks all kernels have together."""
+        return sum(len(coef) for coef in self.coefs)
+
+    def values(self, kernels: Sequence[Kernel], views: Views) -> Floats:
+        """Return the values at prepared rows, one column per output.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            Those in use.
+        views : Views
+            Rows prepared for them.
+        """
+        out = np.zeros((views.n_samples, self.coefs[0].shape[1]))
+        for k, (rows, coef) in enumerate(zip(self.rows, self.coefs, strict=True)):
+            out += kernels[k].block(views[k], rows) @ coef
+        return out

@@ -1,0 +1,119 @@
+"""Weights over many rows: learned with the corners of the loss rounded, less and less.
+
+With many rows the optimal value is smooth in the weights at the scale of a step, but its pieces are
+tiny: the few rows inside their box say nothing about the next ones to come in. Rounding the corners
+lets many rows speak, at an error of the square of the width, which the certificate of the true loss
+includes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.banks.features import FeatureBank
+from kernelweave.machines import Machine
+from kernelweave.machines.smoothed import Smoothed
+from kernelweave.weights import WeightSet
+
+from .point import Learner
+from .result import Account, Report, Result, Warm
+
+_FIRST = 0.2  # width of the first rounding, in units of the spread of the targets
+_SHARE = 0.3  # of the tolerance, that rounding may take
+_ROUGH = 10.0  # of the first width, whose weights are but a start
+_LEAST = 1e-5  # width at which rounding is no help any more
+
+
+def learn_rounded(
+    bank: FeatureBank,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    weight_set: WeightSet,
+    solve: Any,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Warm | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Learn weights of kernels held as features.
+
+    Parameters
+    ----------
+    bank : FeatureBank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    machine : Machine
+        The loss.
+    weight_set : WeightSet
+        Where weights live.
+    solve : callable
+        A solver, called with the bank, targets, costs, a machine and limits.
+    tol : float
+        Relative duality gap to stop at, of the loss as it is.
+    max_iter : int
+        Machines solved at most.
+    start : Warm, optional
+        Weights and coefficients to begin from.
+    report : callable, optional
+        Called with every `Step`.
+
+    Returns
+    -------
+    result : Result
+        Weights with a certificate for the loss as it is.
+    """
+    account = Account(tol, report)
+    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    width = _FIRST * float(np.sqrt((cost * Y**2).sum() / max(float(cost.sum()), 1e-300)))
+    least = _LEAST * width
+    close = False  # whether this may be the last width
+    while account.solves < max_iter:
+        rounded = Smoothed(machine, width) if width > least else machine
+        found = solve(
+            bank,
+            Y,
+            cost,
+            rounded,
+            tol=0.5 * tol if close else _ROUGH * tol,
+            max_iter=max_iter - account.solves,
+            start=start,
+            report=None,
+        )
+        last = found.history[-1]
+        account.solves += last.solves
+        account.work += last.work
+        account.readings += last.readings + 1
+        _offer(learner, found)
+        account.note()
+        if account.converged or rounded is machine:
+            break
+        # The error of rounding falls with the square of the width.
+        error = 0.5 * rounded.ridge_term(found.coef, cost, Y) - 0.5 * machine.ridge_term(
+            found.coef, cost, Y
+        )
+        allowed = _SHARE * tol * account.size
+        factor = np.sqrt(allowed / error) if error > 0.0 else 1.0
+        width, close = width * float(np.clip(factor, 0.05, 0.7)), True
+        start = Warm(found.weights, found.coef)
+    learner.settle()
+    return account.result()
+
+
+def _offer(learner: Learner, found: Result) -> None:
+    """Look at the function and the coefficients of a rounded problem with the loss as it is."""
+    kernel = learner.bank.combine(found.weights)
+    coef = learner.machine.repair(found.coef, learner.Y, learner.cost)
+    forms = learner.bank.forms(coef)
+    solution = replace(learner.start(kernel, coef), function=found.function)
+    fitted = learner.bank.blocks.times(found.function)
+    point = learner.evaluate(
+        kernel, replace(solution, fitted=fitted), np.arange(learner.bank.n_kernels), forms
+    )
+    learner.offer_lower(point, forms)

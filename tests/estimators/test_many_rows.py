@@ -1,0 +1,156 @@
+"""Fits by features of landmarks: the same optimum, and bounds that hold for the exact kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, io
+from kernelweave.banks import large
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Return a function that fits twice: rows counted as many, and as few."""
+
+    def both(model, X, y, **options):
+        from sklearn.base import clone
+
+        plain = clone(model).fit(X, y, **options)
+        monkeypatch.setattr(large, "MANY_ROWS", 10)
+        monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+        monkeypatch.setattr(large, "_BLOCK_BYTES", 20_000)
+        return clone(model).fit(X, y, **options), plain
+
+    return both
+
+
+def table(n=240, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    cuts = np.quantile(f, np.linspace(0, 1, classes + 1)[1:-1])
+    return X, np.searchsorted(cuts, f), f
+
+
+KERNELS = [RBF(width=w, columns=[c]) for c in range(4) for w in (0.7, 1.5, 3.0)] + [Linear()]
+
+
+def brackets(ours, other):
+    """The bounds of two fits of one problem must overlap."""
+    lower = ours.objective_ - ours.duality_gap_
+    assert lower <= other.objective_ * (1 + 1e-9)
+    assert other.objective_ - other.duality_gap_ <= ours.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, "uniform"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers_reach_the_same_optimum(many, norm, C, classes):
+    X, y, _ = table(classes=classes)
+    ours, plain = many(MKLClassifier(KERNELS, norm=norm, C=C, tol=1e-4), X, y)
+    assert ours.converged_
+    brackets(ours, plain)
+    assert ours.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+    assert ours.landmark_gap_ <= ours.duality_gap_ * (1 + 1e-9) + 1e-9 * ours.objective_
+    # f is unique, and within sqrt(2 gap k(x, x)) of the optimum
+    reach = np.sqrt(2 * (ours.duality_gap_ + plain.duality_gap_) * 4.0)
+    difference = (ours.decision_function(X) - ours.intercept_) - (
+        plain.decision_function(X) - plain.intercept_
+    )
+    assert np.abs(difference).max() <= 2 * reach + 1e-6
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "huber", "square"])
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_regressors_reach_the_same_optimum(many, loss, norm):
+    X, _, f = table()
+    ours, plain = many(MKLRegressor(KERNELS, norm=norm, loss=loss, C=3.0, tol=1e-4), X, f)
+    assert ours.converged_
+    brackets(ours, plain)
+    assert ours.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+    np.testing.assert_allclose(ours.predict(X), plain.predict(X), atol=0.05)
+
+
+def test_without_an_intercept_and_with_weights(many):
+    X, y, _ = table()
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    model = MKLClassifier(KERNELS, fit_intercept=False, tol=1e-4, class_weight="balanced")
+    ours, plain = many(model, X, y, sample_weight=weight)
+    brackets(ours, plain)
+    assert ours.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+    assert ours.intercept_ == 0.0
+
+
+def test_the_objective_is_that_of_the_predictor(many):
+    X, y, _ = table()
+    ours, _ = many(MKLClassifier(KERNELS, norm=2.0, tol=1e-4), X, y)
+    sign = np.where(y == 1, 1.0, -1.0)
+    loss = np.maximum(0.0, 1.0 - sign * ours.decision_function(X)).sum()
+    function = ours._function
+    squared = np.array(
+        [
+            (c.T @ ours.kernels_[j].block(P, P) @ c).item() / ours.scales_[j]
+            for j, P, c in zip(function.which, function.rows, function.coefs, strict=True)
+        ]
+    )
+    # The best weights for given norms, at p = 2: (sum norms^(4/3))^(3/2) / 2.
+    penalty = 0.5 * (squared ** (2 / 3)).sum() ** 1.5
+    assert penalty + loss == pytest.approx(ours.objective_, rel=1e-6)
+
+
+def test_predictions_do_not_depend_on_threads_or_batches(many, monkeypatch):
+    X, y, _ = table()
+    ours, _ = many(MKLClassifier(KERNELS, n_jobs=1), X, y)
+    again = MKLClassifier(KERNELS, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(ours.weights_, again.weights_)
+    np.testing.assert_array_equal(ours.decision_function(X), again.decision_function(X))
+    monkeypatch.setattr("kernelweave.estimators.base._BLOCK_BYTES", 8 * 40 * 7)
+    np.testing.assert_allclose(ours.decision_function(X), again.decision_function(X), atol=1e-12)
+
+
+def test_in_a_file_as_in_memory(many):
+    X, y, _ = table()
+    ours, _ = many(MKLClassifier(KERNELS), X, y)
+    outside = MKLClassifier(KERNELS, memory_limit=5000.0).fit(X, y)
+    np.testing.assert_array_equal(ours.weights_, outside.weights_)
+
+
+def test_a_path_over_C(many):
+    X, y, _ = table()
+    many(MKLClassifier(KERNELS), X, y)
+    model = MKLClassifier(KERNELS, tol=1e-4)
+    for fitted, C in zip(model.fit_path(X, y, [0.1, 10.0]), (0.1, 10.0), strict=True):
+        brackets(fitted, MKLClassifier(KERNELS, tol=1e-4, C=C).fit(X, y))
+
+
+def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
+    X, y, _ = table()
+    many(MKLClassifier(KERNELS), X, y)
+    monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)
+    monkeypatch.setattr(large, "_MOST_LANDMARKS", 20)
+    model = MKLClassifier([RBF(width=1.0)]).fit(X, y)
+    assert model.converged_
+    assert model.landmark_gap_ <= 1e-3 * model.objective_
+    assert model.duality_gap_ > model.landmark_gap_
+    monkeypatch.setattr(large, "MANY_ROWS", 10**9)
+    exact = MKLClassifier([RBF(width=1.0)]).fit(X, y)
+    brackets(model, exact)
+    assert model.objective_ > exact.objective_
+
+
+def test_too_few_solves_are_said_to_be(many):
+    X, y, _ = table()
+    many(MKLClassifier(KERNELS), X, y)
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+        MKLClassifier(KERNELS, C=100.0, tol=1e-6, max_iter=1).fit(X, y)
+
+
+def test_model_files_keep_landmarks(many, tmp_path):
+    X, y, _ = table(classes=3)
+    ours, _ = many(MKLClassifier(KERNELS), X, y)
+    io.save(ours, tmp_path / "model.kw")
+    back = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(back.decision_function(X), ours.decision_function(X))
+    assert back.landmark_gap_ == ours.landmark_gap_
