@@ -69,7 +69,7 @@ def _equal_in_directions(trial: Trial) -> Outcome:
 
 
 def _equal_undivided(scale: Callable[[Any], Any]) -> Run:
-    """Group eigenvectors in the way of kernels whose row sums are negative, as some metrics have."""
+    """Group eigenvectors in the way of kernels whose row sums are negative, as metrics may be."""
 
     def run(trial: Trial) -> Outcome:
         X = scale(trial.X)

@@ -12,7 +12,7 @@ from .pairwise_data import DATA
 from .pairwise_methods import METHODS
 from .pairwise_protocol import KINDS, SIZES
 from .pairwise_published import TABLE_2
-from .pairwise_report import collect
+from .pairwise_report import Values, collect
 from .store import Record
 
 _COLOURS = {"true": "#6b7280", "noise": "#1f5f8b", "naive": "#c2410c"}
@@ -35,7 +35,11 @@ def _spread(values: Any) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _draw_table(nmi: dict[tuple[str, str], Any], path: Path) -> None:
+def _sets(nmi: Values) -> dict[str, str]:
+    return {data: title for data, title in DATA.items() if any(key[0] == data for key in nmi)}
+
+
+def _draw_table(nmi: Values, path: Path) -> None:
     from matplotlib.figure import Figure  # without a window, whatever the settings
 
     rows = [
@@ -44,9 +48,10 @@ def _draw_table(nmi: dict[tuple[str, str], Any], path: Path) -> None:
         for name, method in METHODS.items()
         if method.group == group and any((data, name) in nmi for data in DATA)
     ]
-    figure = Figure(figsize=(10, 1.2 + 0.27 * len(rows)), layout="constrained")
-    panels = figure.subplots(1, len(DATA), sharey=True, squeeze=False)[0]
-    for panel, (data, title) in zip(panels, DATA.items(), strict=True):
+    sets = _sets(nmi)
+    figure = Figure(figsize=(4 + 3 * len(sets), 1.2 + 0.27 * len(rows)), layout="constrained")
+    panels = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
+    for panel, (data, title) in zip(panels, sets.items(), strict=True):
         for place, name in enumerate(rows):
             method, values = METHODS[name], nmi.get((data, name))
             if method.published:
@@ -66,12 +71,13 @@ def _draw_table(nmi: dict[tuple[str, str], Any], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _draw_figure(nmi: dict[tuple[str, str], Any], path: Path) -> None:
+def _draw_figure(nmi: Values, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    panels = figure.subplots(1, len(DATA), sharey=True, squeeze=False)[0]
-    for panel, (data, title) in zip(panels, DATA.items(), strict=True):
+    sets = _sets(nmi)
+    figure = Figure(figsize=(1 + 4 * len(sets), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
+    for panel, (data, title) in zip(panels, sets.items(), strict=True):
         for kind, label in KINDS.items():
             there = [size for size in SIZES if (data, f"{kind}@{size}") in nmi]
             values = [nmi[data, f"{kind}@{size}"] for size in there]

@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
 from kernelweave.errors import InputError, warn
@@ -260,7 +261,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         self : PairwiseKernelLearner
             The fitted estimator.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), one_thread():
             X = check_table(self, X, reset=True)
             pairs, labels = self._pairs(X, y, pairs, labels)
             if self.method == "shrink":
