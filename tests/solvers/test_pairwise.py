@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
 
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.solvers.pairwise import PairProblem, _Search, solve_pairs
 from pair_oracles import solve_weights
 
 
@@ -42,7 +42,8 @@ def as_sparse(problem):
 
 
 def value_and_slopes(problem, w, b=0.0):
-    F, c, g = np.asarray(problem.F), problem.weight, problem.statistic
+    F = problem.F.toarray() if hasattr(problem.F, "toarray") else problem.F
+    c, g = problem.weight, problem.statistic
     u = F @ w + b
     h = 0.0 if problem.balance is None else problem.balance
     value = c @ np.logaddexp(u / 2, -u / 2) - w @ g / 2 - b * h / 2
@@ -95,17 +96,28 @@ def test_conditions_of_the_optimum_hold(kind, bias):
         assert abs(slope) <= limit
 
 
-def test_slopes_are_finite_differences_of_the_value():
-    problem = make_problem(3, kind="signed", bias=True, prior=0.2)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "signed"])
+def test_slopes_are_finite_differences_of_the_value(kind):
+    problem = make_problem(3, kind=kind, bias=True, prior=0.2)
+    if kind == "sparse":
+        problem = as_sparse(problem)
     random = np.random.default_rng(0)
-    for _ in range(5):
-        start = random.random(10)
+
+    def look(x):
+        return _Search(problem, np.arange(9), x[:-1], x[-1])
+
+    for _ in range(3):
+        x = random.random(10)
+        here = look(x)
         error = check_grad(
-            lambda x: value_and_slopes(problem, x[:-1], x[-1])[0],
-            lambda x: np.append(*value_and_slopes(problem, x[:-1], x[-1])[1:]),
-            start,
+            lambda x: look(x).value, lambda x: np.append(look(x).grad, look(x).grad_b), x
         )
         assert error < 1e-6
+        assert here.value == pytest.approx(value_and_slopes(problem, x[:-1], x[-1])[0], rel=1e-13)
+        step = 1e-3 * random.standard_normal(10)
+        moved = x + step
+        change = look(moved).value - here.value
+        assert here._change(moved[:-1], moved[-1]) == pytest.approx(change, rel=1e-9)
 
 
 def test_agrees_with_a_quasi_newton_method_on_wide_sparse_pairs():

@@ -313,6 +313,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
+        self.diagnostics_["repeated_pairs"] = n - len(np.unique(np.sort(pairs, axis=1), axis=0))
         return self
 
     def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
