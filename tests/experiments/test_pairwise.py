@@ -10,9 +10,10 @@ from experiments import pairwise
 from experiments.pairwise_data import PER_CLASS, open_trial, tfidf, unit
 from experiments.pairwise_methods import METHODS
 from experiments.pairwise_pictures import draw
-from experiments.pairwise_protocol import classify, evaluate
+from experiments.pairwise_protocol import KINDS, classify, evaluate
 from experiments.pairwise_published import TABLE_2
 from experiments.pairwise_report import collect, leads, show, to_markdown
+from kernelweave import PairwiseKernelLearner
 from kernelweave.pairs.shrink import GAMMAS, RHOS, STEPS
 
 SEED = 5
@@ -163,19 +164,58 @@ def test_scalings_of_documents():
         np.testing.assert_allclose(scaled.toarray(), expected, rtol=1e-12)
 
 
-def test_figure_with_perfect_labels_beats_wrong_ones_and_a_sure_correction_only_rescales():
-    found = {k: evaluate("figure", "cora", f"{k}@600", 0, SEED) for k in ("true", "noise", "naive")}
-    assert found["true"]["nmi"] > found["naive"]["nmi"]
-    assert found["noise"]["nmi"] == pytest.approx(found["naive"]["nmi"], abs=0.15)
+@pytest.fixture
+def fits(monkeypatch):
+    """What learners are given, in the order of their fits."""
+    seen = []
+
+    class Watched(PairwiseKernelLearner):
+        def fit(self, X, y=None, *, pairs=None, labels=None):
+            seen.append((pairs, labels, self.get_params()))
+            return super().fit(X, y, pairs=pairs, labels=labels)
+
+    for module in ("methods", "protocol"):
+        monkeypatch.setattr(f"experiments.pairwise_{module}.PairwiseKernelLearner", Watched)
+    return seen
 
 
-def test_features_that_tell_the_classes_classify_all():
+def test_labels_that_every_learner_is_given(fits):
+    trial = open_trial("cora", 0, SEED)
+    noisy, known = trial.constraints.labels, trial.known
+    for name, labels in (("lkcnpc", noisy), ("naive", noisy), ("true", trial.truth)):
+        evaluate("table", "cora", name, 0, SEED)
+        np.testing.assert_array_equal(fits[-1][1], labels)
+    assert [of[2]["reliability"] is None for of in fits] == [False, True, True]
+    up = trial.truth[known][noisy[known] > 0] > 0
+    assert fits[0][2]["reliability"][0] == pytest.approx(up.mean())
+    assert fits[0][2]["prior"] == pytest.approx(np.mean(trial.truth[known] > 0))
+    evaluate("table", "cora", "shrink-diag", 0, SEED)
+    np.testing.assert_array_equal(fits[-1][0], trial.links)
+    assert fits[-1][1] is None
+
+
+def test_the_figure_learns_from_drawn_pairs_a_fifth_of_them_wrong(fits):
+    nmi = [evaluate("figure", "cora", f"{k}@600", 0, SEED)["nmi"] for k in KINDS]
+    y = open_trial("cora", 0, SEED).y
+    pairs, truth, _ = fits[0]
+    assert (truth > 0).sum() == (truth < 0).sum() == 300
+    np.testing.assert_array_equal(truth > 0, y[pairs[:, 0]] == y[pairs[:, 1]])
+    assert 0.15 < np.mean(fits[1][1] != truth) < 0.25
+    np.testing.assert_array_equal(fits[1][1], fits[2][1])
+    given = [(of[2]["reliability"], of[2]["prior"]) for of in fits]
+    assert given == [(None, None), ((0.8, 0.8), 0.5), (None, None)]
+    assert nmi[0] > max(nmi[1:])
+
+
+def test_classification_sees_directions_and_not_lengths():
     trial = open_trial("cora", 0, SEED)
     codes = np.unique(trial.y, return_inverse=True)[1]
-    told = np.eye(3)[codes] * np.random.default_rng(0).uniform(0.1, 10, (90, 1))
+    told = np.eye(3)[codes] + 0.3
     assert classify(told, trial) == 1.0
     assert classify(csr_array(told), trial) == 1.0
-    told[trial.labelled(0)[:2]] = 0.0  # documents without a word
+    stretched = told * 10 ** np.random.default_rng(0).uniform(-4, 4, (90, 1))
+    assert classify(stretched, trial) == 1.0
+    told[np.setdiff1d(np.arange(90), trial.labelled(0))[:2]] = 0.0  # documents without a word
     assert 0.9 < classify(told, trial) <= 1.0
 
 
