@@ -19,7 +19,7 @@ from .pair_base import PairMetric, differences, leading_directions
 class GlobalDistanceMetric(PairMetric):
     """GDM, also called MMC: small squared distances of same pairs, large distances of others.
 
-    Solves
+    Solves ::
 
         min over A >= 0 of sum_same |x - x'|_A^2 - ln sum_different |x - x'|_A,
 

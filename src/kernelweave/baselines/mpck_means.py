@@ -24,7 +24,7 @@ from .pair_base import PairMethod
 class MPCKMeans(ClusterMixin, PairMethod):
     """MPCK-means: clusters with a diagonal metric each, and a price for every pair not respected.
 
-    Minimises, over clusters ``l_i``, means ``mu`` and metrics ``A`` of columns,
+    Minimises, over clusters ``l_i``, means ``mu`` and metrics ``A`` of columns, ::
 
         sum_i |x_i - mu_l|_A^2 - ln det A
         + w sum over same pairs in two clusters of the mean of their squared distances in both
@@ -61,7 +61,7 @@ class MPCKMeans(ClusterMixin, PairMethod):
         Means.
     metrics_ : ndarray of shape (n_clusters, n_features)
         Weights of columns in each cluster.
-    history_ : ndarray of shape (n_iter_ + 1,)
+    history_ : ndarray of shape (``n_iter_ + 1``,)
         Objective after every round, the start first.
     objective_ : float
         Value reached.

@@ -20,14 +20,14 @@ from .pair_base import PairEmbedding, neighbour_laplacian
 class SimpleNPKL(PairEmbedding):
     """SimpleNPKL: a kernel matrix that fits the pairs, its size bounded, by eigenvectors.
 
-    Solves
+    Solves ::
 
         min over K >= 0, tr(K^2) <= b of tr(L K) + C sum loss(s_ab K_ab),
 
     where ``L`` is the normalised Laplacian of a graph of neighbours plus ``ridge`` times the
     identity. For the linear loss ``-u`` the answer is ``sqrt(b) A+ / |A+|`` with ``A+`` the
     positive part of ``A = C T - L``, where ``T`` holds half the label of a pair at either place.
-    For the hinge loss ``max(0, 1 - u)`` the dual problem
+    For the hinge loss ``max(0, 1 - u)`` the dual problem ::
 
         max over 0 <= alpha <= C of sum alpha - sqrt(b) |A(alpha)+|
 

@@ -24,7 +24,7 @@ class SpectralKernelLearner(PairEmbedding):
 
     The kernel ``X X'``, divided by the roots of its row sums where none is negative, has the
     eigenvectors ``v_1, v_2, ...``, largest eigenvalue first. Sought is ``K = sum_i mu_i v_i v_i'``
-    that agrees best with the labels ``s`` at the pairs,
+    that agrees best with the labels ``s`` at the pairs, ::
 
         max (sum s K_ab) / |K_ab|   subject to  mu_i >= delta mu_(i+1) >= 0,
 

@@ -56,7 +56,7 @@ _IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remed
 class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
-    With ``method="lkcnpc"`` a logistic model of the pairs is fitted,
+    With ``method="lkcnpc"`` a logistic model of the pairs is fitted, ::
 
         min over w >= 0 of mean_i ln(2 cosh(w.k_i / 2)) - w.b/2 + lam/2 |w|^2,
 
