@@ -60,7 +60,7 @@ noisy: $(VENV)/.package ## Measure learning from wrong labels (about an hour)
 structures: $(VENV)/.package ## Compare structured with flat kernel combinations (about ten minutes)
 	$(VENV)/bin/python -m experiments.sum_product $(ARGS)
 
-pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from links (about half an hour)
+pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from links (about a quarter of an hour)
 	$(VENV)/bin/python -m experiments.pairwise $(ARGS)
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)

@@ -1,30 +1,94 @@
-"""The comparison on linked documents as a Markdown page and pictures."""
+"""The comparison on linked documents as a Markdown page."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .page import make_table
-from .pairwise_protocol import CLASSIFIED, DATA, METHODS, SIZES
+from .pairwise_data import DATA, DRAWS, PER_CLASS
+from .pairwise_methods import METHODS, RESTARTS
+from .pairwise_protocol import FLIPPED, KINDS, SIZES
 from .pairwise_published import TABLE_2
 from .store import Record
 
-_KINDS = {"true": "perfect labels", "noise": "corrected", "naive": "taken as true"}
-_COLOURS = {"true": "#6b7280", "noise": "#1f5f8b", "naive": "#c2410c"}
+Values = dict[tuple[str, str], Any]
+SIMPLE = ("lk", "lkcnpc", "naive", "lk-tfidf", "lkcnpc-tfidf", "naive-tfidf")
 
 
-def collect(records: Sequence[Record], part: str, field: str) -> dict[tuple[str, str], Any]:
-    """Return the values of a field by data set and method, in the order of the trials."""
+def collect(records: Sequence[Record], part: str, field: str) -> Values:
+    """Return the values of a field by data set and system, in the order of the trials."""
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for record in records:
-        if record["part"] == part:
+        if record["part"] == part and field in record:
             place = found.setdefault((record["data"], record["method"]), [])
             place.append((record["trial"], record[field]))
     return {key: np.array([v for _, v in sorted(values)]) for key, values in found.items()}
+
+
+def to_markdown(records: Sequence[Record], seed: int) -> str:
+    """Return all tables."""
+    parts = [
+        _how(records, seed),
+        _published(records),
+        _table(records, "ours", "## Other labels, other documents, controls"),
+        _table(records, "beyond", "## Beyond the paper: options chosen by held-out links"),
+        _leads(records),
+        _settings(records),
+        _figure(records),
+        _classes(records),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _how(records: Sequence[Record], seed: int) -> str:
+    trials = 1 + max(record["trial"] for record in records)
+    short = sum(record.get("converged") is False for record in records)
+    done = sum("converged" in record for record in records)
+    return (
+        f"{trials} trials, first seed {seed}: links are the same in all, pairs without a link, the "
+        f"known hundredth, walks and splits are drawn anew. Mean, and standard deviation over "
+        f"trials in brackets. NMI with the arithmetic mean; k-means with {RESTARTS} restarts. "
+        f"{done - short} of {done} fits that search for weights met their tolerance.\n"
+        + _undivided(records)
+    )
+
+
+def _undivided(records: Sequence[Record]) -> str:
+    """Say which kernels were clustered in another way because of negative row sums."""
+    names = {r["method"] for r in records if r.get("normalized") is False}
+    if not names:
+        return ""
+    labels = ", ".join(METHODS[m].label for m in METHODS if m in names)
+    return (
+        "\nKernels of these systems have rows that sum to less than zero, so they were not divided "
+        f"by row sums and eigenvectors were not brought to unit length: {labels}.\n"
+    )
+
+
+def _published(records: Sequence[Record]) -> str:
+    nmi = collect(records, "table", "nmi")
+    refused = {(r["data"], r["method"]): r["refused"] for r in records if "refused" in r}
+    rows = []
+    for name, method in METHODS.items():
+        key = method.published
+        if key is None:
+            continue
+        row = [method.label]
+        for data in DATA:
+            ours, (mean, spread) = nmi.get((data, name)), TABLE_2[data][key]
+            off = "" if ours is None else f"{ours.mean() - mean:+.3f}"
+            cell = "refused" if (data, name) in refused else show(ours)
+            row += [f"{mean:.3f} ({spread:.3f})", cell, off]
+        rows.append(row)
+    head = ["NMI"]
+    for title in DATA.values():
+        head += [f"{title}, published", "ours", "difference"]
+    said = [f"\n{METHODS[m].label}, {DATA[d]}: refused. {why}\n" for (d, m), why in refused.items()]
+    return "## Table 2, published and run again\n\n" + make_table(head, rows) + "".join(said)
 
 
 def show(values: Any, digits: int = 3) -> str:
@@ -35,128 +99,97 @@ def show(values: Any, digits: int = 3) -> str:
     return f"{values.mean():.{digits}f}{spread}"
 
 
-def to_markdown(records: Sequence[Record]) -> str:
-    """Return all tables."""
-    parts = [
-        _published(records),
-        _table(records, "ours", "## Other readings of the labels and of the documents"),
-        _table(records, "beyond", "## Beyond the paper: options chosen by held-out links"),
-        _leads(records),
-        _figure(records),
-        _classes(records),
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def _published(records: Sequence[Record]) -> str:
-    nmi = collect(records, "table", "nmi")
+def _table(records: Sequence[Record], group: str, title: str) -> str:
+    measures = [collect(records, "table", field) for field in ("nmi", "ari")]
+    seconds = collect(records, "table", "seconds")
     rows = []
     for name, method in METHODS.items():
-        if method.group != "paper":
-            continue
-        row = [method.label]
-        for data in DATA:
-            printed = TABLE_2[data].get(name)
-            ours = nmi.get((data, name))
-            off = "-" if ours is None or printed is None else f"{ours.mean() - printed[0]:+.3f}"
-            row += [f"{printed[0]:.3f} ({printed[1]:.3f})" if printed else "-", show(ours), off]
-        rows.append(row)
-    head = ["NMI"]
-    for title, _ in DATA.values():
-        head += [f"{title}, published", "ours", "difference"]
-    return "## Table 2, published and run again\n\n" + make_table(head, rows)
-
-
-def _table(records: Sequence[Record], group: str, title: str) -> str:
-    nmi, ari = collect(records, "table", "nmi"), collect(records, "table", "ari")
-    rows = [
-        [method.label]
-        + [
-            cell
-            for data in DATA
-            for cell in (show(nmi.get((data, name))), show(ari.get((data, name))))
-        ]
-        for name, method in METHODS.items()
-        if method.group == group and any((data, name) in nmi for data in DATA)
-    ]
+        if method.group == group and any((data, name) in measures[0] for data in DATA):
+            row = [show(found.get((data, name))) for data in DATA for found in measures]
+            spent = np.concatenate(
+                [seconds[data, name] for data in DATA if (data, name) in seconds]
+            )
+            rows.append([method.label, *row, f"{spent.mean():.1f}"])
     if not rows:
         return ""
-    head = [
-        "",
-        *(f"{name} {measure}" for name, _ in DATA.values() for measure in ("NMI", "ARI")),
-    ]
-    return f"{title}\n\n" + make_table(head, rows)
+    names = [f"{title} {measure}" for title in DATA.values() for measure in ("NMI", "ARI")]
+    return f"{title}\n\n" + make_table(["", *names, "seconds"], rows)
+
+
+def leads(records: Sequence[Record], data: str, name: str) -> Any:
+    """Return by how much a system leads the best simple one of the same trial; None if unknown."""
+    nmi = collect(records, "table", "nmi")
+    values = [nmi[data, m] for m in (name, *SIMPLE) if (data, m) in nmi]
+    if (data, name) not in nmi or len(values) < 2 or len({len(v) for v in values}) > 1:
+        return None
+    return values[0] - np.max(values[1:], axis=0)
 
 
 def _leads(records: Sequence[Record]) -> str:
-    """Compare shrink with the best simple method of the same trial."""
-    nmi = collect(records, "table", "nmi")
-    simple = ["lk", "lkcnpc", "naive", "lk-tfidf", "lkcnpc-tfidf", "naive-tfidf"]
     rows = []
-    for name in ("shrink-diag", "shrink-words", "shrink-graph"):
-        row = [METHODS[name].label]
-        for data in DATA:
-            values = [nmi[data, m] for m in simple if (data, m) in nmi]
-            own = nmi.get((data, name))
-            if own is None or not values or len({len(v) for v in [own, *values]}) > 1:
-                row += ["-", "-"]
-                continue
-            lead = own - np.max(values, axis=0)
-            row += [f"{lead.mean():+.3f}", f"{lead.min():+.3f}"]
-        rows.append(row)
-    head = ["lead over the best of LK, literal and naive of the same trial"]
-    for title, _ in DATA.values():
+    for name, method in METHODS.items():
+        if method.group != "beyond" and not name.startswith(("gdm-", "itml")):
+            continue
+        found = [leads(records, data, name) for data in DATA]
+        if all(lead is None for lead in found):
+            continue
+        cells = [
+            ("-", "-") if v is None else (f"{v.mean():+.3f}", f"{v.min():+.3f}") for v in found
+        ]
+        rows.append([method.label, *(cell for both in cells for cell in both)])
+    if not rows:
+        return ""
+    head = ["lead over the best of LK, LKCnpc and labels taken as true in the same trial"]
+    for title in DATA.values():
         head += [f"{title}, mean", "smallest"]
     return make_table(head, rows)
+
+
+def _settings(records: Sequence[Record]) -> str:
+    chosen: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        if "setting" in record:
+            place = chosen.setdefault((record["method"], record["data"]), Counter())
+            place[record["setting"]] += 1
+    if not chosen:
+        return ""
+    lines = []
+    for (name, data), counts in chosen.items():
+        said = "; ".join(f"{count} x {setting}" for setting, count in counts.most_common())
+        lines.append(f"- {METHODS[name].label}, {DATA[data]}: {said}\n")
+    return "What was chosen:\n\n" + "".join(lines)
 
 
 def _figure(records: Sequence[Record]) -> str:
     nmi = collect(records, "figure", "nmi")
     if not nmi:
         return ""
-    rows = []
-    for data, (title, _) in DATA.items():
-        for kind, label in _KINDS.items():
-            cells = [show(nmi.get((data, f"{kind}@{size}"))) for size in SIZES]
-            rows.append([f"{title}, {label}", *cells])
-    head = ["NMI by number of pairs", *(f"{size}" for size in SIZES)]
-    return "## Figure 1: drawn pairs, a fifth labelled wrongly\n\n" + make_table(head, rows)
+    sizes = [size for size in SIZES if any(key[1].endswith(f"@{size}") for key in nmi)]
+    rows = [
+        [f"{title}, {label}", *(show(nmi.get((data, f"{kind}@{size}"))) for size in sizes)]
+        for data, title in DATA.items()
+        for kind, label in KINDS.items()
+    ]
+    head = ["NMI by number of pairs", *(f"{size}" for size in sizes)]
+    title = f"## Figure 1: drawn pairs, {FLIPPED:.0%} of them labelled wrongly"
+    return f"{title}\n\n" + make_table(head, rows)
 
 
 def _classes(records: Sequence[Record]) -> str:
-    accuracy = collect(records, "classes", "accuracy")
+    accuracy = collect(records, "table", "accuracy")
     rows = [
-        [label, *(show(accuracy.get((data, name))) for data in DATA)]
-        for name, label in CLASSIFIED.items()
+        [method.label, *(show(accuracy.get((data, name))) for data in DATA)]
+        for name, method in METHODS.items()
         if any((data, name) in accuracy for data in DATA)
     ]
     if not rows:
         return ""
-    head = ["accuracy, 20 labels a class", *(title for title, _ in DATA.values())]
-    return "## Classification with few labels\n\n" + make_table(head, rows)
-
-
-def draw(records: Sequence[Record], path: Path) -> None:
-    """Draw Figure 1."""
-    import matplotlib.pyplot as plt
-
-    nmi = collect(records, "figure", "nmi")
-    figure, axes = plt.subplots(1, len(DATA), figsize=(9, 3.6), sharey=True, layout="constrained")
-    for ax, (data, (title, _)) in zip(axes, DATA.items(), strict=True):
-        for kind, label in _KINDS.items():
-            there = [size for size in SIZES if (data, f"{kind}@{size}") in nmi]
-            values = [nmi[data, f"{kind}@{size}"] for size in there]
-            if not values:
-                continue
-            means = np.array([v.mean() for v in values])
-            spread = np.array([v.std(ddof=1) if len(v) > 1 else 0.0 for v in values])
-            ax.plot(there, means, marker="o", label=label, color=_COLOURS[kind])
-            ax.fill_between(there, means - spread, means + spread, alpha=0.12, color=_COLOURS[kind])
-        ax.set_xscale("log")
-        ax.set_title(title)
-        ax.set_xlabel("pairs")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("NMI")
-    axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    head = ["accuracy", *DATA.values()]
+    title = f"## Classification with {PER_CLASS} labels a class"
+    text = (
+        "A support vector machine on the learned kernel, its diagonal brought to one; C by "
+        "five-fold cross-validation on the labelled documents; mean of "
+        f"{DRAWS} draws of them in every trial. The links of all documents took part in learning "
+        "the kernel.\n"
+    )
+    return f"{title}\n\n{text}\n" + make_table(head, rows)

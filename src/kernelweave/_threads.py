@@ -50,6 +50,13 @@ def threads(n_jobs: int | None) -> Iterator[int]:
         _current.reset(token)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Give BLAS and OpenMP one thread: sums over several come in any order."""
+    with _pools().limit(limits=1):
+        yield
+
+
 def run_blocks(work: Callable[[slice], Any], n: int, size: int) -> list[Any]:
     """Call ``work`` on consecutive slices of ``range(n)``, in threads; results in order."""
     return run_each(work, [slice(i, min(i + size, n)) for i in range(0, n, size)])

@@ -110,7 +110,7 @@ def test_pairs_from_classes_are_drawn_by_the_seed(model):
 
 
 def test_same_pairs_come_together(model):
-    X, y, pairs, labels = problem(60, n_pairs=300)
+    X, y, pairs, labels = problem(40, n_pairs=120)
     K = gram(model.fit(X, pairs=pairs, labels=labels), X)
     if hasattr(model, "embedding_"):
         assert K[y[:, None] == y].mean() > 2 * K[y[:, None] != y].mean()
@@ -172,7 +172,7 @@ def test_stopping_early_is_said(model):
 def test_fitted_attributes_are_documented():
     X, y, *_ = problem()
     for model in [*ALL, MPCKMeans(3)]:
-        fitted = clone(model).set_params(random_state=0).fit(X, y)
+        fitted = clone(model).set_params(n_pairs=60, random_state=0).fit(X, y)
         found = {key for key in vars(fitted) if key.endswith("_") and not key.startswith("_")}
         section = type(model).__doc__.partition("Attributes\n")[2]
         documented = {

@@ -5,9 +5,10 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from kernelweave import _core
-from kernelweave._threads import run_blocks, run_each, thread_count, threads
+from kernelweave._threads import one_thread, run_blocks, run_each, thread_count, threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, Laplacian, Linear, Precomputed
 from kernelweave.machines import Hinge
@@ -174,3 +175,13 @@ def test_an_error_in_a_thread_arrives():
 
     with threads(2), pytest.raises(KeyError, match="7"):
         run_each(work, [7, 8])
+
+
+def test_one_thread_for_every_pool_and_back():
+    pools = ThreadpoolController()
+    with pools.limit(limits=2):
+        before = [pool["num_threads"] for pool in pools.info()]
+        with one_thread():
+            assert {pool["num_threads"] for pool in pools.info()} == {1}
+        assert [pool["num_threads"] for pool in pools.info()] == before
+        assert 2 in before

@@ -79,7 +79,11 @@ class TestInvariants:
         check_same(model, fit(X[rows], pairs=np.argsort(rows)[PAIRS]))
 
     def test_every_pair_twice(self):
-        check_same(fit(), fit(pairs=np.tile(PAIRS, (2, 1)), labels=np.tile(LABELS, 2)))
+        once = fit()
+        twice = fit(pairs=np.concatenate([PAIRS, PAIRS[:, ::-1]]), labels=np.tile(LABELS, 2))
+        check_same(once, twice)
+        assert once.diagnostics_["repeated_pairs"] == 0
+        assert twice.diagnostics_["repeated_pairs"] == len(PAIRS)
 
     @pytest.mark.parametrize("alpha", [1e-3, 100.0])
     def test_size_of_the_kernels(self, alpha):

@@ -51,13 +51,22 @@ def test_nonneg_binds_in_some_of_these_problems_and_keeps_the_mean():
         same, different, share, rates = draw(seed)
         free = correct_statistic(same, different, share, rates)
         found = correct_statistic(same, different, share, rates, nonneg=True)
-        assert min(found.same.min(), found.different.min()) >= -1e-15
+        assert min(found.same.min(), found.different.min()) >= 0
+        assert found.impossible == 0
         total = rates.prior * found.same + (1 - rates.prior) * found.different
         np.testing.assert_allclose(total, found.mean)
         there = (free.same >= 0) & (free.different >= 0)
         np.testing.assert_allclose(found.same[there], free.same[there])
         bound += int((~there).sum())
     assert bound > 5
+
+
+def test_nonneg_leaves_nothing_below_zero_by_rounding():
+    same = np.random.default_rng(0).random(500)
+    found = correct_statistic(same, 0.1 * same, 0.5, Rates((0.8, 0.8), 0.47), nonneg=True)
+    assert found.different.min() == 0
+    assert found.different.max() <= 1e-15
+    assert found.impossible == 0
 
 
 def test_rates_that_agree_make_the_constraint_idle():

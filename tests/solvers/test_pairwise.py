@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
 
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.solvers.pairwise import PairProblem, _Search, solve_pairs
 from pair_oracles import solve_weights
 
 
@@ -42,7 +42,8 @@ def as_sparse(problem):
 
 
 def value_and_slopes(problem, w, b=0.0):
-    F, c, g = np.asarray(problem.F), problem.weight, problem.statistic
+    F = problem.F.toarray() if hasattr(problem.F, "toarray") else problem.F
+    c, g = problem.weight, problem.statistic
     u = F @ w + b
     h = 0.0 if problem.balance is None else problem.balance
     value = c @ np.logaddexp(u / 2, -u / 2) - w @ g / 2 - b * h / 2
@@ -95,17 +96,28 @@ def test_conditions_of_the_optimum_hold(kind, bias):
         assert abs(slope) <= limit
 
 
-def test_slopes_are_finite_differences_of_the_value():
-    problem = make_problem(3, kind="signed", bias=True, prior=0.2)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "signed"])
+def test_slopes_are_finite_differences_of_the_value(kind):
+    problem = make_problem(3, kind=kind, bias=True, prior=0.2)
+    if kind == "sparse":
+        problem = as_sparse(problem)
     random = np.random.default_rng(0)
-    for _ in range(5):
-        start = random.random(10)
+
+    def look(x):
+        return _Search(problem, np.arange(9), x[:-1], x[-1])
+
+    for _ in range(3):
+        x = random.random(10)
+        here = look(x)
         error = check_grad(
-            lambda x: value_and_slopes(problem, x[:-1], x[-1])[0],
-            lambda x: np.append(*value_and_slopes(problem, x[:-1], x[-1])[1:]),
-            start,
+            lambda x: look(x).value, lambda x: np.append(look(x).grad, look(x).grad_b), x
         )
         assert error < 1e-6
+        assert here.value == pytest.approx(value_and_slopes(problem, x[:-1], x[-1])[0], rel=1e-13)
+        step = 1e-3 * random.standard_normal(10)
+        moved = x + step
+        change = look(moved).value - here.value
+        assert here._change(moved[:-1], moved[-1]) == pytest.approx(change, rel=1e-9)
 
 
 def test_agrees_with_a_quasi_newton_method_on_wide_sparse_pairs():
@@ -204,18 +216,32 @@ def test_small_penalties_converge(lam):
     assert solve_pairs(problem).converged
 
 
-def test_many_pairs_do_not_stall_at_the_rounding_of_their_sum():
-    random = np.random.default_rng(0)
-    n, m = 60_000, 400
-    F = csr_array(
-        (np.ones(4 * n), (np.repeat(np.arange(n), 4), random.integers(m, size=4 * n))), shape=(n, m)
-    )
-    s = np.where(random.random(n) < 0.3 + 0.4 * (F[:, : m // 2].sum(axis=1) > 2), 1.0, -1.0)
+@pytest.mark.parametrize("seed", range(12))
+def test_large_terms_that_cancel_do_not_stall_the_line_search(seed):
+    # Labels without errors and hardly a penalty: scores are in the thousands, and losses and the
+    # statistic nearly cancel, so that the difference of two values has no correct digit left.
+    random = np.random.default_rng(seed)
+    F = random.standard_normal((2000, 15))
+    true = random.random(15) * (random.random(15) < 0.7)
+    c = np.full(2000, 1 / 2000)
+    result = solve_pairs(PairProblem(F, c, F.T @ (c * np.sign(F @ true)), 1e-8), tol=1e-10)
+    assert np.abs(F @ result.weights).max() > 500
+    assert result.converged
+    assert result.n_iter < 40
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_changes_below_rounding_do_not_stall_the_line_search(seed):
+    random = np.random.default_rng(seed)
+    n, m, each, size = 2000, 100, 4, 1e-3
+    rows, columns = np.repeat(np.arange(n), each), (random.random(each * n) ** 2 * m).astype(int)
+    F = csr_array((np.full(each * n, size), (rows, columns)), shape=(n, m))
+    often = F[:, : m // 2].sum(axis=1) > size * each / 2
+    s = np.where(random.random(n) < 0.4 + 0.6 * often, 1.0, -1.0)
     c = np.full(n, 1 / n)
-    for lam in (1e-5, 1e-7):
-        result = solve_pairs(PairProblem(F, c, F.T @ (c * s), lam), tol=1e-9)
-        assert result.converged
-        assert result.n_iter < 20
+    result = solve_pairs(PairProblem(F, c, F.T @ (c * s), 1e-2 * size**2), tol=1e-11)
+    assert result.converged
+    assert result.n_iter < 20
 
 
 def test_the_flag_of_convergence_is_honest():

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, check_table, fit_context, is_frame
 from kernelweave.errors import warn
@@ -56,7 +57,8 @@ class PairMethod(BaseEstimator):
         """
         X = self._rows(X, reset=True)
         pairs, labels = self._read(X.shape[0], y, pairs, labels)
-        self._learn(X, pairs, labels)
+        with one_thread():
+            self._learn(X, pairs, labels)
         return self
 
     def _read(self, n: int, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats]:

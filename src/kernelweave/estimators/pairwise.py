@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
 from kernelweave.errors import InputError, warn
@@ -260,7 +261,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         self : PairwiseKernelLearner
             The fitted estimator.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), one_thread():
             X = check_table(self, X, reset=True)
             pairs, labels = self._pairs(X, y, pairs, labels)
             if self.method == "shrink":
@@ -312,6 +313,7 @@ class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
         self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
+        self.diagnostics_["repeated_pairs"] = n - len(np.unique(np.sort(pairs, axis=1), axis=0))
         return self
 
     def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
 from kernelweave.errors import InputError, warn
@@ -111,7 +112,8 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):
             raise InputError(
                 f"n_clusters: must be at most the {n} rows of X, got {self.n_clusters}."
             )
-        found = embed(kernel, self.n_clusters)
+        with one_thread():
+            found = embed(kernel, self.n_clusters)
         self.embedding_: Floats = found.points
         self.eigenvalues_: Floats = found.values
         self.normalized_, self.n_empty_ = found.normalised, found.empty

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
+from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 
 _DENSE = 400  # rows up to which all eigenvalues are found at once
@@ -123,4 +124,5 @@ def group_points(embedding: Embedding, n_clusters: int, n_init: int, random_stat
     if len(distinct) < n_clusters:
         return np.asarray(place.ravel(), dtype=np.intp)
     means = KMeans(n_clusters, n_init=n_init, random_state=random_state)
-    return np.asarray(means.fit_predict(points), dtype=np.intp)
+    with one_thread():  # also much quicker where other processes want the cores
+        return np.asarray(means.fit_predict(points), dtype=np.intp)

@@ -147,7 +147,7 @@ def correct_statistic(
                 f"0 and 1, got {rates.prior!r}."
             )
         up = np.clip(up, 0.0, mean / p[0])
-        down = (mean - p[0] * up) / p[1]
+        down = np.maximum((mean - p[0] * up) / p[1], 0.0)  # below zero by rounding only
     return Statistic(p[0] * up - p[1] * down, up, down, mean)
 
 
