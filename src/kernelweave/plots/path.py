@@ -67,16 +67,16 @@ def plot_path(models: Sequence[Any], ax: Any = None, max_kernels: int = 8) -> An
 
 
 def _checked(models: Any) -> list[Any]:
-    models = list(models) if isinstance(models, Sequence) else []
-    if len(models) < 2:
+    given: list[Any] = list(models) if isinstance(models, Sequence) else []
+    if len(given) < 2:
         raise InputError("models: must be two or more fitted estimators, as fit_path returns them.")
-    for model in models:
+    for model in given:
         check_is_fitted(model)
         if not hasattr(model, "C") or not np.size(getattr(model, "weights_", ())):
             raise InputError(f"models: {type(model).__name__} has no weights that depend on C.")
-    sizes = {len(model.weights_) for model in models}
+    sizes = {len(model.weights_) for model in given}
     if len(sizes) > 1:
         raise InputError(
             f"models: all must have the same kernels, but there are {min(sizes)} and {max(sizes)}."
         )
-    return models
+    return given

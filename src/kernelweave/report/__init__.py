@@ -106,10 +106,13 @@ def write(
     ...     report.write(model, f"{folder}/heights.html", X, y, cv=2).name
     'heights.html'
     """
+    from kernelweave.io.archive import replacing
+
     where = Path(path).expanduser()
     page = to_html(model, X, y, cv=cv, scoring=scoring, title=title, facts=facts)
     try:
-        where.write_text(page, encoding="utf-8")
+        with replacing(where) as stream:
+            stream.write(page.encode("utf-8"))
     except OSError as error:
         reason = error.strerror or error
         raise DataError(f"The file {where} cannot be written: {reason}.") from error

@@ -17,7 +17,7 @@ from kernelweave._types import Floats
 
 from .html import Markup, join, tag
 
-_LEFT, _RIGHT = 9.0, 99.0  # per cent of the width between which data are drawn
+_LEFT, _RIGHT = 11.0, 99.0  # per cent of the width between which data are drawn
 _TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of letters below it
 
 
@@ -205,7 +205,7 @@ def scatter(points: Floats, codes: Any, names: Sequence[str], label: str) -> Mar
     width, height = 640.0, max(160.0, unit * float(span[1]) + 40)
     xy = (points - 0.5 * (low + high)) * unit * (1, -1) + (width / 2, height / 2)
     dots = [
-        tag("circle", cx=f"{a:.1f}", cy=f"{b:.1f}", r=4, class_=f"point hue{int(c) % 8}")
+        tag("circle", cx=f"{a:.1f}", cy=f"{b:.1f}", r=5, class_=f"point hue{int(c) % 8}")
         for (a, b), c in zip(xy, codes, strict=True)
     ]
     words = []

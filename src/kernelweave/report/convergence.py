@@ -27,7 +27,10 @@ def section(subject: Subject) -> Section:
 
 def badge(end: Verdict) -> Markup:
     """Return a word that says whether the fit ended well."""
-    return tag("span", "Good" if end.good else "Look", class_="badge good" if end.good else "badge")
+    word = end.short.capitalize() if not end.short.endswith("%") else "Certified"
+    if not end.good:
+        word = "Not converged"
+    return tag("span", word, class_="badge good" if end.good else "badge")
 
 
 def _facts(model: Any) -> Markup | None:

@@ -142,7 +142,7 @@ def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
 
 def _splitter(cv: Any, y: Any, classes: bool) -> Any:
     """Return folds in random order that are the same in every call."""
-    if not isinstance(cv, Integral) or isinstance(cv, bool):
+    if not isinstance(cv, Integral):
         return check_cv(cv, y, classifier=classes)
     if cv < 2:
         raise InputError(f"cv: must be 2 folds or more, a splitter, or None, got {cv!r}.")
