@@ -108,7 +108,10 @@ def write(
     """
     from kernelweave.io.archive import replacing
 
-    where = Path(path).expanduser()
+    try:
+        where = Path(path).expanduser()
+    except TypeError:
+        raise InputTypeError(f"path: must be a string or a path, got {path!r}.") from None
     page = to_html(model, X, y, cv=cv, scoring=scoring, title=title, facts=facts)
     try:
         with replacing(where) as stream:

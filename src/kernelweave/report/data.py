@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -109,28 +110,43 @@ def describe_columns(X: Any, names: Sequence[str] | None) -> list[Described] | N
         return []
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
-        return [_describe(name, frame[name].to_list()) for name in frame.columns[:_MOST]]
+        return [_column(name, frame[name]) for name in frame.columns[:_MOST]]
     columns = np.asarray(X).T[:_MOST]
     named = names if len(names) == np.shape(X)[1] else [f"column {j}" for j in range(len(columns))]
-    return [_describe(name, list(c)) for name, c in zip(named, columns, strict=False)]
+    return [_values(name, column) for name, column in zip(named, columns, strict=False)]
 
 
-def _describe(name: str, values: list[Any]) -> Described:
+def _column(name: str, column: nw.Series[Any]) -> Described:
+    if column.dtype.is_numeric():
+        return _numbers(name, np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64))
+    return _objects(name, column.to_list())
+
+
+def _values(name: str, values: Any) -> Described:
+    if values.dtype.kind in "iuf":
+        return _numbers(name, values.astype(np.float64))
+    return _objects(name, values.tolist())
+
+
+def _numbers(name: str, values: Floats) -> Described:
+    there = values[~np.isnan(values)]
+    missing = len(values) - len(there)
+    if not len(there):
+        return Described(name, "number", missing, 0, "")
+    text = f"{there.min():.4g} to {there.max():.4g}, median {np.median(there):.4g}"
+    return Described(name, "number", missing, len(np.unique(there)), text)
+
+
+def _objects(name: str, values: list[Any]) -> Described:
     there = [v for v in values if not _is_missing(v)]
     missing = len(values) - len(there)
-    try:
-        numbers: Floats | None = np.array(there, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = None
-    if all(isinstance(v, bool | np.bool_) for v in there) and there:
+    if not there:
+        return Described(name, "empty", missing, 0, "")
+    if all(isinstance(v, bool | np.bool_) for v in there):
         share = percent(sum(map(bool, there)) / len(there))
         return Described(name, "true or false", missing, len(set(there)), f"true in {share}")
-    if numbers is not None and not any(isinstance(v, str) for v in there):
-        if not len(numbers):
-            return Described(name, "empty", missing, 0, "")
-        low, middle, high = numbers.min(), np.median(numbers), numbers.max()
-        text = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
-        return Described(name, "number", missing, len(np.unique(numbers)), text)
+    if all(isinstance(v, Real) for v in there):
+        return _numbers(name, np.array([np.nan if _is_missing(v) else v for v in values], float))
     words, counts = np.unique([str(v) for v in there], return_counts=True)
     most = f"mostly {clip(words[counts.argmax()], 40)} ({percent(counts.max() / len(there))})"
     return Described(name, "text", missing, len(words), most)

@@ -83,6 +83,8 @@ class Performance:
         How many of these did not reach their tolerance.
     reference : str
         What a model that learns nothing reaches, in a sentence.
+    warnings : tuple of str
+        What the fits warned of, each once; not that they stopped early.
     """
 
     scores: tuple[Score, ...]
@@ -90,6 +92,7 @@ class Performance:
     models: list[Any]
     stopped: int
     reference: str
+    warnings: tuple[str, ...]
 
 
 def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -> Performance | str:
@@ -101,8 +104,8 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
     if isinstance(splitter, str):
         return splitter
     scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # counted below
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")  # what folds complain of belongs into the report
         found = cross_validate(
             model,
             X,
@@ -122,6 +125,9 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
         models,
         sum(not getattr(one, "converged_", True) for one in models),
         _reference(estimator, y) if scoring is None else "",
+        tuple(
+            dict.fromkeys(str(w.message) for w in caught if w.category is not ConvergenceWarning)
+        ),
     )
 
 
@@ -229,21 +235,18 @@ def section(subject: Subject) -> Section:
         f"{first.show(first.mean)} (95% interval {first.show(first.low)} to ",
         f"{first.show(first.high)}). {found.reference}",
     )
+    early = f" {count(found.stopped, 'fold')} stopped before the tolerance was met."
     meaning = note(
         f"The mean of {k} folds of {count(found.n_rows, 'row')}: each was predicted by a model "
         "fitted to the others. The interval is Student\u2019s t over the folds, widened because "
-        "folds share training rows (Nadeau and Bengio, 2003)."
-        + (
-            f" {count(found.stopped, 'fold')} stopped before the tolerance was met."
-            if found.stopped
-            else ""
-        )
+        f"folds share training rows (Nadeau and Bengio, 2003).{early if found.stopped else ''}"
     )
+    doubts = [note(f"A fold warned: {text}") for text in found.warnings]
     shares = [score for score in found.scores if score.name in _SHARES]
     return Section(
         "performance",
         "Performance",
-        join([text, _picture(shares or list(found.scores[:1])), _folds(found), meaning]),
+        join([text, _picture(shares or list(found.scores[:1])), _folds(found), meaning, doubts]),
     )
 
 

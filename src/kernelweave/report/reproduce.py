@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import platform
+import re
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-
-from sklearn.pipeline import Pipeline
 
 from kernelweave._summary import clip
 
@@ -15,6 +15,8 @@ from .html import Column, Markup, Section, facts, join, note, paragraph, table, 
 from .subject import Subject
 
 _LONGEST = 2000  # letters of the value of one parameter
+_HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
+_WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 
@@ -22,7 +24,7 @@ def section(subject: Subject) -> Section:
     """Return the parameters, a program, and the versions of what was used."""
     model = subject.estimator
     given = model.get_params(deep=False)
-    usual = _defaults(model)
+    usual, code = _defaults(model), program(subject)
     rows = [
         [name, clip(repr(value), _LONGEST), "yes" if _same(value, usual.get(name)) else "no"]
         for name, value in sorted(given.items())
@@ -31,10 +33,10 @@ def section(subject: Subject) -> Section:
     columns.append(Column("default", number=False))
     body = [
         paragraph("The same data, parameters and versions give the same model."),
-        tag("pre", tag("code", program(subject)), tabindex=0, aria_label="Program"),
+        tag("pre", tag("code", code), tabindex=0, aria_label="Program"),
+        _doubts(subject, code),
         table("parameters", columns, rows),
         facts([*versions(), *((name, str(value)) for name, value in subject.facts.items())]),
-        _files(subject),
     ]
     return Section("reproduce", "How to reproduce", join(body))
 
@@ -44,18 +46,29 @@ def program(subject: Subject) -> str:
     model = subject.estimator
     usual = _defaults(model)
     changed = {k: v for k, v in model.get_params(deep=False).items() if not _same(v, usual.get(k))}
-    arguments = ",\n".join(
-        f"    {name}={clip(repr(value), _LONGEST)}" for name, value in changed.items()
-    )
-    made = f"{subject.name}(\n{arguments},\n)" if changed else f"{subject.name}()"
-    lines = ["from kernelweave import *", "", f"model = {made}"]
-    if subject.preparer is not None and isinstance(subject.chosen, Pipeline):
+    arguments = "".join(f"    {name}={clip(repr(v), _LONGEST)},\n" for name, v in changed.items())
+    made = f"{subject.name}(\n{arguments})" if changed else f"{subject.name}()"
+    lines = [*_imports(made), "", f"model = {made}"]
+    if subject.preparer is not None:
         prepared = f"TablePreparer(standardize={subject.preparer.standardize})"
-        lines.insert(1, "from kernelweave.io import TablePreparer")
-        lines.insert(2, "from sklearn.pipeline import make_pipeline")
+        lines.insert(-2, "from kernelweave.io import TablePreparer")
+        lines.insert(-2, "from sklearn.pipeline import make_pipeline")
         lines.append(f"model = make_pipeline({prepared}, model)")
     fits = "model.fit(X)" if hasattr(model, "labels_") else "model.fit(X, y)"
     return "\n".join([*lines, fits])
+
+
+def _imports(code: str) -> list[str]:
+    """Return what must be imported for the names in a piece of code."""
+    homes: dict[str, list[str]] = {}
+    # What stands in quotes is text, such as the name of a column.
+    for name in sorted(set(re.findall(r"[A-Za-z]\w*", re.sub(r"'[^']*'", "", code)))):
+        for home in _HOMES:
+            module = import_module(home)
+            if name in getattr(module, "__all__", vars(module)) and name not in _WORDS:
+                homes.setdefault(home, []).append(name)
+                break
+    return [f"from {home} import {', '.join(names)}" for home, names in homes.items()]
 
 
 def versions() -> list[tuple[str, str]]:
@@ -69,11 +82,16 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-def _files(subject: Subject) -> Markup | None:
-    state = getattr(subject.estimator, "random_state", 0)
-    if state is None:
-        return note("random_state is None, so a second fit draws other random numbers.")
-    return None
+def _doubts(subject: Subject, code: str) -> Markup | None:
+    """Say what stands in the way of an equal model."""
+    doubts = []
+    if "<" in code or "\u2026" in code:
+        doubts.append("What is in angle brackets or cut off cannot be written out here.")
+    if getattr(subject.estimator, "random_state", 0) is None:
+        doubts.append("random_state is None, so a second fit draws other random numbers.")
+    if hasattr(subject.estimator, "score_pairs") or hasattr(subject.estimator, "tasks_"):
+        doubts.append("Pairs, labels of pairs and tasks are further arguments of fit.")
+    return note(" ".join(doubts)) if doubts else None
 
 
 def _defaults(model: Any) -> dict[str, Any]:
