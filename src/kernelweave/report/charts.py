@@ -18,6 +18,8 @@ from kernelweave._types import Floats
 from .html import Markup, join, tag
 
 _LEFT, _RIGHT = 11.0, 99.0  # per cent of the width between which data are drawn
+_EDGE = 1.0  # the same on the left where no numbers stand there
+_DOTS = 60  # points of a line beyond which they are not marked
 _TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of letters below it
 
 
@@ -69,132 +71,131 @@ def logarithmic(low: float, high: float, form: Any, most: int = 6) -> Axis:
     return Axis(10.0**first, 10.0**last, [(p, form(p)) for p in powers], log=True)
 
 
-def place(axis: Axis, value: float) -> str:
-    """Return a horizontal place in per cent."""
-    return f"{_LEFT + (_RIGHT - _LEFT) * float(axis.at(value)):.2f}%"
+@dataclass(frozen=True)
+class Plot:
+    """Axes to draw between; without a vertical one, heights mean nothing but themselves.
 
+    Parameters
+    ----------
+    x, y : Axis
+        Horizontal and, if heights have numbers, vertical.
+    height : float
+        Of the whole picture, in pixels.
+    """
 
-def frame(x: Axis, y: Axis | None, height: float, x_title: str, marks: Any, label: str) -> Markup:
-    """Return marks between axes; titles of the vertical axis belong into the words below."""
-    floor = height - 2 * _LINE
-    lines = [] if y is None else [_grid(y, value, text, floor) for value, text in y.ticks]
-    baseline = tag("line", x1=f"{_LEFT}%", x2=f"{_RIGHT}%", y1=floor, y2=floor, class_="axis")
-    words = [
-        tag(
-            "text",
-            text,
-            x=place(x, value),
-            y=floor + 16,
-            class_="tick",
-            text_anchor=_anchor(x, value),
+    x: Axis
+    y: Axis | None = None
+    height: float = 260.0
+
+    @property
+    def left(self) -> float:
+        """Where data begin, in per cent of the width."""
+        return _EDGE if self.y is None else _LEFT
+
+    @property
+    def floor(self) -> float:
+        """Where the horizontal axis is, in pixels from the top."""
+        return self.height - 2 * _LINE
+
+    def across(self, values: Any) -> Any:
+        """Return horizontal places in per cent."""
+        return self.left + (_RIGHT - self.left) * self.x.at(values)
+
+    def at(self, value: float) -> str:
+        """Return one horizontal place as it is written."""
+        return f"{float(self.across(value)):.2f}%"
+
+    def down(self, values: Any) -> Any:
+        """Return vertical places in pixels."""
+        assert self.y is not None
+        return self.floor - (self.floor - _TOP) * self.y.at(values)
+
+    def render(self, title: str, marks: Any, label: str) -> Markup:
+        """Return the picture; the title of a vertical axis belongs into the words below it."""
+        ticks = [] if self.y is None else [self._grid(*tick) for tick in self.y.ticks]
+        words = [self._tick(*tick) for tick in self.x.ticks]
+        end = {"x": f"{_RIGHT}%", "text_anchor": "end"}
+        name = tag("text", title, **end, y=self.floor + 36, class_="title")
+        inside = join(
+            [tag("title", label), ticks, self._across("axis", self.floor), words, name, marks]
         )
-        for value, text in x.ticks
-    ]
-    title = tag("text", x_title, x=f"{_RIGHT}%", y=floor + 36, class_="title", text_anchor="end")
-    inside = join([tag("title", label), lines, baseline, words, title, marks])
-    return tag("svg", inside, class_="chart", width="100%", height=f"{height:.0f}", role="img")
+        height = f"{self.height:.0f}"
+        return tag("svg", inside, class_="chart", width="100%", height=height, role="img")
 
+    def _across(self, kind: str, at: float) -> Markup:
+        ends = {"x1": f"{self.left}%", "x2": f"{_RIGHT}%"}
+        return tag("line", **ends, y1=f"{at:.1f}", y2=f"{at:.1f}", class_=kind)
 
-def _anchor(axis: Axis, value: float) -> str:
-    return "end" if axis.at(value) > 0.97 else "middle"
+    def _tick(self, value: float, text: str) -> Markup:
+        share = float(self.x.at(value))
+        side = "end" if share > 0.97 else "start" if share < 0.03 and self.y is None else "middle"
+        at = {"x": self.at(value), "y": self.floor + 16}
+        return tag("text", text, **at, class_="tick", text_anchor=side)
 
+    def _grid(self, value: float, text: str) -> Markup:
+        at = float(self.down(value))
+        words = tag("text", text, x="0", y=f"{at + 4:.1f}", class_="tick")
+        return join([self._across("grid", at), words])
 
-def _grid(y: Axis, value: float, text: str, floor: float) -> Markup:
-    at = f"{height_of(y, value, floor):.1f}"
-    line = tag("line", x1=f"{_LEFT}%", x2=f"{_RIGHT}%", y1=at, y2=at, class_="grid")
-    return join([line, tag("text", text, x="0", y=float(at) + 4, class_="tick")])
-
-
-def height_of(y: Axis, value: Any, floor: float) -> Any:
-    """Return vertical places in pixels."""
-    return floor - (floor - _TOP) * y.at(value)
-
-
-def lines(
-    x: Axis, y: Axis, series: Sequence[tuple[str, Floats, Floats]], height: float = 260
-) -> Markup:
-    """Return broken lines with a dot at every point; each has a class, places and values."""
-    floor = height - 2 * _LINE
-    out = []
-    for kind, xs, ys in series:
-        across = _LEFT + (_RIGHT - _LEFT) * x.at(xs)
-        down = height_of(y, ys, floor)
-        points = " ".join(f"{a:.2f},{b:.1f}" for a, b in zip(across, down, strict=True))
-        # Only lines are stretched to the width of the window; dots and letters keep their shape.
+    def line(self, xs: Floats, ys: Floats) -> Markup:
+        """Return a broken line, with a dot at every point where they are not too many."""
+        places = list(zip(self.across(xs), self.down(ys), strict=True))
+        points = " ".join(f"{a:.2f},{b:.1f}" for a, b in places)
+        # Only the line is stretched to the width of the window; dots and letters keep their shape.
         stretched = tag(
             "svg",
-            tag(
-                "polyline", points=points, class_=f"line {kind}", vector_effect="non-scaling-stroke"
-            ),
+            tag("polyline", points=points, class_="line", vector_effect="non-scaling-stroke"),
             width="100%",
-            height=f"{height:.0f}",
-            viewBox=f"0 0 100 {height:.0f}",
+            height=f"{self.height:.0f}",
+            viewBox=f"0 0 100 {self.height:.0f}",
             preserveAspectRatio="none",
         )
-        dots = [
-            tag("circle", cx=f"{a:.2f}%", cy=f"{b:.1f}", r=3, class_=f"dot {kind}")
-            for a, b in zip(across, down, strict=True)
-        ]
-        out.append(join([stretched, dots if len(dots) <= 60 else None]))
-    return join(out)
+        dots = [tag("circle", cx=f"{a:.2f}%", cy=f"{b:.1f}", r=3, class_="dot") for a, b in places]
+        return join([stretched, dots if len(dots) <= _DOTS else None])
 
+    def level(self, value: float, text: str) -> Markup:
+        """Return a dashed line across the plot, with its name."""
+        at = float(self.down(value))
+        place = {"x": f"{self.left + 0.5}%", "y": f"{at - 6:.1f}"}
+        return join([self._across("level", at), tag("text", text, **place, class_="tick strong")])
 
-def level(y: Axis, value: float, text: str, height: float = 260) -> Markup:
-    """Return a dashed line across the plot, with its name."""
-    at = height_of(y, value, height - 2 * _LINE)
-    line = tag(
-        "line", x1=f"{_LEFT}%", x2=f"{_RIGHT}%", y1=f"{at:.1f}", y2=f"{at:.1f}", class_="level"
-    )
-    words = tag("text", text, x=f"{_LEFT + 0.5}%", y=f"{at - 6:.1f}", class_="tick strong")
-    return join([line, words])
+    def upright(self, value: float, text: str) -> Markup:
+        """Return a dashed line from top to bottom, with its name."""
+        at = self.at(value)
+        line = tag("line", x1=at, x2=at, y1=_TOP - 4, y2=f"{self.floor:.1f}", class_="level")
+        right = self.x.at(value) > 0.6
+        shift: dict[str, Any] = {"dx": -6, "text_anchor": "end"} if right else {"dx": 6}
+        return join([line, tag("text", text, x=at, y=_TOP + 6, class_="tick strong", **shift)])
 
-
-def upright(x: Axis, value: float, text: str, height: float) -> Markup:
-    """Return a dashed line from top to bottom, with its name."""
-    at, right = place(x, value), x.at(value) > 0.6
-    line = tag("line", x1=at, x2=at, y1=_TOP - 4, y2=height - 2 * _LINE, class_="level")
-    shift = {"dx": -6, "text_anchor": "end"} if right else {"dx": 6}
-    return join([line, tag("text", text, x=at, y=_TOP + 6, class_="tick strong", **shift)])
-
-
-def histogram(
-    x: Axis, edges: Floats, counts: Floats, top: float, kind: str, height: float
-) -> Markup:
-    """Return bars that stand on the axis."""
-    floor = height - 2 * _LINE
-    bars = []
-    for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True):
-        a, b = (_LEFT + (_RIGHT - _LEFT) * float(x.at(v)) for v in (left, right))
-        tall = (floor - _TOP) * float(count) / (top or 1.0)
-        if count:
-            bars.append(
-                tag(
-                    "rect",
-                    x=f"{a + 0.1:.2f}%",
-                    y=f"{floor - tall:.1f}",
-                    width=f"{max(b - a - 0.2, 0.1):.2f}%",
-                    height=f"{tall:.1f}",
-                    class_=f"column {kind}",
-                )
-            )
-    return join(bars)
+    def columns(self, edges: Floats, counts: Any, top: float, kind: str) -> Markup:
+        """Return the bars of a histogram; ``top`` is what reaches the upper end."""
+        bars = []
+        ends = self.across(edges)
+        for a, b, n in zip(ends[:-1], ends[1:], counts, strict=True):
+            tall = (self.floor - _TOP) * float(n) / (top or 1.0)
+            if n:
+                box = {"x": f"{a + 0.1:.2f}%", "y": f"{self.floor - tall:.1f}"}
+                size = {"width": f"{max(b - a - 0.2, 0.1):.2f}%", "height": f"{tall:.1f}"}
+                bars.append(tag("rect", **box, **size, class_=f"column {kind}"))
+        return join(bars)
 
 
 def intervals(rows: Sequence[tuple[str, float, float, float, Floats]], x: Axis) -> Markup:
     """Return one line of picture for each score: name, mean, ends of its interval, and folds."""
     step = 58.0
+    plot = Plot(x, height=_TOP + step * len(rows) + 2 * _LINE + 4)
     marks = []
     for k, (name, mean, low, high, folds) in enumerate(rows):
-        at = _TOP + 30 + step * k
+        y = f"{_TOP + 30 + step * k:.0f}"
+        ends = {"x1": plot.at(low), "x2": plot.at(high), "y1": y, "y2": y}
         marks += [
-            tag("text", name, x=f"{_LEFT}%", y=at - 16, class_="name"),
-            tag("line", x1=place(x, low), x2=place(x, high), y1=at, y2=at, class_="interval"),
-            [tag("circle", cx=place(x, fold), cy=at, r=3, class_="fold") for fold in folds],
-            tag("circle", cx=place(x, mean), cy=at, r=5.5, class_="dot main"),
+            tag("text", name, x=f"{plot.left}%", y=y, dy=-14, class_="name"),
+            tag("line", **ends, class_="interval"),
+            [tag("circle", cx=plot.at(fold), cy=y, r=3, class_="fold") for fold in folds],
+            tag("circle", cx=plot.at(mean), cy=y, r=5.5, class_="dot"),
         ]
-    height = _TOP + step * len(rows) + 2 * _LINE + 4
     words = "; ".join(f"{name}: {m:.3g}, interval {a:.3g} to {b:.3g}" for name, m, a, b, _ in rows)
-    return frame(x, None, height, "", marks, words)
+    return plot.render("", marks, words)
 
 
 def scatter(points: Floats, codes: Any, names: Sequence[str], label: str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from kernelweave._summary import Verdict, verdict
 from kernelweave._types import Floats
 
-from .charts import frame, level, linear, lines, logarithmic
+from .charts import Axis, Plot, linear, logarithmic
 from .html import Markup, Section, facts, figure, join, paragraph, tag
 from .subject import Subject
 
@@ -64,16 +65,12 @@ def _picture(model: Any) -> Markup | None:
 
 
 def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
-    x = _steps(solves)
     low, high = min(gaps.min(), model.tol), max(gaps.max(), model.tol)
-    y = logarithmic(low, high, lambda p: f"{100 * p:g}%")
-    marks = [
-        level(y, model.tol, f"tolerance {100 * model.tol:g}%"),
-        lines(x, y, [("main", solves, gaps)]),
-    ]
+    plot = Plot(_steps(solves), logarithmic(low, high, lambda p: f"{100 * p:g}%"))
+    marks = [plot.level(model.tol, f"tolerance {100 * model.tol:g}%"), plot.line(solves, gaps)]
     label = f"The certified gap fell from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
     return figure(
-        frame(x, y, 260, "machines solved", marks, label),
+        plot.render("machines solved", marks, label),
         "The certified gap, as a share of the objective: how far from the best possible model the "
         "fit was at most.",
     )
@@ -84,16 +81,14 @@ def _values(solves: Floats, values: Floats) -> Markup | None:
     if there.sum() < 2 or np.ptp(values[there]) == 0:
         return None
     solves, values = solves[there], values[there]
-    x, y = _steps(solves), linear(values.min(), values.max())
+    plot = Plot(_steps(solves), linear(values.min(), values.max()))
     label = f"The objective fell from {values[0]:.4g} to {values[-1]:.4g}."
-    marks = lines(x, y, [("main", solves, values)])
     return figure(
-        frame(x, y, 260, "machines solved", marks, label),
+        plot.render("machines solved", plot.line(solves, values), label),
         "The objective as the search went on. There is no bound to compare it with.",
     )
 
 
-def _steps(solves: Floats) -> Any:
+def _steps(solves: Floats) -> Axis:
     axis = linear(float(solves.min()), float(solves.max()))
-    whole = [(v, f"{v:.0f}") for v, _ in axis.ticks if v == round(v)]
-    return type(axis)(axis.low, axis.high, whole)
+    return replace(axis, ticks=[(v, f"{v:.0f}") for v, _ in axis.ticks if v == round(v)])

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._summary import clip, count
 
-from .charts import frame, histogram, linear, upright
+from .charts import Plot, linear
 from .html import (
     Cell,
     Column,
@@ -80,15 +80,16 @@ def _row_names(subject: Subject, n_samples: int) -> Any:
 
 def _histogram(model: Any) -> Markup:
     counts, edges = np.histogram(model.label_quality_, bins=_BINS, range=(0.0, 1.0))
-    x, top, height = linear(0.0, 1.0), float(counts.max()), 190.0
+    plot, top = Plot(linear(0.0, 1.0), height=190.0), float(counts.max())
+    below = edges[:-1] < 0.5
     bars = [
-        histogram(x, edges, np.where(edges[:-1] < 0.5, counts, 0), top, "warm", height),
-        histogram(x, edges, np.where(edges[:-1] < 0.5, 0, counts), top, "main", height),
-        upright(x, 0.5, "one half", height),
+        plot.columns(edges, np.where(below, counts, 0), top, "warm"),
+        plot.columns(edges, np.where(below, 0, counts), top, "main"),
+        plot.upright(0.5, "one half"),
     ]
     label = f"Quality of {count(len(model.label_quality_), 'label')} between 0 and 1."
     return figure(
-        frame(x, None, height, "label quality", bars, label),
+        plot.render("label quality", bars, label),
         "How many training labels have which quality; near 0 the model disagrees most.",
     )
 

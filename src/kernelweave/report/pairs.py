@@ -10,7 +10,7 @@ from kernelweave._summary import count
 from kernelweave.pairs import read_pairs
 from kernelweave.pairs.cluster import embed, group_points
 
-from .charts import frame, histogram, linear, upright
+from .charts import Plot, linear
 from .clusters import draw_map
 from .html import (
     Cell,
@@ -88,20 +88,20 @@ def _scores(subject: Subject, model: Any) -> Markup | None:
     )
     scores = model.score_pairs(subject.X, pairs)
     low, high = np.quantile(scores, [0.002, 0.998])
-    x, height = linear(float(min(low, model.threshold_)), float(max(high, model.threshold_))), 220.0
-    edges = np.linspace(x.low, x.high, _BINS + 1)
+    x = linear(float(min(low, model.threshold_)), float(max(high, model.threshold_)))
+    plot, edges = Plot(x, height=220.0), np.linspace(x.low, x.high, _BINS + 1)
     inside = np.clip(scores, x.low, x.high)
     counts = [np.histogram(inside[labels == sign], edges)[0] for sign in (-1, 1)]
     top = float(max(c.max() for c in counts))
     marks = [
-        histogram(x, edges, counts[0], top, "warm", height),
-        histogram(x, edges, counts[1], top, "main", height),
-        upright(x, model.threshold_, "same from here on", height),
+        plot.columns(edges, counts[0], top, "warm"),
+        plot.columns(edges, counts[1], top, "main"),
+        plot.upright(model.threshold_, "same from here on"),
     ]
     right = np.mean((scores >= model.threshold_) == (labels > 0))
     label = f"Similarities of {len(pairs):,} pairs."
     return figure(
-        frame(x, None, height, "learned similarity", marks, label),
+        plot.render("learned similarity", marks, label),
         f"Learned similarity of {len(pairs):,} pairs drawn from the classes given, as many same "
         f"(blue) as different (orange); {percent(float(right))} fall on the right side. These may "
         "be pairs that the model was fitted to.",

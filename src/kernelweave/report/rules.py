@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave._summary import clip, count, listed
 from kernelweave.plots.rules import output_names
 
-from .charts import frame, level, linear, lines, logarithmic
+from .charts import Plot, linear, logarithmic
 from .html import (
     Cell,
     Column,
@@ -22,10 +22,12 @@ from .html import (
     paragraph,
     percent,
     table,
+    tag,
 )
 from .subject import Subject
 
 _MOST = 400  # rules that a page has room for
+_NOTHING = 1e-6  # share of the largest weight from which on one is rounding
 
 
 def section(subject: Subject) -> Section | None:
@@ -42,18 +44,25 @@ def section(subject: Subject) -> Section | None:
     rows = [
         [
             rule.text or "always",
-            *(meter(abs(w) / largest, f"{w:+.3g}", negative=w < 0) for w in rule.weights),
+            *(_weight(w, largest) for w in rule.weights),
             meter(rule.coverage, percent(rule.coverage)),
         ]
         for rule in rules[:_MOST]
     ]
+    listing = table("rules", columns, rows, n_all=len(rules)) if rules else None
     body = [
         paragraph(_words(model, outputs)),
-        table("rules", columns, rows, n_all=len(rules)) if rules else None,
+        tag("div", listing, class_=None if one else "slim"),
         note(_lengths(rules)) if rules else None,
         _search(model),
     ]
     return Section("rules", "Rules", join(body))
+
+
+def _weight(value: float, largest: float) -> Cell:
+    share = abs(value) / largest
+    shown = f"{value:+.3g}" if share > _NOTHING else "0"
+    return meter(share, shown, negative=value < 0)
 
 
 def _words(model: Any, outputs: list[Any]) -> str:
@@ -90,13 +99,16 @@ def _search(model: Any) -> Markup | None:
         return None
     costs, means = found["C"], found["mean_score"]
     x = logarithmic(costs.min(), costs.max(), lambda p: f"{p:g}")
-    y = linear(means.min(), means.max(), "{:.3g}")
-    marks = [
-        level(y, means.max(), f"best: {means.max():.3g} at C = {model.C_:g}"),
-        lines(x, y, [("main", costs, means)]),
-    ]
+    plot = Plot(x, linear(means.min(), means.max(), "{:.3g}"))
+    best = f"best: {means.max():.3g} at C = {model.C_:g}"
+    marks = [plot.level(means.max(), best), plot.line(costs, means)]
     label = f"Mean score over C; the best is {means.max():.3g} at C = {model.C_:g}."
-    columns = [Column("C"), Column("mean score"), Column("deviation"), Column("rules")]
+    columns = [
+        Column("C", number=False),
+        Column("mean score"),
+        Column("deviation"),
+        Column("rules"),
+    ]
     rows = [
         [
             Cell(f"{C:g}", float(C)),
@@ -110,7 +122,7 @@ def _search(model: Any) -> Markup | None:
         [
             Markup("<h3>How C was chosen</h3>"),
             figure(
-                frame(x, y, 240, "C, the cost of errors", marks, label),
+                plot.render("C, the cost of errors", marks, label),
                 "Mean score on held-out folds of the training rows; C was chosen by it.",
             ),
             table("values of C", columns, rows),
