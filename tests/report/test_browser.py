@@ -156,7 +156,9 @@ def test_the_theme_follows_the_system_until_it_is_chosen(browser, pages):
 
 def test_print_shows_all_rows_on_white(browser, pages):
     browser.open(pages("rules"), dark=True)
-    browser.send("Emulation.setEmulatedMedia", media="print")
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.send("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert browser.run("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(column(browser, "rules", 0)) == len(fitted("rules")[0].rules_)
     assert browser.run("document.querySelector('nav').offsetParent") is None

@@ -25,7 +25,7 @@ def section(subject: Subject) -> Section | None:
     word = noun(model)
     used = int(np.count_nonzero(weights))
     order = np.argsort(-weights, kind="stable")
-    shown = order[: min(_MOST, max(used, min(len(order), 40)))]
+    shown = order[: min(_MOST, used)]
     extra = _columns(subject, weights)
     columns = [Column(word, number=False), Column("weight", sorted="descending")]
     columns += [Column(title) for title, _ in extra]
@@ -40,7 +40,7 @@ def section(subject: Subject) -> Section | None:
     ]
     body = [
         paragraph(_words(word, used, len(weights), weights)),
-        table(f"{word}s", columns, rows, n_all=len(weights)),
+        table(f"{word}s", columns, rows, n_all=used) if used else None,
         note(_meaning(model, [title for title, _ in extra])),
     ]
     return Section("kernels", f"{word.capitalize()} weights", join(body))

@@ -15,6 +15,7 @@ from .html import Column, Markup, Section, facts, join, note, paragraph, table, 
 from .subject import Subject
 
 _LONGEST = 2000  # letters of the value of one parameter
+_MOST_ITEMS = 40  # of a list
 _HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
 _WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
@@ -46,7 +47,7 @@ def program(subject: Subject) -> str:
     model = subject.estimator
     usual = _defaults(model)
     changed = {k: v for k, v in model.get_params(deep=False).items() if not _same(v, usual.get(k))}
-    arguments = "".join(f"    {name}={clip(repr(v), _LONGEST)},\n" for name, v in changed.items())
+    arguments = "".join(f"    {name}={_written(value)},\n" for name, value in changed.items())
     made = f"{subject.name}(\n{arguments})" if changed else f"{subject.name}()"
     lines = [*_imports(made), "", f"model = {made}"]
     if subject.preparer is not None:
@@ -56,6 +57,15 @@ def program(subject: Subject) -> str:
         lines.append(f"model = make_pipeline({prepared}, model)")
     fits = "model.fit(X)" if hasattr(model, "labels_") else "model.fit(X, y)"
     return "\n".join([*lines, fits])
+
+
+def _written(value: Any) -> str:
+    """Return a value as it is written in Python, the items of a list below each other."""
+    if type(value) is not list or len(value) < 2:
+        return clip(repr(value), _LONGEST)
+    items = "".join(f"        {clip(repr(item), _LONGEST)},\n" for item in value[:_MOST_ITEMS])
+    more = f"        \u2026 ({len(value)} in all)\n" if len(value) > _MOST_ITEMS else ""
+    return f"[\n{items}{more}    ]"
 
 
 def _imports(code: str) -> list[str]:
