@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import kernelweave
 from kernelweave import Linear, MKLClassifier, report
 from kernelweave.errors import DataError, InputError, InputTypeError
+from kernelweave.io import load, save
 from kernelweave.report.html import Cell, Column, Markup, join, table, tag
 from report_models import FRAME, MODELS, TWO, X, fitted, parts
 from report_models import page as written
@@ -208,3 +209,13 @@ def test_frames_of_other_libraries_and_missing_values():
     most = frame["town"].value_counts()
     assert by_name["town"][3] == f"mostly {most.index[0]} ({100 * most.iloc[0] / 60:.1f}%)"
     assert rows(parse(report.to_html(model, pl.from_pandas(frame), TWO, cv=2)), "data") == expected
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "clusters"])
+def test_a_model_from_a_file_has_the_same_page(name, tmp_path):
+    model = fitted(name)[0]
+    again = load(save(model, tmp_path / "model.kw"))
+    one, two = (parse(report.to_html(each)) for each in (model, again))
+    for part in parts(name) - {"reproduce"}:  # families of kernels come back written out
+        assert two.find("section", id=part)[0].text() == one.find("section", id=part)[0].text()
+    assert two.find("header")[0].text() == one.find("header")[0].text()
