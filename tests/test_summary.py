@@ -62,6 +62,14 @@ def test_the_summary_shows_the_largest_weights():
     assert [line[1] for line in lines] == [f"{model.weights_[j]:.1%}" for j in used]
 
 
+def test_the_summary_shows_the_rules_that_matter_most():
+    model = estimator("rules")
+    summary = model._repr_html_().partition("kernelweave-summary")[2]
+    for rule in model.rules_[:5]:
+        assert rule.text.replace(">", "&gt;").replace("<", "&lt;") in summary
+        assert f"{rule.weight:+.3g}" in summary
+
+
 def test_names_are_escaped_in_notebooks():
     model = MKLClassifier([Linear(name="<script>x</script>")]).fit(X, TWO)
     summary = model._repr_html_().partition("kernelweave-summary")[2]
@@ -86,7 +94,7 @@ def test_pipelines_are_shown_as_before():
         ("structure", "paths; the heaviest"),
         ("structure of many paths", "products of kernels that share"),
         ("rules", "the one that matters most is"),
-        ("pairs", "tells pairs of rows that belong together by"),
+        ("pairs", "tells which pairs of rows belong together by"),
         ("clusters", "put 60 rows into 3 clusters of"),
     ],
 )

@@ -158,9 +158,9 @@ def _pairs(model: Any) -> str:
     noun = "column" if model.kernels_ is None else "kernel"
     names, weights = weight_names(model), shares(model)
     used = int(np.count_nonzero(weights))
-    start = f"This model tells pairs of rows that belong together by {used:,} of {len(names):,}"
+    start = f"This model tells which pairs of rows belong together by {used:,} of {len(names):,}"
     if not used:
-        return f"This model found no {noun} that tells pairs of rows that belong together."
+        return f"This model found no {noun} that tells which pairs of rows belong together."
     top = int(np.argmax(weights))
     return (
         f"{start} {noun}s; the heaviest, {clip(names[top])}, carries {weights[top]:.0%} of the "
@@ -254,10 +254,10 @@ def to_html(model: Any) -> str:
     parts = [f"<p>{escape(sentence(model))}</p>"]
     bars = [
         f'<tr><td style="text-align:left">{escape(clip(name, 80))}</td>'
-        f'<td style="text-align:right">{share:.1%}</td>'
+        f'<td style="text-align:right">{escape(shown)}</td>'
         '<td style="width:8em"><div style="height:.6em;background:currentColor;opacity:.45;'
-        f'width:{100 * share / top:.1f}%"></div></td></tr>'
-        for name, share, top in _largest(model)
+        f'width:{100 * length:.1f}%"></div></td></tr>'
+        for name, shown, length in _largest(model)
     ]
     if bars:
         parts.append(f"<table><tbody>{''.join(bars)}</tbody></table>")
@@ -265,9 +265,17 @@ def to_html(model: Any) -> str:
     return f'<div class="kernelweave-summary" style="max-width:48em">{"".join(parts)}</div>'
 
 
-def _largest(model: Any) -> list[tuple[str, float, float]]:
+def _largest(model: Any) -> list[tuple[str, str, float]]:
+    """Return names of the kernels or rules that matter most, their weights, lengths of bars."""
+    if hasattr(model, "rules_"):
+        top = float(np.max(model.norms_, initial=0.0)) or 1.0
+        one = len(model.intercept_) == 1
+        return [
+            (rule.text, f"{rule.weights[0]:+.3g}" if one else "", float(norm) / top)
+            for rule, norm in zip(model.rules_[:_TOP], model.norms_, strict=False)
+        ]
     if not np.size(getattr(model, "weights_", ())):
         return []
     names, weights = weight_names(model), shares(model)
     order = [int(j) for j in np.argsort(-weights, kind="stable")[:_TOP] if weights[j] > 0]
-    return [(names[j], float(weights[j]), float(weights[order[0]])) for j in order]
+    return [(names[j], f"{weights[j]:.1%}", float(weights[j] / weights[order[0]])) for j in order]

@@ -117,8 +117,10 @@ def _tiles(subject: Subject) -> list[tuple[str, str]]:
     if hasattr(model, "label_quality_"):
         out.append((f"{model.suspects().n_wrong:,}", "labels look wrong"))
     end = verdict(model)
-    gap = end.short.endswith("%")
-    out.append((end.short, "certified gap to the optimum" if gap else "how the fit ended"))
+    if end.short.endswith("%"):
+        out.append((end.short, "certified gap to the optimum"))
+    elif not hasattr(model, "labels_"):
+        out.append((end.short, "how the fit ended"))
     if subject.n_rows is not None:
         out.append((f"{subject.n_rows:,}", "rows"))
     return out

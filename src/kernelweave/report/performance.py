@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 _LEVEL = 0.95
-_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve"}  # between 0 and 1
+_PAIRS = "area under the ROC curve of pairs"
+_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}  # from 0 to 1
 _SCORERS = {
     "accuracy": "accuracy",
     "balanced accuracy": "balanced_accuracy",
@@ -164,7 +165,7 @@ def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
     if is_regressor(estimator):
         names = ["R\u00b2", "mean absolute error"]
     elif not is_classifier(estimator):
-        return {"area under the ROC curve of pairs": check_scoring(model)}
+        return {_PAIRS: check_scoring(model)}
     else:
         kind = type_of_target(y)
         names = ["accuracy"]
