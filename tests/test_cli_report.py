@@ -57,6 +57,8 @@ def test_the_target_is_known_from_the_model(folder, capsys):
     assert rows(page, "performance")[0][-1] == "fold 3"
     assert page.find("h1")[0].text() == "size by MKLClassifier"
     assert "Data filetable.csv" in section(folder / "sizes.html", "reproduce")
+    # The target is in the table, but nothing may learn from it.
+    assert [line[0] for line in rows(page, "data")[1:]] == list(FRAME.columns)
 
 
 def test_options(folder, capsys):

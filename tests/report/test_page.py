@@ -7,19 +7,20 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelweave
 from kernelweave import Linear, MKLClassifier, report
 from kernelweave.errors import DataError, InputError, InputTypeError
 from kernelweave.io import load, save
 from kernelweave.report.html import Cell, Column, Markup, join, table, tag
-from report_models import FRAME, MODELS, TWO, X, fitted, parts
+from report_models import COUNTS, FRAME, GROUPS, MODELS, TWO, X, fitted, parts
 from report_models import page as written
 from report_pages import parse, rows
 
@@ -185,6 +186,36 @@ def test_bad_input_is_one_sentence(tmp_path):
         report.write(model, tmp_path / "no" / "page.html")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         report.to_html(model, X, TWO[:-1])
+    with pytest.raises(InputError, match="X: has 2 columns, but the model was fitted to 3"):
+        report.to_html(model, X[:, :2], TWO)
+    with pytest.raises(InputError, match="X: lacks 'age' and 'town', which the model needs"):
+        report.to_html(fitted("rules")[0], FRAME[["height", "weight"]])
+
+
+def test_nothing_learns_from_a_target_that_is_still_in_the_table():
+    target = pd.Series(np.random.default_rng(1).permutation(TWO), name="size")
+    model = fitted("mkl in a pipeline")[0]
+    leaky = clone(model).set_params(model__kernels=None).fit(FRAME, target)
+    clean, full = (
+        rows(parse(report.to_html(leaky, table_, target, cv=2)), "performance")
+        for table_ in (FRAME, FRAME.assign(size=target)[["size", *FRAME.columns[::-1]]])
+    )
+    assert full == clean
+
+
+def test_other_forms_of_data():
+    model = kernelweave.PairwiseKernelLearner(random_state=0)
+    scaled = make_pipeline(MinMaxScaler(), model).fit(COUNTS, GROUPS)
+    page = check_sound(report.to_html(scaled, COUNTS.tolist(), GROUPS.tolist(), cv=2))
+    assert "Map of the rows" in page.text()
+    sparse = csr_array(COUNTS)
+    page = check_sound(report.to_html(clone(model).fit(sparse, GROUPS), sparse, GROUPS, cv=2))
+    assert "entries are not zero" in page.text()
+    labels = np.column_stack([TWO == "high", X[:, 0] > 0]).astype(int)
+    for several in (kernelweave.RuleEnsembleClassifier(), kernelweave.HierarchicalMKLClassifier()):
+        page = check_sound(report.to_html(several.fit(X, labels), X, labels, cv=2))
+        assert [line[0] for line in rows(page, "performance")[1:]] == ["accuracy"]
+        assert "2 labels at once" in page.find("p", class_="lead")[0].text()
 
 
 def test_a_file_appears_complete_or_not_at_all(tmp_path):

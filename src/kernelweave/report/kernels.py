@@ -107,6 +107,6 @@ def _meaning(model: Any, extra: list[str]) -> str:
     if "in folds" in extra:
         words.append(
             "\u201cIn folds\u201d counts the models of the cross-validation in which a weight is "
-            "not zero: a kernel kept by all of them was not kept by chance."
+            "not zero: a kernel that few of them keep may be there by chance."
         )
     return " ".join(words)

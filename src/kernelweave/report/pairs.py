@@ -78,15 +78,15 @@ def _facts(model: Any) -> Markup:
 
 def _scores(subject: Subject, model: Any) -> Markup | None:
     """Return the similarities of pairs drawn from the classes, where these are known."""
-    if subject.X is None or subject.y is None:
+    if subject.rows is None or subject.y is None:
         return note(
             "With rows and their classes, this part also shows how well pairs are told apart."
         )
-    n = subject.X.shape[0]
+    n = subject.rows.shape[0]
     pairs, labels = read_pairs(
         None, None, subject.y, n, n_pairs=min(10 * n, 20_000), random_state=0
     )
-    scores = model.score_pairs(subject.X, pairs)
+    scores = model.score_pairs(subject.rows, pairs)
     low, high = np.quantile(scores, [0.002, 0.998])
     x = linear(float(min(low, model.threshold_)), float(max(high, model.threshold_)))
     plot, edges = Plot(x, height=220.0), np.linspace(x.low, x.high, _BINS + 1)
@@ -109,12 +109,12 @@ def _scores(subject: Subject, model: Any) -> Markup | None:
 
 
 def _map(subject: Subject, model: Any) -> Markup | None:
-    if subject.X is None or not model.weights_.any() or subject.X.shape[0] > _MOST_ROWS:
+    if subject.rows is None or not model.weights_.any() or subject.rows.shape[0] > _MOST_ROWS:
         return None
     n_groups = model.n_clusters or (
         len(np.unique(np.asarray(subject.y))) if subject.y is not None else 2
     )
-    found = embed(model.operator(subject.X), min(max(n_groups, 2), subject.X.shape[0]))
+    found = embed(model.operator(subject.rows), min(max(n_groups, 2), subject.rows.shape[0]))
     if subject.y is not None:
         names, codes = np.unique(np.asarray(subject.y), return_inverse=True)
         words = (

@@ -25,7 +25,7 @@ def section(subject: Subject) -> Section | None:
         ("Its square", f"{squared:.5g}"),
     ]
     if np.isfinite(getattr(model, "lower_bound_", np.nan)):
-        lines.append(("No weights have a criterion below", f"{model.lower_bound_:.6g}"))
+        lines.append(("Lower bound of the criterion over all weights", f"{model.lower_bound_:.6g}"))
     if hasattr(model, "criterion"):
         lines.append(("Criterion", model.criterion))
     if hasattr(model, "kernel_"):

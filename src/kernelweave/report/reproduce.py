@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelweave._summary import clip
 
-from .html import Column, Markup, Section, facts, join, note, paragraph, table, tag
+from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
 from .subject import Subject
 
 _LONGEST = 2000  # letters of the value of one parameter
@@ -27,7 +27,7 @@ def section(subject: Subject) -> Section:
     given = model.get_params(deep=False)
     usual, code = _defaults(model), program(subject)
     rows = [
-        [name, clip(repr(value), _LONGEST), "yes" if _same(value, usual.get(name)) else "no"]
+        [name, _long(value), "yes" if _same(value, usual.get(name)) else "no"]
         for name, value in sorted(given.items())
     ]
     columns = [Column("parameter", number=False), Column("value", number=False)]
@@ -40,6 +40,12 @@ def section(subject: Subject) -> Section:
         facts([*versions(), *((name, str(value)) for name, value in subject.facts.items())]),
     ]
     return Section("reproduce", "How to reproduce", join(body))
+
+
+def _long(value: Any) -> Cell:
+    """Return a value that may take more room than cells do otherwise."""
+    text = clip(repr(value), _LONGEST)
+    return Cell(tag("span", text), text)
 
 
 def program(subject: Subject) -> str:
@@ -98,7 +104,7 @@ def _doubts(subject: Subject, code: str) -> Markup | None:
     if "<" in code or "\u2026" in code:
         doubts.append("What is in angle brackets or cut off cannot be written out here.")
     if getattr(subject.estimator, "random_state", 0) is None:
-        doubts.append("random_state is None, so a second fit draws other random numbers.")
+        doubts.append("random_state is None, so a second fit may draw other random numbers.")
     if hasattr(subject.estimator, "score_pairs") or hasattr(subject.estimator, "tasks_"):
         doubts.append("Pairs, labels of pairs and tasks are further arguments of fit.")
     return note(" ".join(doubts)) if doubts else None

@@ -27,7 +27,7 @@ from .html import (
 from .subject import Subject
 
 _MOST = 60  # nodes that can be told apart in a drawing
-_SHEET, _TALL = 700.0, 52.0  # pixels of a wide page, and between rows
+_SHEET, _TALL = 700.0, 62.0  # pixels of a wide page, and between rows
 _LETTERS = 34
 
 

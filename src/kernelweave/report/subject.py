@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import narwhals as nw
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from kernelweave import estimators
-from kernelweave._summary import column_names
+from kernelweave._summary import column_names, listed
+from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.io import TablePreparer
 
@@ -56,6 +59,34 @@ class Subject:
             )
         if self.y is not None:
             check_consistent_length(self.X, self.y)
+        if self.X is not None:
+            object.__setattr__(self, "X", self._own_columns())
+
+    def _own_columns(self) -> Any:
+        """Return the rows with the columns of the model, or say that they are others.
+
+        A target that is still in the table must not be learned from in cross-validation.
+        """
+        X: Any = self.X if hasattr(self.X, "shape") else np.asarray(self.X)
+        first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
+        names = getattr(first, "feature_names_in_", None)
+        if is_frame(X) and names is not None:
+            if lost := [name for name in names if name not in X.columns]:
+                raise InputError(f"X: lacks {listed(map(repr, lost))}, which the model needs.")
+            return nw.to_native(nw.from_native(X, eager_only=True).select(list(names)))
+        expected = getattr(first, "n_features_in_", None)
+        if expected is not None and np.ndim(X) == 2 and X.shape[1] != expected:
+            raise InputError(
+                f"X: has {X.shape[1]} columns, but the model was fitted to {expected}."
+            )
+        return X
+
+    @cached_property
+    def rows(self) -> Any:
+        """The rows as they reach the estimator, through the steps before it."""
+        if self.X is None or not isinstance(self.chosen, Pipeline) or len(self.chosen) == 1:
+            return self.X
+        return self.chosen[:-1].transform(self.X)
 
     @cached_property
     def chosen(self) -> Any:
