@@ -137,6 +137,14 @@ def test_everything_can_be_reached_by_keyboard(browser, pages):
     assert sorting(browser, "rules")[0] == "ascending"
 
 
+def test_only_what_scrolls_is_stopped_at(browser, pages):
+    stops = "document.querySelectorAll('.scroll[tabindex]').length"
+    browser.open(pages("mkl"), width=1200)
+    assert browser.run(stops) == 0
+    browser.open(pages("mkl"), width=390)
+    assert browser.run(stops) > 0
+
+
 def test_the_theme_follows_the_system_until_it_is_chosen(browser, pages):
     def paper():
         return browser.run("getComputedStyle(document.body).backgroundColor")

@@ -158,6 +158,25 @@ def test_a_page_of_very_many_kernels_is_small():
     check_sound(report.to_html(model))
 
 
+def test_a_page_of_very_many_classes_is_small():
+    table_, classes = (
+        pd.DataFrame({"x": np.arange(200.0)}),
+        [f"{'c' * 60} {k // 2}" for k in range(200)],
+    )
+    model = kernelweave.RuleEnsembleClassifier(C=1000).fit(table_, classes)
+    page = check_sound(report.to_html(model, table_, classes, cv=None))
+    assert len(rows(page, "rules")[0]) == 14
+    clusters = kernelweave.KernelSpectralClustering(100, n_init=1, random_state=0)
+    check_sound(
+        report.to_html(clusters.fit(np.abs(np.random.default_rng(0).normal(size=(200, 150)))))
+    )
+
+
+def test_many_folds_have_no_columns():
+    shown = rows(parse(report.to_html(fitted("mkl")[0], X, TWO, cv=12)), "performance")
+    assert shown[0] == ["measure", "mean", "from", "to"]
+
+
 def test_a_search_and_other_pipelines_are_opened():
     search = GridSearchCV(MKLClassifier(), {"C": [0.1, 1.0]}, cv=2).fit(X, TWO)
     page = parse(report.to_html(search))

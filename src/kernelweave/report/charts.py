@@ -19,6 +19,7 @@ from .html import Markup, join, tag
 
 _LEFT, _RIGHT = 11.0, 99.0  # per cent of the width between which data are drawn
 _EDGE = 1.0  # the same on the left where no numbers stand there
+_NAMED = 24  # groups of a map beyond which names would hide the points
 _DOTS = 60  # points of a line beyond which they are not marked
 _TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of letters below it
 
@@ -210,7 +211,7 @@ def scatter(points: Floats, codes: Any, names: Sequence[str], label: str) -> Mar
         for (a, b), c in zip(xy, codes, strict=True)
     ]
     words = []
-    for c, name in enumerate(names):
+    for c, name in enumerate(names if len(names) <= _NAMED else []):
         own = xy[codes == c]
         if len(own):
             a, b = np.median(own, axis=0)

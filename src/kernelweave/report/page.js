@@ -85,8 +85,6 @@ function prepareTheme() {
     const dark = chosen ? chosen === "dark" : system.matches;
     if (chosen) root.dataset.theme = chosen;
     button.setAttribute("aria-pressed", String(dark));
-    button.textContent = dark ? "Light" : "Dark";
-    button.setAttribute("aria-label", "Dark theme");
   }
 
   button.addEventListener("click", function () {
@@ -103,5 +101,15 @@ function prepareTheme() {
   show();
 }
 
+// What does not scroll need not be stopped at with the keyboard.
+function prepareScrolling() {
+  document.querySelectorAll(".scroll").forEach(function (part) {
+    if (part.scrollWidth > part.clientWidth) part.setAttribute("tabindex", "0");
+    else part.removeAttribute("tabindex");
+  });
+}
+
 document.querySelectorAll(".sortable").forEach(prepareTable);
+prepareScrolling();
+window.addEventListener("resize", prepareScrolling);
 prepareTheme();

@@ -85,7 +85,7 @@ def _title(subject: Subject) -> str:
 
 
 def _header(subject: Subject, heading: str) -> Markup:
-    toggle = tag("button", "Dark", type="button", id="theme", aria_pressed="false")
+    toggle = tag("button", "Dark theme", type="button", id="theme", aria_pressed="false")
     return tag(
         "header",
         tag("div", tag("p", "kernelweave report", class_="eyebrow"), toggle, class_="bar-top"),
@@ -95,13 +95,14 @@ def _header(subject: Subject, heading: str) -> Markup:
     )
 
 
-def _tile(value: Any, words: str) -> Markup:
-    return tag("li", tag("strong", value), tag("span", words))
+def _tile(value: str, words: str, good: bool = True) -> Markup:
+    return tag("li", tag("strong", value, class_=None if good else "bad"), tag("span", words))
 
 
-def _tiles(subject: Subject) -> list[tuple[str, str]]:
+def _tiles(subject: Subject) -> list[Any]:
     """Return the numbers that somebody in a hurry looks for."""
-    model, out = subject.estimator, []
+    model = subject.estimator
+    out: list[Any] = []
     found = subject.performance
     if isinstance(found, Performance):
         first = found.scores[0]
@@ -118,9 +119,9 @@ def _tiles(subject: Subject) -> list[tuple[str, str]]:
         out.append((f"{model.suspects().n_wrong:,}", "labels look wrong"))
     end = verdict(model)
     if end.short.endswith("%"):
-        out.append((end.short, "certified gap to the optimum"))
+        out.append((end.short, "certified gap to the optimum", end.good))
     elif not hasattr(model, "labels_"):
-        out.append((end.short, "how the fit ended"))
+        out.append((end.short, "how the fit ended", end.good))
     if subject.n_rows is not None:
         out.append((f"{subject.n_rows:,}", "rows"))
     return out

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 _LEVEL = 0.95
+_MOST_FOLDS = 10  # that have columns of their own
+_MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
 _SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}  # from 0 to 1
 _SCORERS = {
@@ -242,7 +244,7 @@ def section(subject: Subject) -> Section:
         "fitted to the others. The interval is Student\u2019s t over the folds, widened because "
         f"folds share training rows (Nadeau and Bengio, 2003).{early if found.stopped else ''}"
     )
-    doubts = [note(f"A fold warned: {text}") for text in found.warnings]
+    doubts = [note(f"A fold warned: {text}") for text in found.warnings[:_MOST_WARNINGS]]
     shares = [score for score in found.scores if score.name in _SHARES]
     return Section(
         "performance",
@@ -265,9 +267,11 @@ def _picture(scores: list[Score]) -> Any:
 
 def _folds(found: Performance) -> Any:
     columns = [Column("measure", number=False), Column("mean"), Column("from"), Column("to")]
-    columns += [Column(f"fold {k + 1}") for k in range(len(found.scores[0].folds))]
+    n_folds = len(found.scores[0].folds)
+    shown = n_folds if n_folds <= _MOST_FOLDS else 0
+    columns += [Column(f"fold {k + 1}") for k in range(shown)]
     rows = []
     for score in found.scores:
-        values = [score.mean, score.low, score.high, *score.folds]
+        values = [score.mean, score.low, score.high, *score.folds[:shown]]
         rows.append([score.name, *(Cell(score.show(v), float(v)) for v in values)])
     return table("scores by fold", columns, rows)

@@ -27,6 +27,7 @@ from .html import (
 from .subject import Subject
 
 _MOST = 400  # rules that a page has room for
+_OUTPUTS = 12  # columns of weights
 _NOTHING = 1e-6  # share of the largest weight from which on one is rounding
 
 
@@ -37,14 +38,14 @@ def section(subject: Subject) -> Section | None:
         return None
     outputs, rules = output_names(model), model.rules_
     one = len(outputs) == 1
-    titles = ["weight"] if one else [clip(name, 24) for name in outputs]
+    titles = ["weight"] if one else [clip(name, 24) for name in outputs[:_OUTPUTS]]
     # The order of the rules is theirs over all outputs, so no single column is sorted by it.
     columns = [Column("rule", number=False), *map(Column, titles), Column("covers")]
     largest = max((abs(w) for rule in rules for w in rule.weights), default=1.0) or 1.0
     rows = [
         [
             rule.text or "always",
-            *(_weight(w, largest) for w in rule.weights),
+            *(_weight(w, largest) for w in rule.weights[:_OUTPUTS]),
             meter(rule.coverage, percent(rule.coverage)),
         ]
         for rule in rules[:_MOST]
@@ -68,11 +69,13 @@ def _weight(value: float, largest: float) -> Cell:
 def _words(model: Any, outputs: list[Any]) -> str:
     start = ", ".join(
         f"{b:+.3g}" if len(outputs) == 1 else f"{clip(name, 24)} {b:+.3g}"
-        for name, b in zip(outputs[:12], model.intercept_, strict=False)
+        for name, b in zip(outputs[:_OUTPUTS], model.intercept_, strict=False)
     )
     what = "score" if hasattr(model, "classes_") else "prediction"
     if len(outputs) > 1:
-        means = f" There is a {what} for each of {listed(outputs, 12)}."
+        means = f" There is a {what} for each of {listed(outputs, _OUTPUTS)}."
+        if len(outputs) > _OUTPUTS:
+            means += f" The table shows the first {_OUTPUTS}."
     elif what == "score":
         means = f" Above zero, the prediction is {clip(model.classes_[-1], 40)}."
     else:
