@@ -161,7 +161,7 @@ def test_pictures_are_small():
 def test_options_on_the_command_line_page_exist(capsys):
     cli = pytest.importorskip("kernelweave.cli")
     help_text = ""
-    for command in ("demo", "fit", "predict", "info"):
+    for command in ("demo", "fit", "predict", "info", "report"):
         with contextlib.suppress(SystemExit):
             cli.main([command, "--help"])
         help_text += capsys.readouterr().out

@@ -24,6 +24,7 @@ LAYERS = [
     {"rules"},
     {"noise"},
     {"pairs"},
+    {"_summary"},
     {"estimators"},
     {"baselines"},
     {"io"},

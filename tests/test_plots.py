@@ -10,8 +10,10 @@ from sklearn.exceptions import NotFittedError
 
 from kernelweave import (
     RBF,
+    KernelSpectralClustering,
     Linear,
     MKLClassifier,
+    NoiseTolerantKernelClassifier,
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
     SumProductMKLClassifier,
@@ -19,7 +21,15 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave.errors import InputError, KernelweaveError
-from kernelweave.plots import plot_history, plot_rules, plot_structure, plot_weights
+from kernelweave.plots import (
+    plot_clusters,
+    plot_history,
+    plot_noise,
+    plot_path,
+    plot_rules,
+    plot_structure,
+    plot_weights,
+)
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.where(X[:, 0] + np.sin(2 * X[:, 1]) > 0, 1, -1)
@@ -202,3 +212,70 @@ def test_rules_that_cannot_be_drawn(ax):
 def test_history_of_rules(ax):
     model = RuleEnsembleClassifier(C=10.0).fit(X, Y)
     assert "certified within" in plot_history(model, ax).get_title(loc="left")
+
+
+def test_paths_are_weights_over_C(ax):
+    model = MKLClassifier([rbf_ladder(per_feature=True)])
+    models = model.fit_path(X, Y, Cs=[10.0, 0.1, 1.0])
+    assert plot_path(models, ax, max_kernels=2) is ax
+    shares = np.array([m.weights_ / m.weights_.sum() for m in (models[1], models[2], models[0])])
+    named = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+    top = np.argsort(-shares.max(axis=0), kind="stable")[:2]
+    assert list(named) == [str(models[0].kernels_[j]) for j in top]
+    for j, line in zip(top, named.values(), strict=True):
+        assert line.get_xdata().tolist() == [0.1, 1.0, 10.0]
+        np.testing.assert_allclose(line.get_ydata(), 100 * shares[:, j])
+    assert len(ax.lines) == np.count_nonzero(shares.any(axis=0))
+    counts = [np.count_nonzero(row) for row in shares]
+    expected = f"{counts[0]} kernels at the smallest C, {counts[-1]} at the largest"
+    assert ax.get_title(loc="left") == expected
+
+
+def test_paths_need_models_on_the_same_kernels():
+    one, two = fitted(1.0), MKLClassifier([Linear()]).fit(X, Y)
+    with pytest.raises(InputError, match="models: must be two or more"):
+        plot_path([one])
+    with pytest.raises(InputError, match="models: must be two or more"):
+        plot_path(one)
+    with pytest.raises(InputError, match="the same kernels, but there are 1 and 15"):
+        plot_path([one, two])
+    with pytest.raises(InputError, match="RuleEnsembleClassifier has no weights"):
+        plot_path([one, RuleEnsembleClassifier().fit(X, Y)])
+    with pytest.raises(NotFittedError):
+        plot_path([one, MKLClassifier()])
+
+
+def test_the_noise_curve_is_the_quality_of_the_labels(ax):
+    noisy = np.where(np.arange(40) % 10 == 0, -Y, Y)
+    model = NoiseTolerantKernelClassifier().fit(X, noisy)
+    assert plot_noise(model, ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.sort(model.label_quality_))
+    found = model.suspects()
+    (marked,) = ax.collections
+    np.testing.assert_array_equal(marked.get_offsets()[:, 1], found.quality)
+    assert ax.lines[1].get_xdata()[0] == model.noise_level_ * 40
+    assert ax.get_title(loc="left") == f"{found.n_wrong} of 40 labels look wrong"
+    with pytest.raises(InputError, match="MKLClassifier has not judged"):
+        plot_noise(fitted(1.0))
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 4])
+def test_clusters_are_the_points_that_were_grouped(ax, n_clusters):
+    model = KernelSpectralClustering(n_clusters, random_state=0).fit(np.abs(X))
+    assert plot_clusters(model, ax) is ax
+    drawn = [group.get_offsets() for group in ax.collections]
+    sizes = np.bincount(model.labels_).tolist()
+    assert [len(points) for points in drawn] == sizes
+    labels = [f"cluster {k} ({n})" for k, n in enumerate(sizes)]
+    assert [group.get_label() for group in ax.collections] == labels
+    if n_clusters == 2:
+        expected = [model.embedding_[model.labels_ == k] for k in range(2)]
+        for points, own in zip(drawn, expected, strict=True):
+            np.testing.assert_array_equal(points, own)
+    if n_clusters == 4:  # distances in the plane are no longer than the true ones
+        flat = np.concatenate(drawn)
+        order = np.argsort(model.labels_, kind="stable")
+        true = np.linalg.norm(np.diff(model.embedding_[order], axis=0), axis=1)
+        assert (np.linalg.norm(np.diff(flat, axis=0), axis=1) <= true + 1e-9).all()
+    with pytest.raises(InputError, match="MKLClassifier has no clusters"):
+        plot_clusters(fitted(1.0))

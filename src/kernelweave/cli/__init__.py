@@ -21,6 +21,7 @@ Learn which kernels matter on a table, with a certificate of optimality.
   kernelweave demo                               see it work on built-in data
   kernelweave fit patients.csv --target outcome  learn, and write patients.kw
   kernelweave info patients.kw                   what was learned
+  kernelweave report patients.kw                 the same as a page, patients.html
   kernelweave predict patients.kw new.csv        predictions as CSV"""
 
 _EXITS = """\
@@ -49,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             # A command's packages are loaded only when it runs.
-            code: int = import_module(f".{args.command}", __name__).run(args)
+            module = getattr(args, "module", args.command)
+            code: int = import_module(f".{module}", __name__).run(args)
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
@@ -108,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands)
     _add_predict(commands)
     _add_info(commands)
+    _add_report(commands)
     return parser
 
 
@@ -240,6 +243,31 @@ example:
     parser = _add(commands, "info", "show what a model has learned", text)
     parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
     parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def _add_report(commands: Any) -> None:
+    text = """\
+Writes one HTML page that needs no network: what was learned, weights, convergence, what belongs to
+the method (rules, structure, suspect labels, pairs, radius), and how to reproduce it. With a table
+that has the target, the model is fitted again on folds of it, and its performance is measured.
+
+examples:
+  kernelweave report patients.kw
+  kernelweave report patients.kw --data patients.csv --out patients.html
+  kernelweave report rules.kw --data patients.csv --target outcome --cv 10"""
+    parser = _add(commands, "report", "write a page about a model", text)
+    parser.set_defaults(module="page")  # cli/page.py; kernelweave.report is the library
+    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
+    parser.add_argument("--data", metavar="FILE", help="a .csv, .csv.gz or .parquet file")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="what is predicted (the column that fit was told)"
+    )
+    parser.add_argument("--out", metavar="HTML", help="where to write (MODEL with ending .html)")
+    parser.add_argument(
+        "--cv", type=int, metavar="NUMBER", default=5, help="folds (5); 0 skips the measurement"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="heading of the page")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings")
 
 
 def _norm(text: str) -> float | str:

@@ -18,7 +18,7 @@ from kernelweave.errors import KernelweaveError
 from kernelweave.io import TablePreparer, save
 from kernelweave.plots import plot_history, plot_weights
 
-from .report import certificate, open_console, print_facts, print_kernels, summarize
+from .console import certificate, open_console, print_facts, print_kernels, summarize
 from .tables import import_pandas
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from kernelweave import (
 from kernelweave.errors import DataError, InputError
 from kernelweave.io import TablePreparer, save
 
-from .report import (
+from .console import (
     certificate,
     open_console,
     print_facts,

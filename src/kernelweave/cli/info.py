@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.io import describe, load
 
-from .report import (
+from .console import (
     certificate,
     noise_facts,
     open_console,

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
             "This model was fitted with tasks, which a table cannot name here; use "
             "kernelweave.io.load and predict(X, task) in Python."
         )
-    rows = _rows(model, args.file)
+    rows = read_rows(model, args.file)
     columns = _name_outputs(model, model.predict(rows))
     if args.decision:
         decision = np.asarray(model.decision_function(rows))
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(model: Any, file: str) -> Any:
+def read_rows(model: Any, file: str) -> Any:
     """Return the table in the form the model was fitted to."""
     if isinstance(model, Pipeline):
         prepared = model[0]

@@ -71,7 +71,7 @@ def read_problem(file: str, target: str, ignore: list[str], method: str) -> Prob
     frame = read_table(file)
     for column in (target, *ignore):
         if column not in frame.columns:
-            raise DataError(_no_column(file, column, list(frame.columns)))
+            raise DataError(missing_column(file, column, list(frame.columns)))
     notes = []
     missing = frame[target].isna()
     if missing.any():
@@ -90,7 +90,8 @@ def read_problem(file: str, target: str, ignore: list[str], method: str) -> Prob
     return Problem(X.reset_index(drop=True), y.reset_index(drop=True), regression, tuple(notes))
 
 
-def _no_column(file: str, column: str, names: list[str]) -> str:
+def missing_column(file: str, column: str, names: list[str]) -> str:
+    """Say that a table lacks a column, with the names that are near."""
     if near := get_close_matches(column, names, n=3):
         return f"{file} has no column {column!r}; did you mean {' or '.join(map(repr, near))}?"
     listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

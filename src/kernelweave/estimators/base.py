@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._progress import Progress
+from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 6.4e7  # size of the kernel blocks that prediction works in
 
 
-class BaseMKL(BaseEstimator):
+class BaseMKL(NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
     kernels: Any

@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
@@ -53,7 +54,7 @@ _OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
 _IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
 
 
-class PairwiseKernelLearner(TransformerMixin, BaseEstimator):
+class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
     With ``method="lkcnpc"`` a logistic model of the pairs is fitted, ::

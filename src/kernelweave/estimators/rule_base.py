@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave import _core
 from kernelweave._progress import Progress
+from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Bools, Floats
 from kernelweave._validation import Interval, StrOptions
@@ -74,7 +75,7 @@ class Ensemble:
     intercept: Floats
 
 
-class BaseRuleEnsemble(BaseEstimator):
+class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
     """Base of the estimators that learn weights of conjunctions."""
 
     rho: float

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
@@ -19,7 +20,7 @@ from kernelweave.pairs.cluster import embed, group_points
 _ASYMMETRY = 1e-8
 
 
-class KernelSpectralClustering(ClusterMixin, BaseEstimator):
+class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     """Cluster rows by a kernel, without forming it.
 
     The kernel is divided by the roots of its row sums, its leading eigenvectors are found by
@@ -149,6 +150,9 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):
         if kernel.shape[0] != kernel.shape[1]:
             raise InputError(f"X: a kernel must be square, got the shape {kernel.shape}.")
         return kernel
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,281 @@
+"""What a fitted model amounts to, in plain words: for notebooks, pictures and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+
+_TOP = 5  # weights that a notebook shows
+_NAME = 120  # letters of a name in a sentence
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a fit ended.
+
+    Parameters
+    ----------
+    short : str
+        A word or a number.
+    text : str
+        The same in sentences.
+    good : bool
+        Whether it ended as it should.
+    """
+
+    short: str
+    text: str
+    good: bool
+
+
+def clip(text: Any, most: int = _NAME) -> str:
+    """Return text with its end cut off where it is longer than ``most`` letters."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}\u2026"
+
+
+def count(n: int, noun: str) -> str:
+    """Return ``"1 row"`` or ``"2 rows"``."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(items: Any, most: int = 8, last: str = "and") -> str:
+    """Return ``"a, b and c"``, with the number of all where they are many."""
+    names = [clip(item, 40) for item in items]
+    if len(names) > most:
+        return f"{', '.join(names[:most])}, \u2026 ({len(names)} in all)"
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def relative_gap(model: Any) -> float:
+    """Return the duality gap relative to the objective; NaN where there is none."""
+    gap = getattr(model, "duality_gap_", np.nan)
+    return float(gap / max(abs(model.objective_), 1e-300)) if not np.isnan(gap) else np.nan
+
+
+def weight_names(model: Any) -> list[str]:
+    """Return the kernel, path of kernels or column that each weight belongs to."""
+    if hasattr(model, "network_"):
+        return [str(model.network_.describe(path)) for path in model.paths_]
+    if model.kernels_ is None:
+        return column_names(model, len(model.weights_))
+    return [str(kernel) for kernel in model.kernels_]
+
+
+def column_names(model: Any, n_columns: int) -> list[str]:
+    """Return the names of the columns seen in fit, or their numbers."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"column {j}" for j in range(n_columns)] if names is None else list(map(str, names))
+
+
+def shares(model: Any) -> Floats:
+    """Return the weights divided by their sum."""
+    weights = np.asarray(model.weights_, dtype=np.float64)
+    return weights / (weights.sum() or 1.0)
+
+
+def sentence(model: Any, target: str | None = None) -> str:
+    """Say what a model has learned.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any of kernelweave's.
+    target : str, optional
+        Name of what it predicts.
+    """
+    if hasattr(model, "labels_"):
+        return _clusters(model)
+    if hasattr(model, "threshold_") and hasattr(model, "selection_"):
+        return _pairs(model)
+    goal = _goal(model, target)
+    if hasattr(model, "rules_"):
+        return f"{goal} by {count(len(model.rules_), 'rule')}{_strongest_rule(model)}."
+    text = f"{goal} {_means(model)}"
+    if hasattr(model, "label_quality_"):
+        wrong = model.suspects()
+        looks = "label looks" if wrong.n_wrong == 1 else "labels look"
+        text += f". {wrong.n_wrong:,} of its {wrong.n_samples:,} training {looks} wrong"
+    return f"{text}."
+
+
+def _goal(model: Any, target: str | None) -> str:
+    what = "" if target is None else f" \u201c{clip(target)}\u201d"
+    tasks = getattr(model, "tasks_", None)
+    several = f" in {len(tasks)} tasks" if tasks is not None else ""
+    if not hasattr(model, "classes_"):
+        n_outputs = len(model.intercept_)
+        quantity = " a quantity" if n_outputs == 1 or several else f" {n_outputs} quantities"
+        return f"This model predicts{what or quantity}{several}"
+    classes = model.classes_
+    if getattr(model, "_several", False) or getattr(model, "_multilabel", False):
+        return f"This model predicts {len(classes)} labels at once"
+    kinds = listed(classes, last="or") if len(classes) <= 4 else f"{len(classes)} classes"
+    if what:
+        return f"This model predicts{what} ({kinds}){several}"
+    if len(classes) == 2:
+        return f"This model tells {clip(classes[0], 40)} from {clip(classes[1], 40)}{several}"
+    return f"This model tells {len(classes)} classes apart"
+
+
+def _means(model: Any) -> str:
+    """Say what the prediction is made of."""
+    if hasattr(model, "kernel_"):
+        return f"with a Gaussian kernel whose widths were learned, {clip(model.kernel_)}"
+    if hasattr(model, "network_") and not model.paths_:
+        n_paths, n_weights = model.network_.count_paths(), len(model.node_weights_)
+        return f"with {count(n_paths, 'product')} of kernels that share {n_weights} weights"
+    names, weights = weight_names(model), shares(model)
+    used, offered = int(np.count_nonzero(weights)), len(weights)
+    noun, of = "kernel", f" of {offered:,}"
+    if hasattr(model, "network_"):
+        noun = "path"
+    elif hasattr(model, "active_nodes_"):
+        of = ""
+    if not used:
+        return "by a constant: no kernel has a weight"
+    top = int(np.argmax(weights))
+    if used == 1:
+        where = of if offered > 1 else ""
+        return f"with 1{where} {noun}{'s' if where else ''}, {clip(names[top])}"
+    kept = f"{used:,}{of}" if used < offered or not of else f"all {offered:,}"
+    heavy = f"the heaviest, {clip(names[top])}, carries {weights[top]:.0%} of the weight"
+    return f"with {kept} {noun}s; {heavy}"
+
+
+def _strongest_rule(model: Any) -> str:
+    if not model.rules_:
+        return ", so it predicts the same for every row"
+    return f"; the one that matters most is \u201c{clip(model.rules_[0].text)}\u201d"
+
+
+def _pairs(model: Any) -> str:
+    noun = "column" if model.kernels_ is None else "kernel"
+    names, weights = weight_names(model), shares(model)
+    used = int(np.count_nonzero(weights))
+    start = f"This model tells which pairs of rows belong together by {used:,} of {len(names):,}"
+    if not used:
+        return f"This model found no {noun} that tells which pairs of rows belong together."
+    top = int(np.argmax(weights))
+    return (
+        f"{start} {noun}s; the heaviest, {clip(names[top])}, carries {weights[top]:.0%} of the "
+        "weight."
+    )
+
+
+def _clusters(model: Any) -> str:
+    sizes = np.unique(model.labels_, return_counts=True)[1]
+    low, high = int(sizes.min()), int(sizes.max())
+    of = f"of {low:,} to {high:,} rows" if low < high else f"of {count(low, 'row')} each"
+    where = count(len(sizes), "cluster")
+    return f"This model put {count(len(model.labels_), 'row')} into {where} {of}."
+
+
+def verdict(model: Any) -> Verdict:
+    """Say how close to the best possible model a fit has come."""
+    if hasattr(model, "labels_"):
+        return Verdict(
+            "direct",
+            "Nothing was learned step by step: eigenvectors are computed to machine precision, and "
+            f"the best of {count(model.n_init, 'run')} of k-means is kept.",
+            True,
+        )
+    if not hasattr(model, "duality_gap_"):
+        return _newton(model)
+    gap, solved = relative_gap(model), count(int(model.n_iter_), "machine")
+    if np.isnan(gap):
+        text = "The model has a closed form: nothing was iterated, so nothing had to converge."
+        return Verdict("exact", text, True)
+    hint = "" if model.converged_ else " Raise max_iter, or accept this by raising tol."
+    if np.isinf(gap):
+        ended = (
+            f"The search ended where small changes no longer help, to the tolerance {model.tol:g}"
+            if model.converged_
+            else f"The search stopped before it stood still, to the tolerance {model.tol:g}"
+        )
+        text = f"{ended}, after {solved} solved. No bound on the optimum is known.{hint}"
+        return Verdict(
+            "stationary" if model.converged_ else "not converged", text, model.converged_
+        )
+    bound = (
+        f"no model of this kind has an objective below {model.objective_ - model.duality_gap_:.6g}"
+    )
+    ended = "Converged" if model.converged_ else "Stopped before the tolerance was met"
+    text = (
+        f"{ended}: the objective is {model.objective_:.6g}, and {bound}. The gap between the two "
+        f"is {_small(gap)} of the objective (tolerance {_small(model.tol)}), after {solved} solved."
+    )
+    return Verdict(_small(gap), text + hint, bool(model.converged_))
+
+
+def _newton(model: Any) -> Verdict:
+    steps = count(int(model.n_iter_), "Newton step")
+    if model.converged_:
+        text = (
+            f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so "
+            "no other weights are better."
+        )
+        return Verdict("converged", text, True)
+    text = f"Stopped after {steps} before the tolerance {model.tol:g} was met. Raise max_iter."
+    return Verdict("not converged", text, False)
+
+
+def _small(share: float) -> str:
+    """Return a share in per cent with two digits that count."""
+    percent = 100 * share
+    return f"{percent:.2g}%" if percent == 0 or percent >= 1e-3 else f"{percent:.0e}%"
+
+
+class NotebookSummary:
+    """Mixin that adds what was learned to scikit-learn's diagram of a fitted estimator."""
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()  # type: ignore[misc]
+        return diagram + self._notebook_summary()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:  # sklearn.set_config(display="text") asks for none
+            bundle["text/html"] += self._notebook_summary()
+        return bundle
+
+    def _notebook_summary(self) -> str:
+        fitted: bool = self.__sklearn_is_fitted__()  # type: ignore[attr-defined]
+        return to_html(self) if fitted else ""
+
+
+def to_html(model: Any) -> str:
+    """Return the sentence, the largest weights and the verdict as a piece of a page."""
+    parts = [f"<p>{escape(sentence(model))}</p>"]
+    bars = [
+        f'<tr><td style="text-align:left">{escape(clip(name, 80))}</td>'
+        f'<td style="text-align:right">{escape(shown)}</td>'
+        '<td style="width:8em"><div style="height:.6em;background:currentColor;opacity:.45;'
+        f'width:{100 * length:.1f}%"></div></td></tr>'
+        for name, shown, length in _largest(model)
+    ]
+    if bars:
+        parts.append(f"<table><tbody>{''.join(bars)}</tbody></table>")
+    parts.append(f"<p>{escape(verdict(model).text)}</p>")
+    return f'<div class="kernelweave-summary" style="max-width:48em">{"".join(parts)}</div>'
+
+
+def _largest(model: Any) -> list[tuple[str, str, float]]:
+    """Return names of the kernels or rules that matter most, their weights, lengths of bars."""
+    if hasattr(model, "rules_"):
+        top = float(np.max(model.norms_, initial=0.0)) or 1.0
+        one = len(model.intercept_) == 1
+        return [
+            (rule.text, f"{rule.weights[0]:+.3g}" if one else "", float(norm) / top)
+            for rule, norm in zip(model.rules_[:_TOP], model.norms_, strict=False)
+        ]
+    if not np.size(getattr(model, "weights_", ())):
+        return []
+    names, weights = weight_names(model), shares(model)
+    order = [int(j) for j in np.argsort(-weights, kind="stable")[:_TOP] if weights[j] > 0]
+    return [(names[j], f"{weights[j]:.1%}", float(weights[j] / weights[order[0]])) for j in order]

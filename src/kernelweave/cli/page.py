@@ -1,0 +1,80 @@
+"""``kernelweave report``: a page about a model file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
+
+from kernelweave import report
+from kernelweave.errors import DataError, InputError
+from kernelweave.io import describe, load
+
+from .predict import read_rows
+from .tables import is_number, missing_column, read_table
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load, measure and write."""
+    if args.target is not None and args.data is None:
+        raise InputError("--target: names a column of a table, so it needs --data FILE.")
+    out = Path(args.out or f"{Path(args.model).stem}.html")
+    if not out.parent.is_dir() or out.is_dir():  # better said before measuring than after
+        what = "is a folder" if out.is_dir() else "is in a folder that does not exist"
+        raise DataError(f"--out: {out} {what}.")
+    model, about = load(args.model), describe(args.model)
+    versions = ", ".join(f"{name} {version}" for name, version in about["made_by"].items())
+    facts = {"Model file": Path(args.model).name, "Model file written by": versions}
+    X = y = None
+    if args.data is not None:
+        facts["Data file"] = Path(args.data).name
+        X, y = _data(model, args.data, args.target)
+    cv = args.cv if args.cv else None
+    report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
+    if not args.quiet:
+        sys.stdout.write(f"{out}\n")
+    return 0
+
+
+def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
+    """Return the rows of a table as the model takes them, and what is true of them."""
+    X = read_rows(model, file)
+    estimator = model
+    if isinstance(model, Pipeline):
+        target, estimator = target or model[0].target_, model[-1]
+    if target is None:
+        return X, None
+    classes = getattr(estimator, "classes_", None)
+    words = classes is not None and classes.dtype.kind in "OU"
+    table = read_table(file, text=[target] if words else ())
+    if target not in table.columns:
+        raise DataError(missing_column(file, target, list(table.columns)))
+    if len(np.atleast_1d(getattr(estimator, "intercept_", 0.0))) > 1 and classes is None:
+        raise InputError("--target: names one column, but this model predicts several quantities.")
+    there = table[target].notna().to_numpy()
+    y = table[target][there].reset_index(drop=True)
+    X = X[there].reset_index(drop=True) if hasattr(X, "iloc") else X[there]
+    return X, _typed(y, classes, is_regressor(estimator))
+
+
+def _typed(y: Any, classes: Any, quantity: bool) -> Any:
+    """Return the target in the type that the model was fitted to."""
+    if quantity:
+        if not is_number(y):
+            raise DataError(f"--target: {y.name!r} must hold numbers, but has {y.iloc[0]!r}.")
+        return y.astype(float)
+    if classes is None:
+        return y
+    known = set(classes.tolist())
+    if strange := [value for value in y.unique().tolist() if value not in known]:
+        listed = ", ".join(map(str, classes[:8]))
+        raise DataError(
+            f"--target: {y.name!r} has the value {strange[0]!r}, which is no class of the model; "
+            f"these are: {listed}{', ...' if len(classes) > 8 else ''}."
+        )
+    return y.astype(classes.dtype if classes.dtype.kind != "U" else object)

@@ -1,0 +1,19 @@
+"""Pictures of a fitted model: its kernels, its structure, its rules, and how its bounds met."""
+
+from .clusters import plot_clusters
+from .history import plot_history
+from .noise import plot_noise
+from .path import plot_path
+from .rules import plot_rules
+from .structure import plot_structure
+from .weights import plot_weights
+
+__all__ = [
+    "plot_clusters",
+    "plot_history",
+    "plot_noise",
+    "plot_path",
+    "plot_rules",
+    "plot_structure",
+    "plot_weights",
+]

@@ -1,0 +1,40 @@
+"""What all pictures share: colours, axes, names."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from kernelweave.errors import InputError, KernelweaveError
+
+DARK, LIGHT, GREY, WARM = "#1f5f8b", "#8fc1de", "#6b7280", "#c2410c"
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no number of things to show."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
+
+
+def new_axes(size: tuple[float, float], n: int = 1, **options: Any) -> Any:
+    """Return the axes of a new figure."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise KernelweaveError(
+            'Plots need matplotlib; install it with pip install "kernelweave[cli]".'
+        ) from error
+    return plt.subplots(1, n, figsize=size, layout="constrained", **options)[1]
+
+
+def wrap(name: str) -> str:
+    """Return a name in two lines at most."""
+    return "\n".join(textwrap.wrap(name, 46, max_lines=2, placeholder=" ...")) or name
+
+
+def tidy(ax: Any, grid: str) -> None:
+    """Leave what is needed to read values."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.grid(axis=grid, color="#e5e7eb", linewidth=0.8)
+    ax.set_axisbelow(True)

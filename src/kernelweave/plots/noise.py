@@ -1,0 +1,66 @@
+"""How far training labels can be trusted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.errors import InputError
+
+from .drawing import DARK, GREY, WARM, new_axes, tidy
+
+
+def plot_noise(model: Any, ax: Any = None) -> Any:
+    """Draw the quality of the training labels from the worst to the best.
+
+    Labels that are not what the model suggests are marked; the steeper the curve rises behind them,
+    the clearer they stand out.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Has ``label_quality_``, such as `NoiseTolerantKernelClassifier`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> from kernelweave import NoiseTolerantKernelClassifier
+    >>> from kernelweave.plots import plot_noise
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [2.0], [2.1], [2.2], [2.3]]
+    >>> model = NoiseTolerantKernelClassifier().fit(X, [0, 0, 0, 0, 1, 1, 1, 1])
+    >>> plot_noise(model).get_title(loc="left")
+    '0 of 8 labels look wrong'
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "label_quality_"):
+        raise InputError(
+            f"model: {type(model).__name__} has not judged its training labels; see "
+            "kernelweave.suspects."
+        )
+    found = model.suspects()
+    order = np.argsort(model.label_quality_, kind="stable")
+    quality, at = model.label_quality_[order], np.arange(1, len(order) + 1)
+    wrong = np.isin(order, found.index)
+    ax = new_axes((6.0, 4.0)) if ax is None else ax
+    ax.plot(at, quality, color=DARK, linewidth=2)
+    ax.scatter(at[wrong], quality[wrong], s=14, color=WARM, zorder=3, label="looks wrong")
+    level = model.noise_level_ * len(order)
+    ax.axvline(
+        level, color=GREY, linewidth=1, linestyle=":", label=f"noise level {model.noise_level_:.1%}"
+    )
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_xlabel("training labels, the least trusted first")
+    ax.set_ylabel("label quality")
+    ax.set_title(f"{found.n_wrong} of {found.n_samples} labels look wrong", loc="left", fontsize=11)
+    ax.legend(frameon=False, loc="lower right")
+    tidy(ax, grid="y")
+    return ax

@@ -1,0 +1,107 @@
+"""Rules as bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.errors import InputError
+
+from .drawing import DARK, GREY, LIGHT, WARM, check_count, new_axes, tidy, wrap
+
+
+def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
+    """Draw what the rules that matter most add to the score, and how many rows they cover.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Has ``rules_``, such as `RuleEnsembleClassifier`.
+    ax : matplotlib axes, optional
+        Where to draw the weights; coverage is then written behind the rules. By default a new
+        figure, with bars for the coverage beside those for the weights.
+    max_rules : int
+        How many rules to show at most.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        Where the weights are; in a new figure ``ax.figure.axes[1]`` shows the coverage.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> from kernelweave import RuleEnsembleClassifier
+    >>> from kernelweave.plots import plot_rules
+    >>> model = RuleEnsembleClassifier(C=10).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> plot_rules(model).get_xlabel()
+    'adds to the score (positive: 1)'
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "rules_"):
+        raise InputError(f"model: {type(model).__name__} has no rules; draw plot_weights.")
+    check_count("max_rules", max_rules)
+    shown = model.rules_[:max_rules]
+    outputs = output_names(model)
+    at, height = np.arange(len(shown)), 0.7 / len(outputs)
+    names = [wrap(rule.text) for rule in shown]
+    if ax is None:
+        tall = 1.3 + (0.36 + 0.1 * (len(outputs) - 1)) * len(shown)
+        ax = new_axes((9.0, tall), 2, sharey=True, width_ratios=[3, 1])[0]
+        _draw_coverage(ax.figure.axes[1], shown)
+    else:
+        names = [f"{name} ({_percent(rule)})" for name, rule in zip(names, shown, strict=True)]
+    for t, output in enumerate(outputs):
+        weights = np.array([rule.weights[t] for rule in shown])
+        colours: Any = f"C{t}"
+        if len(outputs) == 1:
+            colours = np.where(weights > 0, DARK, WARM).tolist()
+        place = at + height * (t - 0.5 * (len(outputs) - 1))
+        ax.barh(place, weights, height=height, color=colours, label=str(output))
+    ax.set_yticks(at, names, fontsize=9 if len(shown) <= 12 else 8)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.axvline(0.0, color=GREY, linewidth=0.8)
+    ax.set_xlabel(adds_to(model))
+    if len(outputs) > 1 and shown:
+        ax.legend(
+            frameon=False, fontsize=8, ncols=len(outputs), loc="lower right", bbox_to_anchor=(1, 1)
+        )
+    n_rules = len(model.rules_)
+    more = f", the {len(shown)} that matter most" if len(shown) < n_rules else ""
+    ax.set_title(f"{n_rules} rules{more}", loc="left", fontsize=11)
+    tidy(ax, grid="x")
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _draw_coverage(ax: Any, rules: Any) -> None:
+    shares = [100 * rule.coverage for rule in rules]
+    bars = ax.barh(np.arange(len(rules)), shares, height=0.7, color=LIGHT)
+    ax.bar_label(bars, [_percent(rule) for rule in rules], padding=3, fontsize=8, color=GREY)
+    ax.margins(x=0.25)
+    ax.set_xlabel("covers (% of rows)")
+    tidy(ax, grid="x")
+    ax.tick_params(axis="y", length=0)
+
+
+def _percent(rule: Any) -> str:
+    return f"{100 * rule.coverage:.0f} %"
+
+
+def output_names(model: Any) -> list[Any]:
+    """Return names of the scores of a model of rules."""
+    n_outputs = len(model.intercept_)
+    for names in (getattr(model, "tasks_", None), getattr(model, "classes_", None)):
+        if names is not None and len(names) == n_outputs:
+            return list(names)
+    return [f"output {t}" for t in range(n_outputs)]
+
+
+def adds_to(model: Any) -> str:
+    """Say what the weights of rules are added to."""
+    if not hasattr(model, "classes_"):
+        return "adds to the prediction"
+    one = len(model.intercept_) == 1
+    return f"adds to the score (positive: {model.classes_[-1]})" if one else "adds to the scores"

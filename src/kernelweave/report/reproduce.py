@@ -1,0 +1,119 @@
+"""What is needed to learn the same model again."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+import re
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from kernelweave._summary import clip
+
+from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
+from .subject import Subject
+
+_LONGEST = 2000  # letters of the value of one parameter
+_MOST_ITEMS = 40  # of a list
+_HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
+_WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
+_PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
+
+
+def section(subject: Subject) -> Section:
+    """Return the parameters, a program, and the versions of what was used."""
+    model = subject.estimator
+    given = model.get_params(deep=False)
+    usual, code = _defaults(model), program(subject)
+    rows = [
+        [name, _long(value), "yes" if _same(value, usual.get(name)) else "no"]
+        for name, value in sorted(given.items())
+    ]
+    columns = [Column("parameter", number=False), Column("value", number=False)]
+    columns.append(Column("default", number=False))
+    body = [
+        paragraph("The same data, parameters and versions give the same model."),
+        tag("pre", tag("code", code), tabindex=0, aria_label="Program"),
+        _doubts(subject, code),
+        table("parameters", columns, rows),
+        facts([*versions(), *((name, str(value)) for name, value in subject.facts.items())]),
+    ]
+    return Section("reproduce", "How to reproduce", join(body))
+
+
+def _long(value: Any) -> Cell:
+    """Return a value that may take more room than cells do otherwise."""
+    text = clip(repr(value), _LONGEST)
+    return Cell(tag("span", text), text)
+
+
+def program(subject: Subject) -> str:
+    """Return the lines of Python that make the model."""
+    model = subject.estimator
+    usual = _defaults(model)
+    changed = {k: v for k, v in model.get_params(deep=False).items() if not _same(v, usual.get(k))}
+    arguments = "".join(f"    {name}={_written(value)},\n" for name, value in changed.items())
+    made = f"{subject.name}(\n{arguments})" if changed else f"{subject.name}()"
+    lines = [*_imports(made), "", f"model = {made}"]
+    if subject.preparer is not None:
+        prepared = f"TablePreparer(standardize={subject.preparer.standardize})"
+        lines.insert(-2, "from kernelweave.io import TablePreparer")
+        lines.insert(-2, "from sklearn.pipeline import make_pipeline")
+        lines.append(f"model = make_pipeline({prepared}, model)")
+    fits = "model.fit(X)" if hasattr(model, "labels_") else "model.fit(X, y)"
+    return "\n".join([*lines, fits])
+
+
+def _written(value: Any) -> str:
+    """Return a value as it is written in Python, the items of a list below each other."""
+    if type(value) is not list or len(value) < 2:
+        return clip(repr(value), _LONGEST)
+    items = "".join(f"        {clip(repr(item), _LONGEST)},\n" for item in value[:_MOST_ITEMS])
+    more = f"        \u2026 ({len(value)} in all)\n" if len(value) > _MOST_ITEMS else ""
+    return f"[\n{items}{more}    ]"
+
+
+def _imports(code: str) -> list[str]:
+    """Return what must be imported for the names in a piece of code."""
+    homes: dict[str, list[str]] = {}
+    # What stands in quotes is text, such as the name of a column.
+    for name in sorted(set(re.findall(r"[A-Za-z]\w*", re.sub(r"'[^']*'", "", code)))):
+        for home in _HOMES:
+            module = import_module(home)
+            if name in getattr(module, "__all__", vars(module)) and name not in _WORDS:
+                homes.setdefault(home, []).append(name)
+                break
+    return [f"from {home} import {', '.join(names)}" for home, names in homes.items()]
+
+
+def versions() -> list[tuple[str, str]]:
+    """Return the versions of Python and of the packages that matter."""
+    found = [("Python", platform.python_version())]
+    for name in _PACKAGES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            found.append((name, "not installed as a package"))
+    return found
+
+
+def _doubts(subject: Subject, code: str) -> Markup | None:
+    """Say what stands in the way of an equal model."""
+    doubts = []
+    if "<" in code or "\u2026" in code:
+        doubts.append("What is in angle brackets or cut off cannot be written out here.")
+    if getattr(subject.estimator, "random_state", 0) is None:
+        doubts.append("random_state is None, so a second fit may draw other random numbers.")
+    if hasattr(subject.estimator, "score_pairs") or hasattr(subject.estimator, "tasks_"):
+        doubts.append("Pairs, labels of pairs and tasks are further arguments of fit.")
+    return note(" ".join(doubts)) if doubts else None
+
+
+def _defaults(model: Any) -> dict[str, Any]:
+    signature = inspect.signature(type(model).__init__)
+    return {name: parameter.default for name, parameter in signature.parameters.items()}
+
+
+def _same(value: Any, usual: Any) -> bool:
+    return value is usual or (type(value) is type(usual) and repr(value) == repr(usual))

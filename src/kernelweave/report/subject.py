@@ -1,0 +1,140 @@
+"""What a report is about: a fitted model, and data where some are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
+
+from kernelweave import estimators
+from kernelweave._summary import column_names, listed
+from kernelweave._validation import is_frame
+from kernelweave.errors import InputError, InputTypeError
+from kernelweave.io import TablePreparer
+
+from .performance import Performance, measure
+
+_KINDS = tuple(getattr(estimators, name) for name in estimators.__all__)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A fitted model with what is known beside it.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or search
+        As it was given.
+    X, y : table and target, or None
+        Data to measure the model on, best those it was fitted to.
+    cv, scoring : any
+        How to measure it; a `cv` of None leaves it out.
+    facts : dict
+        Further lines about where the model comes from.
+    """
+
+    model: Any
+    X: Any = None
+    y: Any = None
+    cv: Any = 5
+    scoring: Any = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.estimator, _KINDS):
+            raise InputTypeError(
+                "model: must be an estimator of kernelweave, or a pipeline or search around one, "
+                f"got {type(self.estimator).__name__}."
+            )
+        check_is_fitted(self.estimator)
+        if self.y is not None and self.X is None:
+            raise InputError(
+                "X: y was given without the rows it belongs to; pass both, or X alone."
+            )
+        if self.y is not None:
+            check_consistent_length(self.X, self.y)
+        if self.X is not None:
+            object.__setattr__(self, "X", self._own_columns())
+
+    def _own_columns(self) -> Any:
+        """Return the rows with the columns of the model, or say that they are others.
+
+        A target that is still in the table must not be learned from in cross-validation.
+        """
+        X: Any = self.X if hasattr(self.X, "shape") else np.asarray(self.X)
+        first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
+        names = getattr(first, "feature_names_in_", None)
+        if is_frame(X) and names is not None:
+            if lost := [name for name in names if name not in X.columns]:
+                raise InputError(f"X: lacks {listed(map(repr, lost))}, which the model needs.")
+            return nw.to_native(nw.from_native(X, eager_only=True).select(list(names)))
+        expected = getattr(first, "n_features_in_", None)
+        if expected is not None and np.ndim(X) == 2 and X.shape[1] != expected:
+            raise InputError(
+                f"X: has {X.shape[1]} columns, but the model was fitted to {expected}."
+            )
+        return X
+
+    @cached_property
+    def rows(self) -> Any:
+        """The rows as they reach the estimator, through the steps before it."""
+        if self.X is None or not isinstance(self.chosen, Pipeline) or len(self.chosen) == 1:
+            return self.X
+        return self.chosen[:-1].transform(self.X)
+
+    @cached_property
+    def chosen(self) -> Any:
+        """The model, or the best one that a search has found."""
+        return getattr(self.model, "best_estimator_", self.model)
+
+    @cached_property
+    def estimator(self) -> Any:
+        """The estimator itself, the last step of a pipeline."""
+        return self.chosen[-1] if isinstance(self.chosen, Pipeline) else self.chosen
+
+    @cached_property
+    def preparer(self) -> TablePreparer | None:
+        """What the command line does to a table first, if the model has it."""
+        first = self.chosen[0] if isinstance(self.chosen, Pipeline) else None
+        return first if isinstance(first, TablePreparer) else None
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the estimator's class."""
+        return type(self.estimator).__name__
+
+    @cached_property
+    def target(self) -> str | None:
+        """Name of what is predicted, where it has one."""
+        name = None if self.preparer is None else self.preparer.target_
+        named = getattr(self.y, "name", None)
+        return name or (named if isinstance(named, str) else None)
+
+    @cached_property
+    def n_rows(self) -> int | None:
+        """Rows that the model was fitted to, or else rows given; None where nobody knows."""
+        if self.preparer is not None:
+            return int(self.preparer.n_samples_seen_)
+        for name in ("label_quality_", "labels_"):
+            if hasattr(self.estimator, name):
+                return len(getattr(self.estimator, name))
+        return None if self.X is None else int(_num_samples(self.X))
+
+    @cached_property
+    def columns(self) -> list[str] | None:
+        """Names of the columns, or their numbers; None for a kernel that was given ready."""
+        if getattr(self.estimator, "affinity", None) == "precomputed":
+            return None
+        known = self.estimator if self.preparer is None else self.preparer
+        return column_names(known, int(known.n_features_in_))
+
+    @cached_property
+    def performance(self) -> Performance | str:
+        """Scores by cross-validation, or the reason why there are none."""
+        return measure(self.model, self.estimator, self.X, self.y, self.cv, self.scoring)

@@ -1,0 +1,153 @@
+"""Every estimator fitted to small data, for tests of reports."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from kernelweave import (
+    RBF,
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
+    KernelSpectralClustering,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
+    Overlap,
+    PairwiseKernelLearner,
+    RadiusKernelClassifier,
+    RadiusMKLClassifier,
+    RuleEnsembleClassifier,
+    RuleEnsembleClassifierCV,
+    RuleEnsembleRegressor,
+    RuleEnsembleRegressorCV,
+    SumProductMKLClassifier,
+    group,
+    rbf_ladder,
+)
+from kernelweave.io import TablePreparer
+from kernelweave.report import to_html
+
+RANDOM = np.random.default_rng(0)
+N = 60
+X = RANDOM.normal(size=(N, 3))
+QUANTITY = X[:, 0] + np.sin(2 * X[:, 1]) + 0.1 * RANDOM.normal(size=N)
+TWO = np.where(QUANTITY > 0, "high", "low")
+THREE = np.array(["a", "b", "c"])[np.digitize(QUANTITY, [-0.5, 0.5])]
+FRAME = pd.DataFrame(X, columns=["age", "height", "weight"]).assign(
+    town=RANDOM.choice(["Ulm", "Bonn"], N, p=[0.7, 0.3])
+)
+NOISY = np.where(np.arange(N) % 10 == 0, np.where(TWO == "high", "low", "high"), TWO)
+COUNTS = RANDOM.poisson(1.0, size=(N, 6)).astype(float)
+COUNTS[np.arange(N), np.arange(N) % 3] += 4
+GROUPS = np.arange(N) % 3
+LEFT, RIGHT = RBF(1.0, columns=[0]), RBF(1.0, columns=[1])
+
+
+def prepared(model):
+    return Pipeline([("table", TablePreparer()), ("model", model)])
+
+
+# Each: the model, its rows, what is true of them, and the parts of its report.
+ALWAYS = {"performance", "convergence", "data", "reproduce"}
+MODELS = {
+    "mkl": (MKLClassifier([rbf_ladder(), Linear()]), X, TWO, {"kernels"}),
+    "mkl of three classes": (MKLClassifier(norm=2.0), FRAME, THREE, {"kernels"}),
+    "mkl in a pipeline": (
+        prepared(MKLClassifier([rbf_ladder(columns=["age", "height"]), Overlap(columns=["town"])])),
+        FRAME,
+        pd.Series(TWO, name="size"),
+        {"kernels"},
+    ),
+    "regression": (MKLRegressor(C=10), X, QUANTITY, {"kernels"}),
+    "radius": (RadiusMKLClassifier([Linear(), RBF(1.0)]), X, TWO, {"kernels", "radius"}),
+    "widths": (
+        RadiusKernelClassifier("ard", n_starts=1),
+        FRAME[["age", "height"]],
+        TWO,
+        {"kernels", "radius"},
+    ),
+    "noisy": (NoisyLabelMKLClassifier(lam=0.05), X, NOISY, {"kernels", "labels"}),
+    "tolerant": (NoiseTolerantKernelClassifier(), X, NOISY, {"kernels", "labels"}),
+    "tolerant of three": (NoiseTolerantKernelClassifier(), X, THREE, {"kernels", "labels"}),
+    "structure": (
+        SumProductMKLClassifier(group(LEFT + RIGHT, name="either") * Linear() + LEFT),
+        X,
+        TWO,
+        {"kernels", "structure"},
+    ),
+    "structure of many paths": (
+        SumProductMKLClassifier((LEFT + RIGHT) * (Linear() + LEFT), max_paths=2),
+        X,
+        TWO,
+        {"structure"},
+    ),
+    "lattice": (HierarchicalMKLClassifier(C=10), X, TWO, {"kernels", "structure"}),
+    "graph": (
+        HierarchicalMKLRegressor(
+            {"left": LEFT, "right": RIGHT, "both": LEFT * RIGHT},
+            parents={"both": ["left", "right"]},
+            C=1000,
+        ),
+        X,
+        QUANTITY,
+        {"kernels", "structure"},
+    ),
+    "rules": (RuleEnsembleClassifier(C=1000), FRAME, TWO, {"rules"}),
+    "rules of three": (RuleEnsembleClassifierCV(Cs=[0.1, 1.0]), FRAME, THREE, {"rules"}),
+    "rules for a quantity": (RuleEnsembleRegressor(C=10), FRAME, QUANTITY, {"rules"}),
+    "rules for quantities": (
+        RuleEnsembleRegressorCV(Cs=[0.1, 1.0]),
+        FRAME,
+        np.column_stack([QUANTITY, -QUANTITY]),
+        {"rules"},
+    ),
+    "pairs": (
+        PairwiseKernelLearner(lam=0.01, reliability=(0.9, 0.9), random_state=0),
+        COUNTS,
+        GROUPS,
+        {"kernels", "pairs"},
+    ),
+    "shrunk pairs": (
+        PairwiseKernelLearner(
+            method="shrink",
+            gamma=0,
+            alpha=1.0,
+            n_clusters=3,
+            n_resample=1,
+            n_splits=1,
+            n_pairs=200,
+            random_state=0,
+        ),
+        COUNTS,
+        GROUPS,
+        {"kernels", "pairs"},
+    ),
+    "clusters": (KernelSpectralClustering(3, random_state=0), COUNTS, GROUPS, {"clusters"}),
+}
+
+
+@cache
+def fitted(name):
+    """Return a fitted model with its data; each is fitted once."""
+    model, rows, target, _ = MODELS[name]
+    return model.fit(rows, target), rows, target
+
+
+def page(name, data=True):
+    """Return the page of a model, with its data or without; each is made once."""
+    return _page(name, data)
+
+
+@cache
+def _page(name, data):
+    model, rows, target = fitted(name)
+    return to_html(model, *((rows, target) if data else ()), cv=2)
+
+
+def parts(name):
+    """Return the names of the parts that the page of a model has."""
+    return ALWAYS | MODELS[name][3]

@@ -1,0 +1,142 @@
+"""What a fitted model says of itself, in sentences and in notebooks."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from kernelweave import (
+    RBF,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    RuleEnsembleClassifier,
+    RuleEnsembleRegressor,
+)
+from kernelweave._summary import clip, count, listed, relative_gap, sentence, verdict
+from report_models import MODELS, QUANTITY, TWO, X, fitted
+from report_pages import parse
+
+
+def estimator(name):
+    model = fitted(name)[0]
+    return model[-1] if name.endswith("pipeline") else model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_notebooks_show_the_diagram_and_what_was_learned(name):
+    model = estimator(name)
+    plain = clone(model)._repr_html_()
+    assert "kernelweave-summary" not in plain
+    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert type(model).__name__ in shown
+        head, summary = shown.split('<div class="kernelweave-summary"')
+        assert "sk-container" in head
+        assert head.count("<div") == head.count("</div>")  # it stands behind, not inside
+        assert sentence(model).split("\u201c")[0].replace(">", "&gt;") in summary
+        assert verdict(model).text in summary
+    assert model._repr_mimebundle_()["text/plain"] == repr(model)
+
+
+def test_text_notebooks_stay_text():
+    model = estimator("mkl")
+    with sklearn.config_context(display="text"):
+        assert set(model._repr_mimebundle_()) == {"text/plain"}
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_the_summary_shows_the_largest_weights():
+    model = estimator("mkl")
+    page = parse(
+        model._repr_html_()
+        .split("</style>")[-1]
+        .partition("kernelweave-summary")[2]
+        .partition(">")[2]
+        .rpartition("</div>")[0]
+    )
+    lines = [[cell.text() for cell in line.find("td")] for line in page.find("tr")]
+    order = np.argsort(-model.weights_, kind="stable")[:5]
+    used = [j for j in order if model.weights_[j] > 0]
+    assert [line[0] for line in lines] == [str(model.kernels_[j]) for j in used]
+    assert [line[1] for line in lines] == [f"{model.weights_[j]:.1%}" for j in used]
+
+
+def test_the_summary_shows_the_rules_that_matter_most():
+    model = estimator("rules")
+    summary = model._repr_html_().partition("kernelweave-summary")[2]
+    for rule in model.rules_[:5]:
+        assert rule.text.replace(">", "&gt;").replace("<", "&lt;") in summary
+        assert f"{rule.weight:+.3g}" in summary
+
+
+def test_names_are_escaped_in_notebooks():
+    model = MKLClassifier([Linear(name="<script>x</script>")]).fit(X, TWO)
+    summary = model._repr_html_().partition("kernelweave-summary")[2]
+    assert "<script>" not in summary
+    assert "&lt;script&gt;" in summary
+
+
+def test_pipelines_are_shown_as_before():
+    shown = make_pipeline(MKLClassifier()).fit(X, TWO)._repr_html_()
+    assert "kernelweave-summary" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mkl", "This model tells high from low with"),
+        ("mkl of three classes", "This model tells 3 classes apart with all"),
+        ("regression", "This model predicts a quantity with"),
+        ("rules for quantities", "This model predicts 2 quantities by"),
+        ("widths", "a Gaussian kernel whose widths were learned"),
+        ("tolerant", "training labels look wrong"),
+        ("structure", "paths; the heaviest"),
+        ("structure of many paths", "products of kernels that share"),
+        ("rules", "the one that matters most is"),
+        ("pairs", "tells which pairs of rows belong together by"),
+        ("clusters", "put 60 rows into 3 clusters of"),
+    ],
+)
+def test_sentences(name, words):
+    text = sentence(estimator(name))
+    assert words in text
+    assert text.endswith(".")
+    assert "\n" not in text
+
+
+def test_sentences_name_the_target():
+    assert "predicts \u201csize\u201d (high or low) with" in sentence(estimator("mkl"), "size")
+    assert "predicts \u201csize\u201d with" in sentence(estimator("regression"), "size")
+
+
+def test_sentences_of_models_that_learned_little():
+    one = MKLClassifier([RBF(1.0)]).fit(X, TWO)
+    assert sentence(one) == "This model tells high from low with 1 kernel, rbf(width=1)."
+    none = RuleEnsembleClassifier().fit(X, TWO)
+    none.rules_ = []
+    assert sentence(none).endswith("by 0 rules, so it predicts the same for every row.")
+    several = RuleEnsembleRegressor(C=1).fit(X, np.column_stack([QUANTITY] * 2))
+    assert "2 quantities" in sentence(several)
+    labels = RuleEnsembleClassifier().fit(X, np.column_stack([QUANTITY > 0, QUANTITY > 1]))
+    assert "2 labels at once" in sentence(labels)
+
+
+def test_verdicts():
+    assert verdict(estimator("mkl")).good
+    assert np.isnan(relative_gap(estimator("tolerant")))
+    assert np.isinf(relative_gap(estimator("widths")))
+    with pytest.warns(UserWarning, match="raise max_iter"):
+        model = MKLRegressor([RBF(w) for w in (0.5, 1, 2)], max_iter=1, tol=1e-9).fit(X, QUANTITY)
+    assert not verdict(model).good
+    assert "Stopped before the tolerance was met" in verdict(model).text
+
+
+def test_words():
+    assert [count(n, "row") for n in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
+    assert listed(["a"]) == "a"
+    assert listed("abc") == "a, b and c"
+    assert listed("ab", last="or") == "a or b"
+    assert listed(range(9), 2) == "0, 1, \u2026 (9 in all)"
+    assert clip("a" * 10, 5) == "aaaa\u2026"
+    assert clip("aaaaa", 5) == "aaaaa"
