@@ -121,7 +121,7 @@ CONFIGURATIONS = {
         SumProductMKLClassifier(rbf_ladder([1.0, 3.0]), p=2.0, class_weight="balanced", n_jobs=1),
         SumProductMKLClassifier((RBF(2.0) + RBF(4.0)) * (RBF(3.0) + Linear()) + group(Linear())),
         SumProductMKLClassifier(
-            RBF(2.0) * Linear() + Linear(), p=0.5, n_starts=2, random_state=0, normalize="trace"
+            RBF(2.0) * Linear() + group(RBF(4.0)), p=0.5, n_starts=2, random_state=0, tol=1e-2
         ),
     ],
     RadiusMKLClassifier: [

@@ -135,3 +135,28 @@ def test_scale_of_costs_does_not_matter(scale):
     scaled = call(residual, scale * lower, scale * upper, np.zeros(50), 0.1)
     assert scaled[0] == pytest.approx(plain[0], rel=1e-12)
     assert scaled[1] / scale == pytest.approx(plain[1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kind", ["hinge", "rounded hinge", "epsilon", "rare class", "tight", "equal"]
+)
+def test_many_rows_are_not_all_sorted_but_the_answer_is_the_same(kind):
+    rng = np.random.default_rng(3)
+    n = 20_000
+    y = np.where(rng.random(n) < (0.01 if kind == "rare class" else 0.5), 1.0, -1.0)
+    cost = np.ones(n) if kind == "equal" else rng.uniform(0, 2, n)
+    lower, upper = np.where(y > 0, 0.0, -cost), np.where(y > 0, cost, 0.0)
+    ridge = np.full(n, 0.05 if kind in ("rounded hinge", "epsilon") else 0.0)
+    dead_zone = 0.0
+    if kind == "epsilon":
+        y, lower, upper, dead_zone = rng.normal(5.0, 3.0, n), -cost, cost, 0.1
+    fitted = rng.normal(size=n) * (1e-6 if kind == "tight" else 1.0)
+    bias, loss = _core.best_bias(fitted, y, lower, upper, ridge, dead_zone)
+    residual = y - fitted
+
+    def value(b):
+        return loss_at(b, residual, lower, upper, ridge, dead_zone)
+
+    assert loss == pytest.approx(value(bias), rel=1e-12)
+    for step in (1e-9, 1e-6, 1e-3, 0.1, 1.0):  # convex: no neighbour may be better
+        assert min(value(bias - step), value(bias + step)) >= loss * (1 - 1e-12)

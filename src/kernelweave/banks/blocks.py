@@ -42,12 +42,12 @@ class RowBlocks(ABC):
         """Return ``F' V``; rows of zeros cost nothing."""
 
     @abstractmethod
-    def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        """Return ``F' diag(q) F`` and ``F' q`` for non-negative ``q``, mostly zero."""
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+        """Return ``F' diag(q) F`` and ``F' q`` of some columns, for ``q >= 0``, mostly zero."""
 
     @abstractmethod
-    def rows(self, index: Indices) -> Floats:
-        """Return some rows, in double precision."""
+    def rows(self, index: Indices, columns: Indices | None = None) -> Floats:
+        """Return some rows, and of these some columns, in double precision."""
 
     @abstractmethod
     def select(self, columns: Indices) -> RowBlocks:
@@ -88,10 +88,10 @@ class LocalBlocks(RowBlocks):
             out += _core.feature_sums(block, V[rows])
         return out
 
-    def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        out, edge = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+        out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         for block, rows in zip(self.blocks, self.slices(), strict=True):
-            part, sums = block_gram(block, q[rows])
+            part, sums = block_gram(block, q[rows], columns)
             out += part
             edge += sums
         return out, edge
@@ -101,31 +101,31 @@ class LocalBlocks(RowBlocks):
         block = self.blocks[0][:_CHUNK].astype(np.float64)
         return np.asarray(np.einsum("nr,nr->r", block, block) / len(block))
 
-    def rows(self, index: Indices) -> Floats:
-        out = np.empty((len(index), self.n_columns))
+    def rows(self, index: Indices, columns: Indices | None = None) -> Floats:
+        columns = np.arange(self.n_columns) if columns is None else columns
+        out = np.empty((len(index), len(columns)))
         home = np.searchsorted(self.starts, index, side="right") - 1
         for b in np.unique(home):
             here = np.flatnonzero(home == b)
-            out[here] = self.blocks[b][index[here] - self.starts[b]]
+            out[here] = self.blocks[b][index[here] - self.starts[b]][:, columns]
         return out
 
     def select(self, columns: Indices) -> RowBlocks:
         return LocalBlocks([np.ascontiguousarray(block[:, columns]) for block in self.blocks])
 
 
-def block_gram(block: Stored, q: Floats) -> tuple[Floats, Floats]:
-    """Return ``F' diag(q) F`` and ``F' q`` of one block.
+def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+    """Return ``F' diag(q) F`` and ``F' q`` of some columns of one block.
 
     Products are in the precision of storage: a Newton direction needs no more, and it is half the
     time.
     """
-    n_columns = block.shape[1]
-    out, edge = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
     used = np.flatnonzero(q)
     for k in range(0, len(used), _CHUNK):
         index = used[k : k + _CHUNK]
         root = np.sqrt(q[index])
-        Z = block[index] * root[:, None].astype(block.dtype)
+        Z = block[index][:, columns] * root[:, None].astype(block.dtype)
         out += Z.T @ Z  # a symmetric product: half the work
         edge += root @ Z
     return out, edge

@@ -201,9 +201,11 @@ class FeatureSum:
     def __init__(
         self, bank: FeatureBank, weights: Floats, blocks: RowBlocks, columns: Indices
     ) -> None:
-        self.bank, self.weights, self.blocks, self.columns = bank, weights, blocks, columns
+        self.bank, self.weights, self.blocks = bank, weights, blocks
         self.squares = np.ascontiguousarray((weights * bank.scales)[bank.owner()[columns]])
-        self.roots = np.sqrt(self.squares)
+        self.used = np.flatnonzero(self.squares)  # columns of the blocks that are features
+        self.columns = columns[self.used]
+        self.roots = np.sqrt(self.squares[self.used])
 
     @property
     def n_samples(self) -> int:
@@ -217,19 +219,21 @@ class FeatureSum:
 
     def times(self, w: Floats) -> Floats:
         """Return the features times vectors."""
-        return self.blocks.times(self.roots[:, None] * w)
+        spread = np.zeros((self.blocks.n_columns, w.shape[1]))
+        spread[self.used] = self.roots[:, None] * w
+        return self.blocks.times(spread)
 
     def sums(self, V: Floats) -> Floats:
         """Return the transposed features times vectors of one value per row."""
-        return self.roots[:, None] * self.blocks.sums(V)
+        return self.roots[:, None] * self.blocks.sums(V)[self.used]
 
     def rows(self, index: Indices) -> Floats:
         """Return the features of some rows."""
-        return self.blocks.rows(index) * self.roots
+        return self.blocks.rows(index, self.used) * self.roots
 
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
         """Return ``Z' diag(q) Z`` and ``Z' q``."""
-        inner, edge = self.blocks.gram(q)
+        inner, edge = self.blocks.gram(q, self.used)
         return inner * self.roots[:, None] * self.roots, edge * self.roots
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
@@ -265,7 +269,7 @@ class FeatureSum:
         """
         if not isinstance(self.blocks, LocalBlocks):
             return None
-        t, v = np.zeros(len(target)), np.zeros(self.n_features)
+        t, v = np.zeros(len(target)), np.zeros(self.blocks.n_columns)
         size = float(self.squares @ self.blocks.mean_squares())
         stiff = size if intercept else 0.0
         bias = total = 0.0

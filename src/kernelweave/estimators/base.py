@@ -168,6 +168,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             self._function = None
         else:
             self._function = bank.function(result.function)
+        if self._takes_features:
             self.landmark_gap_ = result.landmark_gap
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)

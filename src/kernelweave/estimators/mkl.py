@@ -63,8 +63,8 @@ class MKLClassifier(KernelClassifier):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
     landmark_gap_ : float
-        With many rows only, where landmarks stand for the others: the gap of the problem in which
-        they do. `duality_gap_` is that of the exact kernels, and may be larger.
+        Where landmarks stand for many rows: the gap of the problem in which they do, while
+        `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
     converged_ : bool
         Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int
@@ -185,8 +185,8 @@ class MKLRegressor(KernelRegressor):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
     landmark_gap_ : float
-        With many rows only, where landmarks stand for the others: the gap of the problem in which
-        they do. `duality_gap_` is that of the exact kernels, and may be larger.
+        Where landmarks stand for many rows: the gap of the problem in which they do, while
+        `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
     converged_ : bool
         Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int

@@ -1,0 +1,105 @@
+"""Many rows: one machine on features, and kernel weights learned on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from kernelweave import RBF, MKLClassifier
+from kernelweave._threads import threads as use_threads
+from kernelweave.banks.blocks import LocalBlocks
+from kernelweave.banks.large import make_feature_bank
+from kernelweave.machines import Hinge
+
+from . import Task
+
+Array = NDArray[Any]
+N_COLUMNS, WIDTHS = 20, (1.0, 2.0, 4.0)
+
+
+def machine(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
+    """Solve a support vector machine on features to a certified gap."""
+    kernel, y = _features(n, rank)
+    Y, cost = y[:, None], np.full((n, 1), C)
+
+    def work() -> Any:
+        with use_threads(threads):
+            return Hinge().solve(kernel, Y, cost, tol=tol)
+
+    return Task(work, lambda found: {"value": found.primal, "gap": found.gap / found.primal})
+
+
+def linear_svc(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
+    """Solve the same, but for a bias that is penalised, with liblinear."""
+    kernel, y = _features(n, rank)
+    Z = np.concatenate(kernel.blocks.blocks) * kernel.roots.astype(np.float32)
+    model = LinearSVC(loss="hinge", C=C, tol=tol, max_iter=10_000)
+
+    def tell(fitted: LinearSVC) -> dict[str, Any]:
+        w = fitted.coef_.ravel()
+        fit = (Z.astype(np.float64) @ w)[:, None]
+        loss, _ = Hinge().loss(fit, y[:, None], np.full((n, 1), C))
+        return {"value": 0.5 * float(w @ w) + loss, "gap": None}
+
+    return Task(lambda: model.fit(Z, y), tell)
+
+
+def weights(n: int, threads: int, tol: float = 1e-3, norm: float = 1.0) -> Task:
+    """Learn the weights of sixty kernels."""
+    X, y = _table(n, 0)
+    X_test, y_test = _table(20_000, 1)
+    model = MKLClassifier(_kernels(), norm=norm, tol=tol, n_jobs=threads)
+
+    def tell(fitted: MKLClassifier) -> dict[str, Any]:
+        return {
+            "gap": fitted.duality_gap_ / fitted.objective_,
+            "kept": int(np.count_nonzero(fitted.weights_)),
+            "solves": fitted.n_iter_,
+            "accuracy": float(fitted.score(X_test, y_test)),
+        }
+
+    return Task(lambda: model.fit(X, y), tell)
+
+
+def nystroem(n: int, threads: int, last: str = "svc") -> Task:
+    """Fit a linear machine on 300 random landmarks of one Gaussian, as one would without us."""
+    X, y = _table(n, 0)
+    X_test, y_test = _table(20_000, 1)
+    final = LinearSVC(loss="hinge", tol=1e-2) if last == "svc" else SGDClassifier(alpha=1.0 / n)
+    gamma = 1.0 / N_COLUMNS
+    model = make_pipeline(Nystroem(gamma=gamma, n_components=300, random_state=0), final)
+    return Task(lambda: model.fit(X, y), lambda m: {"accuracy": float(m.score(X_test, y_test))})
+
+
+def _table(n: int, seed: int) -> tuple[Array, Array]:
+    """Draw normal columns of which eight decide, each by a curve of its own, with noise."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, N_COLUMNS))
+    f = sum(np.sin(1.5 * X[:, k]) * (-1) ** k + 0.5 * X[:, k] ** 2 * (k % 3 == 0) for k in range(8))
+    return X, np.where(f + random.standard_normal(n) > 1.3, 1.0, -1.0)
+
+
+def _kernels() -> list[RBF]:
+    return [RBF(width, columns=[c]) for c in range(N_COLUMNS) for width in WIDTHS]
+
+
+def _features(n: int, rank: int) -> tuple[Any, Array]:
+    """Return an equal mixture of kernels with about so many features in all, and labels."""
+    X, y = _table(n, 0)
+    tol = 1e-2 if rank <= 300 else 1e-6
+    bank = make_feature_bank(_kernels(), X, tol=tol)
+    assert bank is not None
+    used = np.flatnonzero(np.cumsum(np.diff(bank.offsets)) <= rank)
+    mixed = np.zeros(bank.n_kernels)
+    mixed[used] = 1.0 / len(used)
+    kernel = bank.combine(mixed)
+    columns = kernel.blocks.rows(np.arange(n), kernel.used).astype(np.float32)
+    kernel.blocks, kernel.used = LocalBlocks([columns]), np.arange(columns.shape[1])
+    kernel.squares = kernel.roots**2
+    return kernel, y
