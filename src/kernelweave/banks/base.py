@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, Linear
 from kernelweave.kernels.base import is_sparse, take
@@ -181,6 +181,13 @@ class KernelBank:
         for part, ids in self.parts:
             out[ids] = part.diagonal_sums(shares)
         return out
+
+    @property
+    def is_constant(self) -> Bools:
+        """Which kernels are known to be constant, so that an intercept leaves nothing of them."""
+        if self.measured is None:
+            return np.zeros(self.n_kernels, dtype=bool)
+        return np.asarray(self.measured == 0.0)
 
     def spreads(self, centre: Floats) -> Floats:
         """Return ``centre' diag(K_j) - centre' K_j centre`` of the normalised kernels.

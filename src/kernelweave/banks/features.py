@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_each
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
@@ -111,6 +111,11 @@ class FeatureBank:
     def norms(self, W: Floats) -> Floats:
         """Return the norm of the part of ``F W`` in the space of every normalised kernel."""
         return np.asarray(np.sqrt(self.by_kernel(W) / self.scales))
+
+    @property
+    def is_constant(self) -> Bools:
+        """Which kernels are constant; see `KernelBank.is_constant`."""
+        return np.asarray(self.centred == 0.0)
 
     def function(self, W: Floats) -> LandmarkFunction:
         """Return ``F W`` as a function of rows."""

@@ -71,6 +71,7 @@ def closed_form(
     if start is not None:
         coef = machine.repair(start.coef, Y, cost)
         begin = learner.start(kernel, coef)
+    void = bank.is_constant if machine.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
@@ -98,7 +99,9 @@ def closed_form(
             mixer = Mixer()
         else:
             accepted = value
-            plain = weight_set.update(weights, weights * np.sqrt(point.forms))
+            # The form of a constant kernel is rounding, and its root would be a weight to see.
+            forms = np.where(void, 0.0, point.forms)
+            plain = weight_set.update(weights, weights * np.sqrt(forms))
             here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
             weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)
