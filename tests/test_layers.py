@@ -31,6 +31,7 @@ LAYERS = [
     {"inspection"},
     {"plots"},
     {"report"},
+    {"tables"},
     {"testing"},
     {"kernelweave"},
     {"cli"},
