@@ -36,6 +36,7 @@ methods:
 examples:
   kernelweave fit patients.csv --target outcome
   kernelweave fit patients.csv --target outcome --method rules
+  kernelweave fit patients.csv --target outcome --method radius --C 10
   kernelweave fit houses.parquet --target price --ignore agent --gram photos=photos.npy --C 10"""
 
 
@@ -127,9 +128,10 @@ def _add_evaluation(group: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fit, evaluate, write and report."""
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
+    _check_place("--out", out)  # better said before a long fit than after
     page = None if args.no_report else Path(args.report or out.with_suffix(".html"))
-    for option, path in (("--out", out), ("--report", page)):
-        _check_place(option, path)  # better said before a long fit than after
+    if args.report:
+        _check_place("--report", Path(args.report))
 
     from kernelweave.io import save
     from kernelweave.tables import Settings, fit_table, read_table
@@ -167,6 +169,8 @@ def run(args: argparse.Namespace) -> int:
         "model": str(out),
         "report": write_page(fit, page, args),
         "target": args.target,
+        "task": "quantity" if fit.problem.regression else "classes",
+        "n_classes": None if fit.problem.regression else int(fit.problem.y.nunique()),
         "method": fit.method,
         "rows": len(fit.problem.y),
         "fitted_rows": fit.n_rows,
@@ -186,8 +190,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.strict and not summary["converged"] else 0
 
 
-def _check_place(option: str, path: Path | None) -> None:
-    if path is not None and (not path.parent.is_dir() or path.is_dir()):
+def _check_place(option: str, path: Path) -> None:
+    if not path.parent.is_dir() or path.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise DataError(f"{option}: {path} {what}.")
 
@@ -227,10 +231,16 @@ def write_page(fit: TableFit, page: Path | None, args: argparse.Namespace) -> st
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .report import certificate, noise_facts, print_facts, print_kernels, print_rules
-    from .report import radius_facts
+    from .report import (
+        certificate,
+        noise_facts,
+        print_facts,
+        print_kernels,
+        print_rules,
+        radius_facts,
+    )
 
-    task = "a quantity" if report["classes"] is None else f"{len(report['classes'])} classes"
+    task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
     console.print(
         f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
         f"target {report['target']!r} ({task}).",

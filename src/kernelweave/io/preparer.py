@@ -171,8 +171,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if column.dtype == nw.Boolean and not self.standardize and self.missing == "keep":
             return column  # rules know what a truth value is
         numbers = self._numbers(column)
-        if self.missing == "fill":
-            numbers = np.where(np.isfinite(numbers), numbers, self.fills_[j])
+        gap = self.fills_[j] if self.missing == "fill" else np.nan
+        numbers = np.where(np.isfinite(numbers), numbers, gap)
         numbers = (numbers - self.means_[j]) / self.scales_[j]
         return nw.Series.from_numpy(name, numbers, backend=backend)
 

@@ -22,7 +22,7 @@ _LOOKED_AT = 2000  # values that tell what a column of text holds
 _SENTENCE = 2.5  # mean number of words from which a text is one
 _NAMES = 0.5  # share of different values from which categories are names
 _FEW = 20  # rows below which a share says nothing about names
-_ID = re.compile(r"(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$|[a-z]I[dD]$", re.IGNORECASE)
+_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$)|[a-z]I[dD]$")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
     values = column.to_numpy(dtype=float)
     if n_values < n or n < 3 or (values != np.floor(values)).any():
         return ""
-    if (np.abs(np.diff(values)) == 1).all():
+    if len(set((values - np.asarray(column.index)).tolist())) == 1:
         return "it counts the rows"
     if n < _FEW:
         return ""

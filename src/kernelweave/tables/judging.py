@@ -52,19 +52,23 @@ def find_suspects(
             "learned from with --data, or fit again with --method noisy."
         )
     else:
-        problem = make_problem(frame, model[0].target_ or "", task="classes")
         if rows is None:
             rows = np.arange(model[0].n_samples_seen_)
-        if rows.max() >= len(frame) or not np.isin(rows, problem.y.index).all():
-            raise InputError("--data: this is not the table that the model was learned from.")
+        _refuse_another(rows.max() >= len(frame))
+        problem = make_problem(frame, model[0].target_ or "", task="classes")
+        _refuse_another(not np.isin(rows, problem.y.index).all())
         X, y = frame.loc[rows], problem.y.loc[rows]
         found = suspects(model, X, y, limit=limit).to_frame()
     found = found.rename(columns={"index": "row"})
     if rows is not None:
         found["row"] = rows[found["row"].to_numpy()]
     if frame is not None:
-        if len(found) and found["row"].max() >= len(frame):
-            raise InputError("--data: this is not the table that the model was learned from.")
+        _refuse_another(len(found) > 0 and found["row"].max() >= len(frame))
         own = frame.loc[found["row"]].reset_index(drop=True)
         found = found.join(own.drop(columns=[c for c in own if c in found.columns]))
     return found
+
+
+def _refuse_another(differs: Any) -> None:
+    if differs:
+        raise InputError("--data: this is not the table that the model was learned from.")

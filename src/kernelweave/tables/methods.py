@@ -168,6 +168,8 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         for option in method.options
         if (value := getattr(settings, option)) is not None
     }
+    if "norm" in method.options:
+        options.setdefault("norm", 1.0)
     if method.has_cost:
         options["C"] = C
     if kind is MKLRegressor:

@@ -190,8 +190,8 @@ def _typed_target(y: pd.Series[Any], task: str) -> tuple[pd.Series[Any], bool]:
         )
     n_classes = y.nunique()
     if n_classes < 2:
-        raise InputError(f"The target {y.name!r} has one class only: {y.iloc[0]!r}.")
-    if n_classes > 0.5 * len(y) and n_classes > _MANY:
+        raise InputError(f"The target {y.name!r} has one class only: {str(y.iloc[0])!r}.")
+    if task == "auto" and n_classes > 0.5 * len(y) and n_classes > _MANY:
         raise InputError(
             f"The target {y.name!r} has {n_classes} different values in {len(y)} rows, which are "
             "too many for classes; is it the right column?"

@@ -54,7 +54,7 @@ def import_pandas() -> Any:
 def read_table(
     path: str | Path, *, text: Iterable[str] = (), numbers: Iterable[str] | None = None
 ) -> Table:
-    """Read a CSV or Parquet file.
+    r"""Read a CSV or Parquet file.
 
     Separator (comma, semicolon, tab or bar), decimal comma and encoding (UTF-8, UTF-16, or else
     Windows-1252) of a CSV file are found out. Spaces around names of columns are dropped.
@@ -79,7 +79,7 @@ def read_table(
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "prices.csv")
-    ...     _ = file.write_text("item;price\\nflour;1,29\\nsalt;0,89\\n")
+    ...     _ = file.write_text("item;price\nflour;1,29\nsalt;0,89\n")
     ...     table = read_table(file)
     >>> table.frame["price"].tolist()
     [1.29, 0.89]
@@ -98,6 +98,8 @@ def read_table(
             frame: pd.DataFrame = pandas.read_parquet(path)
         else:
             frame = _read_text(path, list(text), notes)
+    except DataError:
+        raise
     except ImportError as error:
         raise DataError(
             'Parquet files need pyarrow; install it with pip install "kernelweave[io]".'
@@ -120,6 +122,8 @@ def _read_text(path: Path, text: list[str], notes: list[str]) -> pd.DataFrame:
     with opener(path, "rb") as stream:
         start = stream.read(_SAMPLE)
         encoding = _encoding(start, stream)
+    if b"\0" in start and encoding != "utf-16":
+        raise DataError(f"The file {path} cannot be read as a table: it is not a text file.")
     if encoding == "cp1252":
         notes.append("the file is not UTF-8, so it was read as Windows-1252")
     separator, comma = _separators(start.decode(encoding, errors="replace"))
