@@ -72,7 +72,7 @@ def test_what_was_done_is_said():
 
 def test_rules_are_in_the_units_of_the_table():
     fit = fit_table(TABLE, "ill", ignore=["level"], method="rules", C=10.0, test_share=0)
-    assert "rules cannot use 'note', so left out" in fit.notes
+    assert "the column 'note' is left out: rules know no text and no matrices" in fit.notes
     cuts = [p.value for p in fit.model[-1].propositions_ if p.feature == "age" and p.value]
     assert all(20 < cut < 80 for cut in cuts if isinstance(cut, float))
     years = [p.value for p in fit.model[-1].propositions_ if p.feature == "seen"]

@@ -9,6 +9,8 @@ from typing import Any
 
 from .parsing import add_command, add_output, count
 
+_JUDGEMENT = 4  # columns that are always shown: row, quality, given, suggested
+
 _HELP = """\
 Models of kernelweave fit --method noisy have judged their training labels. Any other classifier is
 fitted again to folds of the table it was learned from, which --data names. Rows are counted from 0
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave.tables.reading import read_table
 
     from .output import records, write_frame
-    from .report import open_console, print_table
+    from .report import open_console
 
     model = load(args.model)
     frame = None
@@ -57,18 +59,31 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     elif not args.quiet:
         console = open_console()
-        shown = found.iloc[:, :9]  # more columns than a terminal is wide help nobody
-        lines = [
-            [f"{v:.3f}" if isinstance(v, float) else str(v) for v in line]
-            for line in shown.itertuples(index=False)
-        ]
-        print_table(console, list(map(str, shown.columns)), lines)
+        _print(console, found)
         level = getattr(last_step(model), "noise_level_", None)
         about = "" if level is None else f" About {level:.0%} of all labels may be wrong."
+        found_any = f"The {len(found)} most suspicious labels, the worst first."
         console.print(
-            f"{len(found)} labels that look wrong, the worst first.{about}", soft_wrap=True
+            f"{found_any if len(found) else 'No label looks wrong.'}{about}", soft_wrap=True
         )
     return 0
+
+
+def _print(console: Any, found: Any) -> None:
+    """Print as many columns of the table as fit beside the judgement."""
+    from .report import print_table
+
+    names: list[str] = []
+    columns: list[list[str]] = []
+    width = 0
+    for name in found.columns:
+        texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in found[name]]
+        width += 3 + max(map(len, [str(name), *texts]))
+        if len(names) >= _JUDGEMENT and width > console.width:
+            break
+        names.append(str(name))
+        columns.append(texts)
+    print_table(console, names, zip(*columns, strict=True))
 
 
 def _prepared(model: Any) -> bool:

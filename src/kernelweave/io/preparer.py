@@ -162,19 +162,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepare(self, j: int, frame: nw.DataFrame[Any]) -> nw.Series[Any]:
         name = self.feature_names_in_[j]
-        column, backend = frame[name], frame.implementation
+        backend = frame.implementation
+        column: nw.Series[Any] = frame[name]
         if not self.numeric_[j]:
-            gap = _GAP if self.missing == "fill" else None
+            word = _GAP if self.missing == "fill" else None
             values = zip(column.to_list(), column.is_null().to_list(), strict=True)
-            words = [gap if missing else str(value) for value, missing in values]
-            return nw.new_series(name, words, nw.String, backend=backend)
+            words = [word if missing else str(value) for value, missing in values]
+            texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
+            return texts
         if column.dtype == nw.Boolean and not self.standardize and self.missing == "keep":
             return column  # rules know what a truth value is
         numbers = self._numbers(column)
         gap = self.fills_[j] if self.missing == "fill" else np.nan
         numbers = np.where(np.isfinite(numbers), numbers, gap)
         numbers = (numbers - self.means_[j]) / self.scales_[j]
-        return nw.Series.from_numpy(name, numbers, backend=backend)
+        prepared: nw.Series[Any] = nw.Series.from_numpy(name, numbers, backend=backend)
+        return prepared
 
     def _is_number(self, column: nw.Series[Any]) -> bool:
         return is_numeric(column) or column.dtype.is_temporal() or column.name in (self.dates or {})

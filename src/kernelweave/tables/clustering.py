@@ -168,11 +168,13 @@ def _plain_kernel(problem: Problem) -> Kernel:
 def _learn(rows: Any, problem: Problem, y: Any, pairs: Any, seed: int) -> PairwiseKernelLearner:
     learner = PairwiseKernelLearner(offer_kernels(problem), fit_intercept=True, random_state=seed)
     if y is None:
-        return learner.fit(rows, pairs=pairs[0], labels=pairs[1])
+        learner.fit(rows, pairs=pairs[0], labels=pairs[1])
+        return learner
     known = y.notna().to_numpy()
     if y[known].nunique() < 2:
         raise InputError(f"The column {y.name!r} must have two classes or more to learn from.")
-    return learner.fit(rows[known], y[known].map(str).to_numpy())
+    learner.fit(rows[known], y[known].map(str).to_numpy())
+    return learner
 
 
 def _cluster(
@@ -259,4 +261,5 @@ def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indice
         raise DataError(
             f"The third column of {path} must say same or different, but has {unknown[0]!r}."
         )
-    return pairs.astype(np.intp), words.map(_SAME).to_numpy(dtype=np.intp)
+    labels = np.array([_SAME[word] for word in words], dtype=np.intp)
+    return pairs.astype(np.intp), labels

@@ -204,7 +204,8 @@ def for_method(problem: Problem, name: str) -> Problem:
     if not lost:
         return problem
     kinds = tuple(c for c in problem.kinds if c.name not in lost)
-    notes = (*problem.notes, f"rules cannot use {', '.join(map(repr, lost))}, so left out")
+    why = "is left out: rules know no text and no matrices"
+    notes = (*problem.notes, *(f"the column {column!r} {why}" for column in lost))
     return replace(problem, X=problem.X.drop(columns=lost), kinds=kinds, grams={}, notes=notes)
 
 
