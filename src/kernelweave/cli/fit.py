@@ -85,7 +85,7 @@ def _add_method(group: Any) -> None:
         type=parsing.count,
         metavar="NUMBER",
         help="rows to fit to at most, drawn by chance (mkl, noisy 5000; radius, structure 2000; "
-        "pairs 20000; rules 50000)",
+        "pairs, rules 20000)",
     )
     number: dict[str, Any] = {"metavar": "NUMBER"}
     group.add_argument(

@@ -163,7 +163,7 @@ def fit_table(
 
 
 def _hint(name: str) -> str:
-    return "" if name == "rules" else "; --method rules takes up to 50000"
+    return "" if name == "rules" else "; --method rules takes up to 20000"
 
 
 def _fit(problem: Problem, name: str, settings: Settings, C: float) -> tuple[Pipeline, float]:

@@ -58,7 +58,7 @@ METHODS = {
     "noisy": Method(
         NoiseTolerantKernelClassifier, max_rows=5000, has_cost=False, options=frozenset()
     ),
-    "rules": Method(RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=50_000),
+    "rules": Method(RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=20_000),
     "structure": Method(SumProductMKLClassifier, max_rows=2000),
     "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
 }
@@ -220,7 +220,8 @@ def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 _KERNELS: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "noisy": lambda problem, settings: {"kernels": offer_complete(problem)},
-    "rules": lambda problem, settings: {},
+    # Longer rules are hard to read, and looking for them takes many times as long.
+    "rules": lambda problem, settings: {"max_length": 3},
     "structure": lambda problem, settings: {"structure": offer_structure(problem)},
     "pairs": _pairs,
 }

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from kernelweave._types import Floats, Indices
@@ -20,6 +19,7 @@ FOLDS = 3
 START = (0.1, 1.0, 10.0)
 LIMITS = (1e-3, 1e3)
 SEARCH_ROWS = 2000
+_NODES = 1000  # conjunctions that suffice to compare values of C
 _LEAST = 15  # rows below which nothing can be chosen
 
 Announce: TypeAlias = Callable[[str, float], None]
@@ -134,13 +134,15 @@ class _Fold:
         learn, judge = problem.take(train), problem.take(test)
         self.y_train, self.y_test = learn.y, judge.y
         table, self.model = make_model(learn, method, settings).named_steps.values()
+        if "max_nodes" in self.model.get_params():
+            self.model.set_params(max_nodes=_NODES)
         self.unit = self.model.C  # a C of one, in the units of the estimator
         self.X_train = table.fit_transform(learn.X, learn.y)
         self.X_test = table.transform(judge.X)
 
     def scores(self, values: list[float]) -> list[float]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore")  # about values of C that are tried and not taken
             models = self.model.fit_path(
                 self.X_train, self.y_train, [C * self.unit for C in values]
             )
