@@ -166,8 +166,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         column: nw.Series[Any] = frame[name]
         if not self.numeric_[j]:
             word = _GAP if self.missing == "fill" else None
-            values = zip(column.to_list(), column.is_null().to_list(), strict=True)
-            words = [word if missing else str(value) for value, missing in values]
+            words = [word if value is None else str(value) for value in _known(column)]
             texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
             return texts
         if column.dtype == nw.Boolean and not self.standardize and self.missing == "keep":
@@ -186,15 +185,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return a column as numbers, NaN where it has none."""
         form = (self.dates or {}).get(column.name)
         if form is not None or column.dtype.is_temporal():
-            return read_dates(column.name, column.to_list(), form)
+            return read_dates(column.name, _known(column), form)
         if not is_numeric(column):
             wrong = next((v for v in column.to_list() if not _is_number(v)), None)
             raise InputError(f"The column {column.name!r} must hold numbers, but has {wrong!r}.")
-        if column.dtype == nw.Boolean or column.null_count():
-            return np.array(
-                [np.nan if v is None or v != v else float(v) for v in column.to_list()],
-                dtype=np.float64,
-            )
+        if column.null_count():
+            known = [np.nan if value is None else float(value) for value in _known(column)]
+            return np.array(known, dtype=np.float64)
         numbers: Floats = np.asarray(column.to_numpy(), dtype=np.float64)
         return numbers
 
@@ -262,6 +259,12 @@ def _refuse_missing(frame: nw.DataFrame[Any]) -> None:
             f"Values are missing (or infinite) in {listed}; fill them or leave the "
             f"{'columns' if len(counts) > 1 else 'column'} out first."
         )
+
+
+def _known(column: nw.Series[Any]) -> list[Any]:
+    """Return the values of a column, None where there is none; libraries differ in that."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if missing else value for value, missing in pairs]
 
 
 def _is_number(value: Any) -> bool:
