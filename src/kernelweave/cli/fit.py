@@ -258,17 +258,18 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         facts.append(("C", f"{search['C']:g}, by {search['folds']} folds of: {tried}"))
     facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:
-        facts += score_facts(held_out)
+        facts += score_facts(held_out, report["fitted_rows"])
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:
         facts.append(("report", report["report"]))
     print_facts(console, facts)
 
 
-def score_facts(held_out: dict[str, Any]) -> list[tuple[str, str]]:
+def score_facts(held_out: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
     """Return the score on held-out rows beside that of the plain SVM."""
     where = f"{held_out['measure']} on {held_out['rows']} held-out rows"
     form = ".1%" if held_out["measure"] == "accuracy" else ".3f"
-    plain = held_out["plain_svm"]
-    beside = "" if plain is None else f"   (plain SVM: {plain:{form}})"
+    plain, known = held_out["plain_svm"], held_out["plain_svm_rows"]
+    fewer = f" from {known} rows" if known and known < n_rows - held_out["rows"] else ""
+    beside = "" if plain is None else f"   (plain SVM{fewer}: {plain:{form}})"
     return [(where, f"{held_out['score']:{form}}{beside}")]

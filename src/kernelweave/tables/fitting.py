@@ -24,6 +24,8 @@ from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, sil
 if TYPE_CHECKING:
     import pandas as pd
 
+_SVM_ROWS = 5000  # that the plain SVM is fitted to at most; it is there for comparison only
+
 
 @dataclass(frozen=True)
 class TableFit:
@@ -42,7 +44,8 @@ class TableFit:
     search : Search or None
         How C was chosen.
     held_out : dict or None
-        ``rows``, ``measure``, ``score`` and ``plain_svm`` on rows that were held out.
+        ``rows``, ``measure``, ``score``, ``plain_svm`` and ``plain_svm_rows`` (that the SVM was
+        fitted to), on rows that were held out.
     seconds : float
         What the last fit took.
     notes : tuple of str
@@ -142,24 +145,30 @@ def fit_table(
     search = None
     if C == "auto":
         search = search_cost(learn, name, settings, announce=announce)
-        C = 1.0 if search is None else search.C
+        C = 1.0 if search is None else search.C * _factor(search, name, len(learn.y))
         if search is None and METHODS[name].has_cost:
             notes.append("the rows are too few to choose C, so it is 1")
         if search is not None and search.n_rows < len(learn.y):
-            notes.append(f"C was chosen on {SEARCH_ROWS} rows drawn by chance")
+            divided = f", and divided by {search.C / float(C):.3g} for all" if C != search.C else ""
+            notes.append(f"C was chosen on {SEARCH_ROWS} rows drawn by chance{divided}")
     cost = float(C)
     model, held_out, seconds = None, None, 0.0
     if judge is not None:
         announce(f"fitting to {len(learn.y)} rows", 0.0)
         model, seconds = _fit(learn, name, settings, cost)
         announce(f"judging on {len(judge.y)} rows", 0.0)
-        held_out = _judge(model, name, learn, judge, cost)
+        held_out = _judge(model, name, learn, judge, cost, settings.seed)
     if model is None or not sampled:
         rows = learn if sampled else problem
         announce(f"fitting to {len(rows.y)} rows", 0.0)
         model, seconds = _fit(rows, name, settings, cost)
     n_rows = int(model[0].n_samples_seen_)
     return TableFit(model, name, problem, n_rows, search, held_out, seconds, tuple(notes))
+
+
+def _factor(search: Search, name: str, n_rows: int) -> float:
+    """Return what a C that was found on some rows is multiplied by for all."""
+    return search.n_rows / n_rows if METHODS[name].keeps_total else 1.0
 
 
 def _hint(name: str) -> str:
@@ -190,18 +199,21 @@ def _split(problem: Problem, share: float, seed: int) -> tuple[Problem, Problem]
     return problem.take(sorted(train)), problem.take(sorted(test))
 
 
-def _judge(model: Pipeline, name: str, learn: Problem, judge: Problem, C: float) -> dict[str, Any]:
+def _judge(
+    model: Pipeline, name: str, learn: Problem, judge: Problem, C: float, seed: int
+) -> dict[str, Any]:
     """Score a model and a plain SVM on rows that neither has seen."""
     measure = "R2" if judge.regression else "accuracy"
-    plain = None
+    plain, few = None, learn.take(sample_rows(learn, _SVM_ROWS, seed))
     if name == "pairs":
         measure = "area under the ROC curve of pairs"
     elif learn.columns("number", "date", "category"):
-        svm = plain_svm(learn, C).fit(learn.X, learn.y)
+        svm = plain_svm(few, C).fit(few.X, few.y)
         plain = float(svm.score(judge.X, judge.y))
     return {
         "rows": len(judge.y),
         "measure": measure,
         "score": float(model.score(judge.X, judge.y)),
         "plain_svm": plain,
+        "plain_svm_rows": None if plain is None else len(few.y),
     }

@@ -39,6 +39,9 @@ class Method:
         Rows that it is fitted to at most unless told otherwise: more would take minutes.
     has_cost : bool
         Whether there is a C to choose.
+    keeps_total : bool
+        Whether a C that was chosen on fewer rows is divided so that the total cost stays: rules
+        would otherwise become many and slow.
     options : frozenset of str
         Options of the command line that it takes.
     """
@@ -47,6 +50,7 @@ class Method:
     regressor: type | None = None
     max_rows: int = 5000
     has_cost: bool = True
+    keeps_total: bool = False
     options: frozenset[str] = frozenset({"tol", "max_iter"})
 
 
@@ -58,7 +62,9 @@ METHODS = {
     "noisy": Method(
         NoiseTolerantKernelClassifier, max_rows=5000, has_cost=False, options=frozenset()
     ),
-    "rules": Method(RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=20_000),
+    "rules": Method(
+        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=20_000, keeps_total=True
+    ),
     "structure": Method(SumProductMKLClassifier, max_rows=2000),
     "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
 }
