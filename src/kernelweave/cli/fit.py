@@ -84,8 +84,8 @@ def _add_method(group: Any) -> None:
         "--max-rows",
         type=parsing.count,
         metavar="NUMBER",
-        help="rows to fit to at most, drawn by chance (mkl, noisy 5000; radius, structure 2000; "
-        "pairs, rules 20000)",
+        help="rows to fit to at most, drawn by chance (mkl 5000; noisy 4000; radius, "
+        "structure 2000; pairs, rules 20000)",
     )
     number: dict[str, Any] = {"metavar": "NUMBER"}
     group.add_argument(
@@ -266,10 +266,11 @@ def _print(console: Any, report: dict[str, Any]) -> None:
 
 
 def score_facts(held_out: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
-    """Return the score on held-out rows beside that of the plain SVM."""
+    """Return the score on held-out rows beside those of the plain SVM and of a guess."""
     where = f"{held_out['measure']} on {held_out['rows']} held-out rows"
     form = ".1%" if held_out["measure"] == "accuracy" else ".3f"
     plain, known = held_out["plain_svm"], held_out["plain_svm_rows"]
     fewer = f" from {known} rows" if known and known < n_rows - held_out["rows"] else ""
-    beside = "" if plain is None else f"   (plain SVM{fewer}: {plain:{form}})"
-    return [(where, f"{held_out['score']:{form}}{beside}")]
+    beside = "" if plain is None else f"plain SVM{fewer}: {plain:{form}}, "
+    guess = f"one answer for all: {held_out['guess']:{form}}"
+    return [(where, f"{held_out['score']:{form}}   ({beside}{guess})")]

@@ -44,8 +44,8 @@ class TableFit:
     search : Search or None
         How C was chosen.
     held_out : dict or None
-        ``rows``, ``measure``, ``score``, ``plain_svm`` and ``plain_svm_rows`` (that the SVM was
-        fitted to), on rows that were held out.
+        ``rows``, ``measure``, ``score``, ``plain_svm``, ``plain_svm_rows`` (that the SVM was
+        fitted to) and ``guess`` (one answer for all), on rows that were held out.
     seconds : float
         What the last fit took.
     notes : tuple of str
@@ -216,4 +216,14 @@ def _judge(
         "score": float(model.score(judge.X, judge.y)),
         "plain_svm": plain,
         "plain_svm_rows": None if plain is None else len(few.y),
+        "guess": _guess(name, learn, judge),
     }
+
+
+def _guess(name: str, learn: Problem, judge: Problem) -> float:
+    """Return the score of one answer for all rows."""
+    if name == "pairs":
+        return 0.5
+    if judge.regression:
+        return 0.0
+    return float((judge.y == learn.y.mode().iloc[0]).mean())

@@ -60,7 +60,7 @@ METHODS = {
         RadiusMKLClassifier, max_rows=2000, options=frozenset({"norm", "tol", "max_iter"})
     ),
     "noisy": Method(
-        NoiseTolerantKernelClassifier, max_rows=5000, has_cost=False, options=frozenset()
+        NoiseTolerantKernelClassifier, max_rows=4000, has_cost=False, options=frozenset()
     ),
     "rules": Method(
         RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=20_000, keeps_total=True
