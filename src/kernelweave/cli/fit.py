@@ -85,7 +85,7 @@ def _add_method(group: Any) -> None:
         type=parsing.count,
         metavar="NUMBER",
         help="rows to fit to at most, drawn by chance (mkl 5000; noisy 4000; radius, "
-        "structure 2000; pairs, rules 20000)",
+        "structure 2000; pairs 20000; rules 10000)",
     )
     number: dict[str, Any] = {"metavar": "NUMBER"}
     group.add_argument(

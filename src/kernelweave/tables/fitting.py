@@ -162,6 +162,11 @@ def fit_table(
         rows = learn if sampled else problem
         announce(f"fitting to {len(rows.y)} rows", 0.0)
         model, seconds = _fit(rows, name, settings, cost)
+    if getattr(model[-1], "n_nodes_", 0) >= getattr(model[-1], "max_nodes", 1):
+        notes.append(
+            f"the search for rules ended at {model[-1].n_nodes_} conjunctions, so better ones may "
+            "be missing; a smaller --C needs fewer"
+        )
     n_rows = int(model[0].n_samples_seen_)
     return TableFit(model, name, problem, n_rows, search, held_out, seconds, tuple(notes))
 
@@ -172,7 +177,7 @@ def _factor(search: Search, name: str, n_rows: int) -> float:
 
 
 def _hint(name: str) -> str:
-    return "" if name == "rules" else "; --method rules takes up to 20000"
+    return "" if name == "rules" else "; --method rules takes up to 10000"
 
 
 def _fit(problem: Problem, name: str, settings: Settings, C: float) -> tuple[Pipeline, float]:

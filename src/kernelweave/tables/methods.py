@@ -63,7 +63,7 @@ METHODS = {
         NoiseTolerantKernelClassifier, max_rows=4000, has_cost=False, options=frozenset()
     ),
     "rules": Method(
-        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=20_000, keeps_total=True
+        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=10_000, keeps_total=True
     ),
     "structure": Method(SumProductMKLClassifier, max_rows=2000),
     "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
@@ -226,8 +226,9 @@ def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 _KERNELS: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
     "noisy": lambda problem, settings: {"kernels": offer_complete(problem)},
-    # Longer rules are hard to read, and looking for them takes many times as long.
-    "rules": lambda problem, settings: {"max_length": 3},
+    # Longer rules are hard to read, and looking for them takes many times as long. The limit of
+    # conjunctions bounds the time where C is large and classes overlap.
+    "rules": lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
     "structure": lambda problem, settings: {"structure": offer_structure(problem)},
     "pairs": _pairs,
 }

@@ -19,7 +19,6 @@ FOLDS = 3
 START = (0.1, 1.0, 10.0)
 LIMITS = (1e-3, 1e3)
 SEARCH_ROWS = 2000
-_NODES = 1000  # conjunctions that suffice to compare values of C
 _LEAST = 15  # rows below which nothing can be chosen
 
 Announce: TypeAlias = Callable[[str, float], None]
@@ -134,8 +133,6 @@ class _Fold:
         learn, judge = problem.take(train), problem.take(test)
         self.y_train, self.y_test = learn.y, judge.y
         table, self.model = make_model(learn, method, settings).named_steps.values()
-        if "max_nodes" in self.model.get_params():
-            self.model.set_params(max_nodes=_NODES)
         self.unit = self.model.C  # a C of one, in the units of the estimator
         self.X_train = table.fit_transform(learn.X, learn.y)
         self.X_test = table.transform(judge.X)
