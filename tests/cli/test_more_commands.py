@@ -11,7 +11,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from threadpoolctl import threadpool_limits
 
 from kernelweave.cli import main
 from kernelweave.cli.parsing import COMMANDS, make_parser
@@ -177,14 +176,7 @@ def test_cluster(folder, capsys):
     assert "not allowed with argument" in err
 
 
-@pytest.fixture
-def one_thread():
-    """Threads that wait for each other are slow where others work too."""
-    with threadpool_limits(1):
-        yield
-
-
-def test_compare(folder, capsys, one_thread):
+def test_compare(folder, capsys):
     options = ("--target", "ill", "--folds", 2, "--methods", "noisy", "--ignore", "seen")
     out, err = run(capsys, "compare", "t.csv", *options)
     assert err == ""

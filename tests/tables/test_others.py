@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from threadpoolctl import threadpool_limits
 
 from kernelweave.errors import DataError, InputError
 from kernelweave.tables import (
@@ -32,14 +31,7 @@ TABLE = pd.DataFrame(
 TABLE["y"] = np.where(GROUP == 0, "in", "out")
 
 
-@pytest.fixture
-def one_thread():
-    """Threads that wait for each other are slow where others work too."""
-    with threadpool_limits(1):
-        yield
-
-
-def test_compare(one_thread):
+def test_compare():
     heard = []
     found = compare_table(
         TABLE, "y", methods=["rules"], folds=3, announce=lambda what, done: heard.append(what)
@@ -64,7 +56,7 @@ def test_compare(one_thread):
     np.testing.assert_allclose(np.array(ax.lines[0].get_xdata(), dtype=float), table["mean"])
 
 
-def test_compare_a_quantity(one_thread):
+def test_compare_a_quantity():
     found = compare_table(TABLE, "a", methods=["mkl"], folds=2, ignore=["kind"], max_rows=80)
     assert found.measure == "R2"
     assert "SVR" in found.scores

@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
         "--folds", type=parsing.count, metavar="N", default=5, help="outer folds (5)"
     )
     parser.add_argument(
-        "--max-rows", type=parsing.count, metavar="N", default=2000, help="rows at most (2000)"
+        "--max-rows", type=parsing.count, metavar="N", default=1000, help="rows at most (1000)"
     )
     parser.add_argument("--plot", metavar="PNG", help="the picture (FILE with -compare.png)")
     parser.add_argument("--no-plot", action="store_true", help="draw nothing")
