@@ -112,3 +112,36 @@ def forged(saved, data):
         node[key] = data.draw(json_values)
         break
     return packed(members | {"model.json": json.dumps(document)})
+
+
+def mutated(content, random):
+    """Return a model file with random damage, as a disk, a cut transfer or a forger would do it."""
+    kind = random.integers(7)
+    data = bytearray(content)
+    if kind == 0:  # flip
+        for place in random.integers(len(data), size=random.integers(1, 6)):
+            data[place] ^= int(random.integers(1, 256))
+    elif kind == 1:  # cut off
+        del data[int(random.integers(len(data))) :]
+    elif kind == 2:  # put in
+        place = int(random.integers(len(data) + 1))
+        data[place:place] = random.bytes(int(random.integers(1, 40)))
+    elif kind == 3:  # take out
+        place = int(random.integers(len(data)))
+        del data[place : place + int(random.integers(1, 40))]
+    else:  # a zip that is whole, with other members
+        members = unpacked(content)
+        names = list(members)
+        one, two = (names[i] for i in random.integers(len(names), size=2))
+        if kind == 4:
+            members[one], members[two] = members[two], members[one]
+        elif kind == 5:
+            inside = bytearray(members[one])
+            for place in random.integers(len(inside), size=random.integers(1, 6)):
+                inside[place] = int(random.integers(256))
+            members[one] = bytes(inside)
+        else:
+            del members[one]
+            members[str(random.choice(["model.json", "0.npy", "../x.npy", two]))] = content[:200]
+        data = bytearray(packed(members))
+    return bytes(data)

@@ -32,6 +32,7 @@ LAYERS = [
     {"inspection"},
     {"plots"},
     {"report"},
+    {"tables"},
     {"testing"},
     {"kernelweave"},
     {"cli"},

@@ -87,7 +87,7 @@ def test_matrices_and_functions_are_refused(kernel, sentence):
 @pytest.mark.parametrize(
     ("kernel", "sentence"),
     [
-        ({"width": 1.0}, r"node 'k': a kernel needs a type out of ARD, .*, Sum, got None\."),
+        ({"width": 1.0}, r"node 'k': a kernel needs a type out of ARD, .*, Words, got None\."),
         ({"type": "Precomputed"}, "node 'k': a kernel needs a type out of .*, got 'Precomputed'"),
         ({"type": ["RBF"]}, "node 'k': a kernel needs a type out of"),
         ({"type": "RBF", "gamma": 1.0}, "node 'k': RBF has no parameter 'gamma', only "),

@@ -15,16 +15,16 @@ _SHOWN = 12
 
 def summarize(model: Any) -> dict[str, Any]:
     """Return what an estimator has learned, ready for JSON."""
-    classes = getattr(model, "classes_", None)
+    classes, gap = getattr(model, "classes_", None), getattr(model, "duality_gap_", np.inf)
     return {
         "estimator": type(model).__name__,
         "norm": getattr(model, "norm", None),
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
         **(_rules(model) if hasattr(model, "rules_") else _kernels(model)),
-        "objective": float(model.objective_),
-        "lower_bound": _known(model.objective_ - model.duality_gap_),
-        "relative_gap": _known(model.duality_gap_ / max(abs(model.objective_), 1e-300)),
+        "objective": _known(model.objective_),
+        "lower_bound": _known(model.objective_ - gap),
+        "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),
         "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
         "noise_level": _optional(model, "noise_level_"),
         "tol": _optional(model, "tol"),
@@ -46,19 +46,30 @@ def _rules(model: Any) -> dict[str, Any]:
 def _kernels(model: Any) -> dict[str, Any]:
     order = np.argsort(-model.weights_, kind="stable")
     used = [int(j) for j in order if model.weights_[j] > 0]
+    names, shares = _names(model), getattr(model, "contributions_", None)
     return {
         "kernels_offered": len(order),
         "kernels_used": len(used),
         "kernels": [
             {
-                "kernel": str(model.kernels_[j]),
+                "kernel": names[j],
                 "weight": float(model.weights_[j]),
-                "contribution": float(model.contributions_[j]),
+                "contribution": None if shares is None else float(shares[j]),
             }
             for j in used
         ],
-        "support_rows": len(model.support_),
+        "support_rows": len(model.support_) if hasattr(model, "support_") else None,
     }
+
+
+def _names(model: Any) -> list[str]:
+    """Return what the weights belong to: kernels, paths of a structure, or columns."""
+    if hasattr(model, "paths_"):
+        return [model.network_.describe(path) for path in model.paths_]
+    if model.kernels_ is None:
+        numbers = [f"column {j}" for j in range(len(model.weights_))]
+        return list(map(str, getattr(model, "feature_names_in_", numbers)))
+    return [str(kernel) for kernel in model.kernels_]
 
 
 def _plain(label: Any) -> Any:
@@ -95,11 +106,13 @@ def open_console() -> Any:
 def print_kernels(console: Any, summary: dict[str, Any]) -> None:
     """Print a table of the heaviest kernels."""
     kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
-    _print_table(
-        console,
-        ["kernel", "weight", "contribution"],
-        [(k["kernel"], f"{k['weight']:.4f}", f"{k['contribution']:.1%}") for k in kernels[:_SHOWN]],
-    )
+    named = ["kernel", "weight"]
+    lines = [[k["kernel"], f"{k['weight']:.4g}"] for k in kernels[:_SHOWN]]
+    if kernels and kernels[0]["contribution"] is not None:
+        named.append("contribution")
+        for line, kernel in zip(lines, kernels, strict=False):
+            line.append(f"{kernel['contribution']:.1%}")
+    print_table(console, named, lines)
     kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
     if len(kernels) > _SHOWN:
         share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
@@ -107,7 +120,7 @@ def print_kernels(console: Any, summary: dict[str, Any]) -> None:
     console.print(f"{kept}.", soft_wrap=True)
 
 
-def print_rules(console: Any, summary: dict[str, Any]) -> None:
+def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> None:
     """Print a table of the heaviest rules."""
     rules, n_outputs = summary["rules"], len(summary["intercept"])
     known = summary["classes"]
@@ -115,15 +128,16 @@ def print_rules(console: Any, summary: dict[str, Any]) -> None:
     weights = ["weight"] if n_outputs == 1 else [f"weight {name}" for name in outputs]
     lines = [
         (rule["rule"], *(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
-        for rule in rules[:_SHOWN]
+        for rule in rules[:limit]
     ]
     lines.append(("intercept", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
-    _print_table(console, ["rule", *weights, "coverage"], lines)
-    more = f"; the {_SHOWN} that matter most are above" if len(rules) > _SHOWN else ""
+    print_table(console, ["rule", *weights, "coverage"], lines)
+    more = f"; the {limit} that matter most are above" if len(rules) > limit else ""
     console.print(f"A score is the intercept and the weights of the rules that hold{more}.")
 
 
-def _print_table(console: Any, names: list[str], lines: list[tuple[str, ...]]) -> None:
+def print_table(console: Any, names: list[str], lines: Iterable[Iterable[str]]) -> None:
+    """Print a table; all columns but the first are numbers."""
     from rich import box
     from rich.table import Table
 
@@ -153,6 +167,8 @@ def certificate(summary: dict[str, Any]) -> tuple[str, str]:
         return "leave-one-out error", f"{summary['objective']:.6g}, in closed form"
     reached = "" if summary["converged"] else ", not reached"
     gap, tol = summary["relative_gap"], f"tol {summary['tol']:g}{reached}"
+    if summary["objective"] is None:
+        return "weights", f"averages of several fits, with {tol}"
     if gap is None:
         proof = f"no bound is known (stationary to {tol})"
     else:

@@ -5,73 +5,181 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR
+from kernelweave.errors import DataError
 
-from kernelweave import (
-    Linear,
-    MKLClassifier,
-    MKLRegressor,
-    Overlap,
-    RadiusMKLClassifier,
-    rbf_ladder,
-)
-from kernelweave.errors import DataError, InputError
-from kernelweave.io import TablePreparer, save
+from . import parsing
 
-from .console import (
-    certificate,
-    open_console,
-    print_facts,
-    print_kernels,
-    radius_facts,
-    summarize,
-    warn_unless_converged,
-)
-from .tables import Problem, is_number, read_problem
+if TYPE_CHECKING:
+    from kernelweave.tables import TableFit
 
-_EPSILON = 0.1  # free zone of regression, in standard deviations of the target
+_HELP = """\
+Looks at the columns first. Numbers and dates are offered as Gaussian kernels of five widths, each
+alone and all together, and as a linear kernel; categories are compared by equality, text by its
+words, and matrices of similarities are taken as they are (--gram). Columns that hold one value
+only, count the rows or look like names are left out; missing values are filled. Every step is said.
+
+C is chosen by cross-validation. The score is measured on held-out rows beside a plain SVM; the
+model that is written is then fitted to all rows, or to as many as the method can take in reasonable
+time. Everything done to the columns is part of the model, so predict takes the raw file.
+
+methods:
+  auto, mkl   weights for kernels, for classes and quantities
+  radius      classes by margin and radius: the scale of kernels cannot matter
+  noisy       classes of which some labels are wrong; then see kernelweave suspects
+  rules       a sum of readable rules, for classes and quantities; then see kernelweave rules
+  structure   classes, by products and sums of groups of kernels
+  pairs       which kernels tell rows of one class from others; then see kernelweave cluster
+
+examples:
+  kernelweave fit patients.csv --target outcome
+  kernelweave fit patients.csv --target outcome --method rules
+  kernelweave fit patients.csv --target outcome --method radius --C 10
+  kernelweave fit houses.parquet --target price --ignore agent --gram photos=photos.npy --C 10"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = parsing.add_command(commands, "fit", "learn from a table", _HELP)
+    parsing.add_table(parser)
+    parser.add_argument(
+        "--gram",
+        metavar="NAME=FILE",
+        type=parsing.named_file,
+        action="append",
+        default=[],
+        help="a Gram matrix in a .npy file, one row for each row of the table, or for each number "
+        "in its column NAME; may be repeated",
+    )
+    parser.add_argument("--out", metavar="MODEL", help="the model file (FILE with ending .kw)")
+    _add_method(parser.add_argument_group("method"))
+    _add_evaluation(parser.add_argument_group("evaluation and output"))
+
+
+def _add_method(group: Any) -> None:
+    group.add_argument(
+        "--method",
+        choices=("auto", "mkl", "radius", "noisy", "rules", "structure", "pairs"),
+        default="auto",
+        help="see above (auto)",
+    )
+    group.add_argument(
+        "--C",
+        type=parsing.cost,
+        metavar="NUMBER",
+        default="auto",
+        help="cost of errors, auto by cross-validation; quantity: in units of its standard "
+        "deviation; radius: for a kernel of unit radius",
+    )
+    group.add_argument(
+        "--norm",
+        type=parsing.norm,
+        metavar="P",
+        help="mkl: 1 keeps few kernels (default), above 1 all of them, 'uniform' averages them; "
+        "radius: 1 or 2, by which the same weights are scaled, or 'uniform'",
+    )
+    group.add_argument(
+        "--max-rows",
+        type=parsing.count,
+        metavar="NUMBER",
+        help="rows to fit to at most, drawn by chance (mkl 5000; noisy 4000; radius, "
+        "structure 2000; pairs 20000; rules 10000)",
+    )
+    number: dict[str, Any] = {"metavar": "NUMBER"}
+    group.add_argument(
+        "--tol",
+        type=parsing.positive,
+        help="relative gap to stop at (0.001; rules 0.01)",
+        **number,
+    )
+    group.add_argument(
+        "--max-iter", type=int, help="machines solved at most (200; rules 2000)", **number
+    )
+    yes_or_no = argparse.BooleanOptionalAction
+    group.add_argument(
+        "--per-feature", action=yes_or_no, default=True, help="offer kernels on single columns"
+    )
+    group.add_argument(
+        "--standardize", action=yes_or_no, default=True, help="put numeric columns on one scale"
+    )
+
+
+def _add_evaluation(group: Any) -> None:
+    group.add_argument(
+        "--test-share",
+        type=parsing.share,
+        metavar="SHARE",
+        default=0.25,
+        help="share of rows held out for the score (0.25); 0 skips it",
+    )
+    parsing.add_seed(group)
+    group.add_argument(
+        "--report",
+        metavar="HTML",
+        help="where to write a page about the model (beside the model file)",
+    )
+    group.add_argument("--no-report", action="store_true", help="write no page")
+    group.add_argument("--strict", action="store_true", help="exit with 1 if tol is not reached")
+    parsing.add_output(group)
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, evaluate, write and report."""
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
-    if not out.parent.is_dir() or out.is_dir():  # better said before a long fit than after
-        what = "is a folder" if out.is_dir() else "is in a folder that does not exist"
-        raise DataError(f"--out: {out} {what}.")
+    _check_place("--out", out)  # better said before a long fit than after
+    page = None if args.no_report else Path(args.report or out.with_suffix(".html"))
+    if args.report:
+        _check_place("--report", Path(args.report))
+
+    from kernelweave.io import save
+    from kernelweave.tables import Settings, fit_table, read_table
+
+    from .console import open_console, summarize, warn_unless_converged
+    from .live import live
+
     console = None if args.quiet or args.json else open_console()
-    if args.method == "radius" and args.norm not in (1, 2, "uniform"):
-        raise InputError(
-            f"--norm: must be 1, 2 or 'uniform' with --method radius, got {args.norm:g}; 1 and 2 "
-            "only scale the weights there."
+    table = read_table(args.file)
+    with live(args.quiet) as announce:
+        fit = fit_table(
+            table.frame,
+            args.target,
+            method=args.method,
+            task=args.task,
+            C=args.C,
+            ignore=args.ignore,
+            grams={name: read_gram(name, file) for name, file in args.gram},
+            settings=Settings(
+                norm=args.norm,
+                tol=args.tol,
+                max_iter=args.max_iter,
+                per_feature=args.per_feature,
+                standardize=args.standardize,
+                seed=args.seed,
+            ),
+            test_share=args.test_share,
+            max_rows=args.max_rows,
+            announce=announce,
         )
-    problem = read_problem(args.file, args.target, args.ignore, args.method)
-    held_out = evaluate(problem, args) if args.test_share else None
-    model = make_model(problem, args)
-    began = time.perf_counter()
-    fit_model(model, problem.X, problem.y)
-    seconds = time.perf_counter() - began
-    model[-1].set_params(verbose=0)  # the bar belongs to this terminal, not to the model
-    save(model, out)
-    summary = summarize(model[-1])
+    save(fit.model, out)
+    summary = summarize(fit.model[-1])
     report = {
         "file": args.file,
         "model": str(out),
+        "report": write_page(fit, page, args),
         "target": args.target,
-        "rows": len(problem.y),
-        "columns": list(problem.X.columns),
-        "notes": list(problem.notes),
-        "held_out": held_out,
-        "seconds": seconds,
+        "task": "quantity" if fit.problem.regression else "classes",
+        "n_classes": None if fit.problem.regression else int(fit.problem.y.nunique()),
+        "method": fit.method,
+        "rows": len(fit.problem.y),
+        "fitted_rows": fit.n_rows,
+        "columns": list(fit.problem.X.columns),
+        "kinds": {c.name: c.kind for c in fit.problem.kinds},
+        "notes": [*table.notes, *fit.notes],
+        "C_search": None if fit.search is None else fit.search.to_dict(),
+        "held_out": fit.held_out,
+        "seconds": fit.seconds,
         **summary,
     }
     if args.json:
@@ -82,100 +190,52 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.strict and not summary["converged"] else 0
 
 
-def fit_model(model: Pipeline, X: Any, y: Any) -> None:
-    """Fit; whether that converged is looked up afterwards."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, y)
+def _check_place(option: str, path: Path) -> None:
+    if not path.parent.is_dir() or path.is_dir():
+        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise DataError(f"{option}: {path} {what}.")
 
 
-def make_model(problem: Problem, args: argparse.Namespace) -> Pipeline:
-    """Return the pipeline that ``args`` ask for, not yet fitted."""
-    options = {
-        "norm": args.norm,
-        "tol": args.tol,
-        "max_iter": args.max_iter,
-        "verbose": int(sys.stderr.isatty() and not args.quiet),
-    }
-    kernels = offer_kernels(problem, args.per_feature)
-    estimator: Any
-    if problem.regression:
-        unit = float(problem.y.std())
-        options |= {"C": args.C * unit, "epsilon": _EPSILON * unit}
-        estimator = MKLRegressor(kernels, **options)
-    else:
-        learner = RadiusMKLClassifier if args.method == "radius" else MKLClassifier
-        estimator = learner(kernels, C=args.C, **options)
-    return Pipeline([("table", TablePreparer(standardize=args.standardize)), ("model", estimator)])
+def read_gram(name: str, file: str) -> Any:
+    """Read a Gram matrix; files that could run code are refused."""
+    import numpy as np
+
+    try:
+        gram = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError(f"--gram {name}: {file} is not a .npy file of numbers.") from error
+    if not isinstance(gram, np.ndarray) or gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        shape = getattr(gram, "shape", "several arrays")
+        raise DataError(f"--gram {name}: the matrix in {file} must be square, got {shape}.")
+    return gram
 
 
-def split_columns(problem: Problem) -> tuple[list[str], list[str]]:
-    """Return the names of the columns of numbers, and of the others."""
-    numbers = [name for name in problem.X.columns if is_number(problem.X[name])]
-    return numbers, [name for name in problem.X.columns if name not in numbers]
+def write_page(fit: TableFit, page: Path | None, args: argparse.Namespace) -> str | None:
+    """Write the page about the model, unless none is wanted."""
+    from kernelweave import report
 
-
-def offer_kernels(problem: Problem, per_feature: bool) -> list[Any]:
-    """Return kernels on all columns of a kind, and on each alone where there are several."""
-    numbers, texts = split_columns(problem)
-    kernels: list[Any] = []
-    if numbers:
-        kernels += [rbf_ladder(columns=numbers), Linear(columns=numbers)]
-    if texts:
-        kernels.append(Overlap(columns=texts))
-    if per_feature and len(numbers) > 1:
-        kernels.append(rbf_ladder(columns=numbers, per_feature=True))
-    if per_feature and len(texts) > 1:
-        kernels += [Overlap(columns=name) for name in texts]
-    return kernels
-
-
-def evaluate(problem: Problem, args: argparse.Namespace) -> dict[str, Any]:
-    """Score the method and a plain SVM on rows that neither has seen."""
-    train, test = split(problem, args.test_share, args.seed)
-    model, plain = make_model(train, args), make_baseline(train, args.C)
-    fit_model(model, train.X, train.y)
-    plain.fit(train.X, train.y)
-    return {
-        "rows": len(test.y),
-        "measure": "R2" if problem.regression else "accuracy",
-        "score": float(model.score(test.X, test.y)),
-        "plain_svm": float(plain.score(test.X, test.y)),
-    }
-
-
-def split(problem: Problem, share: float, seed: int) -> tuple[Problem, Problem]:
-    """Hold some rows out, with all classes on both sides where that can be."""
-    counts = problem.y.value_counts()
-    n_test = share * len(problem.y)
-    both = not problem.regression and counts.min() > 1 and n_test >= len(counts)
-    parts = train_test_split(
-        problem.X,
-        problem.y,
-        test_size=share,
-        random_state=seed,
-        stratify=problem.y if both else None,
-    )
-    train, test = (Problem(parts[i], parts[i + 2], problem.regression, ()) for i in (0, 1))
-    return train, test
-
-
-def make_baseline(problem: Problem, C: float) -> Pipeline:
-    """Return a Gaussian SVM with scikit-learn's defaults, on the same information."""
-    numbers, texts = split_columns(problem)
-    columns = ColumnTransformer(
-        [
-            ("numbers", StandardScaler(), numbers),
-            ("texts", OneHotEncoder(handle_unknown="ignore"), texts),
-        ]
-    )
-    unit = float(problem.y.std()) if problem.regression else 1.0
-    svm = SVR(C=C * unit, epsilon=_EPSILON * unit) if problem.regression else SVC(C=C)
-    return make_pipeline(columns, svm)
+    if page is None:
+        return None
+    facts: dict[str, Any] = {"file": args.file, "target": args.target, "method": fit.method}
+    if fit.held_out is not None:
+        facts[f"{fit.held_out['measure']} on {fit.held_out['rows']} held-out rows"] = (
+            f"{fit.held_out['score']:.4f}"
+        )
+    report.write(fit.model, page, fit.problem.X, fit.problem.y, cv=None, facts=facts)
+    return str(page)
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    task = "a quantity" if report["classes"] is None else f"{len(report['classes'])} classes"
+    from .console import (
+        certificate,
+        noise_facts,
+        print_facts,
+        print_kernels,
+        print_rules,
+        radius_facts,
+    )
+
+    task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
     console.print(
         f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
         f"target {report['target']!r} ({task}).",
@@ -183,18 +243,29 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     )
     for note in report["notes"]:
         console.print(f"Note: {note}.", soft_wrap=True)
-    print_kernels(console, report)
-    facts = [certificate(report), *radius_facts(report), ("fit", f"{report['seconds']:.1f} s")]
+    (print_rules if "rules" in report else print_kernels)(console, report)
+    facts = [certificate(report), *radius_facts(report), *noise_facts(report)]
+    if search := report["C_search"]:
+        tried = ", ".join(
+            f"{C:g} ({score:.3f})"
+            for C, score in zip(search["values"], search["mean_scores"], strict=True)
+        )
+        facts.append(("C", f"{search['C']:g}, by {search['folds']} folds of: {tried}"))
+    facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:
-        facts += score_facts(held_out)
-    print_facts(console, [*facts, ("model", f"{report['model']} (fitted to all rows)")])
+        facts += score_facts(held_out, report["fitted_rows"])
+    facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
+    if report["report"]:
+        facts.append(("report", report["report"]))
+    print_facts(console, facts)
 
 
-def score_facts(held_out: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the score on held-out rows beside that of the plain SVM."""
+def score_facts(held_out: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
+    """Return the score on held-out rows beside those of the plain SVM and of a guess."""
     where = f"{held_out['measure']} on {held_out['rows']} held-out rows"
-    ours, plain = (
-        f"{held_out[key]:.1%}" if held_out["measure"] == "accuracy" else f"{held_out[key]:.3f}"
-        for key in ("score", "plain_svm")
-    )
-    return [(where, f"{ours}   (plain SVM: {plain})")]
+    form = ".1%" if held_out["measure"] == "accuracy" else ".3f"
+    plain, known = held_out["plain_svm"], held_out["plain_svm_rows"]
+    fewer = f" from {known} rows" if known and known < n_rows - held_out["rows"] else ""
+    beside = "" if plain is None else f"plain SVM{fewer}: {plain:{form}}, "
+    guess = f"one answer for all: {held_out['guess']:{form}}"
+    return [(where, f"{held_out['score']:{form}}   ({beside}{guess})")]

@@ -8,24 +8,31 @@ import sys
 from numbers import Real
 from typing import Any
 
-from sklearn.pipeline import Pipeline
+from .parsing import add_command, add_output
 
-from kernelweave.io import describe, load
+_HELP = """\
+Reads the model file only: which kernels were kept, how close to the optimum the fit stopped, what
+columns it needs.
 
-from .console import (
-    certificate,
-    noise_facts,
-    open_console,
-    print_facts,
-    print_kernels,
-    print_rules,
-    radius_facts,
-    summarize,
-)
+example:
+  kernelweave info patients.kw --json"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(commands, "info", "show what a model has learned", _HELP)
+    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Load and report."""
+    from sklearn.pipeline import Pipeline
+
+    from kernelweave.io import describe, load
+
+    from .console import open_console, summarize
+
     model, about = load(args.model), describe(args.model)
     table = model[0] if isinstance(model, Pipeline) else None
     estimator = model if table is None else model[-1]
@@ -43,12 +50,21 @@ def run(args: argparse.Namespace) -> int:
     }
     if args.json:
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    else:
+    elif not args.quiet:
         _print(open_console(), report)
     return 0
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
+    from .console import (
+        certificate,
+        noise_facts,
+        print_facts,
+        print_kernels,
+        print_rules,
+        radius_facts,
+    )
+
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]
     norm = f"norm {norm:g}, " if isinstance(norm, Real) else f"norm {norm}, " if norm else ""
@@ -65,7 +81,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         facts.append(("fitted to", f"{report['rows']} rows{scale}"))
     if "rules" in report:
         facts.append(("prediction needs", f"{len(report['rules'])} rules"))
-    else:
+    elif report["support_rows"] is not None:
         facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
     facts += [
         certificate(report),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 
+from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
@@ -270,15 +270,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         )
 
     def _average(self, bank: KernelBank, Y: Floats, ridges: Floats | None) -> RidgeAverage:
-        done = 0
-
-        def report() -> None:
-            nonlocal done
-            done += 1
-            sys.stderr.write(f"\rkernelweave: {done} of {bank.n_kernels} kernels")
-            sys.stderr.flush()
-
-        average = average_ridges(
+        return average_ridges(
             bank,
             Y,
             ridges=ridges,
@@ -286,11 +278,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             floor=self.floor,
             joint=self.average == "kernels",
             memory=parse_bytes(self.memory_limit) - bank.nbytes,
-            report=report if self.verbose else None,
+            report=Counter(self.verbose, bank.n_kernels, "kernels"),
         )
-        if self.verbose:
-            sys.stderr.write("\n")
-        return average
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:

@@ -13,8 +13,9 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
     The columns that prediction compares with, once for each choice of columns in use. Rule
     ensembles have neither this nor ``kernels``: their rules are all that prediction needs.
 ``preprocess``, ``steps``
-    Only for a pipeline of a `TablePreparer` and an estimator: names, types, means and scales of
-    the columns of the table, and the names of the two steps.
+    Only for a pipeline of a `TablePreparer` and an estimator: names, types, means, scales and
+    fillings of the columns of the table, the rows of the file that were used, and the names of the
+    two steps.
 
 Values that JSON lacks are objects with one key, such as ``{"tuple": [1, 2]}``,
 ``{"array": "0.npy"}``, ``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}`` or

@@ -37,6 +37,7 @@ from kernelweave.kernels import (
     Product,
     Scaled,
     Sum,
+    Words,
     complete_ladder,
     polynomial_ladder,
     rbf_ladder,
@@ -66,6 +67,7 @@ KERNELS: dict[str, type[Kernel]] = {
         RBF,
         Scaled,
         Sum,
+        Words,
     )
 }
 

@@ -28,16 +28,17 @@ from kernelweave.estimators import (
 from kernelweave.estimators.base import BaseMKL, in_use
 from kernelweave.estimators.hierarchical_base import BaseHierarchical
 from kernelweave.estimators.regressor import KernelRegressor
-from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled
+from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled, Words
 from kernelweave.kernels.base import Rows, Table
 from kernelweave.kernels.expression import Composite
 from kernelweave.kernels.vector import VectorKernel
+from kernelweave.kernels.words import N_WORDS
 
 from .archive import Writer
 from .checks import check_array, check_columns, check_names, check_record, check_type
 from .codec import Decoder, DependsOnDataError, encode
 from .pairs import decode_pairs, encode_pairs
-from .preparer import TablePreparer
+from .preparer import TablePreparer, check_options
 from .rules import RULE_ENSEMBLES, decode_ensemble, encode_ensemble
 
 _COMMON = """weights_ scales_ contributions_ objective_ duality_gap_ converged_ n_iter_ history_
@@ -63,7 +64,8 @@ ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     SumProductMKLClassifier: ["classes_", "node_weights_", "_structure"],
 }
 _OPTIONAL = ["feature_names_in_", "_last", "landmark_gap_"]
-_PREPARED = "feature_names_in_ numeric_ means_ scales_ n_samples_seen_ target_".split()
+_PREPARED = """feature_names_in_ numeric_ means_ scales_ fills_ n_samples_seen_ rows_
+target_""".split()
 
 
 def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
@@ -181,14 +183,18 @@ def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     for name in _PREPARED:
         setattr(preparer, name, decode(node["fitted"][name]))
     check_type("standardize", preparer.standardize, bool)
+    check_options(preparer)
     names = preparer.feature_names_in_
     check_names("columns", names)
     check_array("numeric_", preparer.numeric_, "b", (len(names),))
     check_array("means_", preparer.means_, "f", (len(names),))
     check_array("scales_", preparer.scales_, "f", (len(names),))
+    check_array("fills_", preparer.fills_, "f", (len(names),))
     if not (preparer.scales_ > 0).all():
         raise ValueError("the scales of the columns must be positive")
     check_type("n_samples_seen_", preparer.n_samples_seen_, Integral)
+    if preparer.rows_ is not None:
+        check_array("rows_", preparer.rows_, "i", (int(preparer.n_samples_seen_),))
     check_type("target_", preparer.target_, str | None)
     preparer.n_features_in_ = len(names)
     return preparer
@@ -385,6 +391,10 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
         check_array(f"{kernel}: support rows", rows, "i", (n,))
         if n_columns != 1 or (n and not 0 <= rows.min() <= rows.max() < len(kernel.gram)):
             raise ValueError(f"{kernel}: its support rows are not in the matrix")
+    elif isinstance(kernel, Words):
+        check_type(f"{kernel}: support rows", rows, sp.csr_array)
+        if rows.shape != (n, N_WORDS) or rows.dtype != np.float64:
+            raise ValueError(f"{kernel}: its support rows have shape {rows.shape}")
     elif isinstance(kernel, VectorKernel) and isinstance(rows, sp.csr_array):
         if rows.shape != (n, n_columns) or rows.dtype != np.float64:
             raise ValueError(f"{kernel}: its support rows have shape {rows.shape}")

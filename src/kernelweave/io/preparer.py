@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import narwhals as nw
@@ -12,6 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
+
+from .dates import read_dates
+
+_MISSING = ("refuse", "fill", "keep")
+_GAP = "(missing)"
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -24,6 +30,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     standardize : bool
         Whether to shift numbers to mean zero and divide them by their standard deviation.
+    missing : {"refuse", "fill", "keep"}
+        What to do with missing and infinite values: refuse them; put the median of the column in
+        their place, or the word "(missing)" among text; or leave them to a method that can deal
+        with them, such as rules.
+    dates : dict of str, or None
+        Columns that hold dates as text, with their formats (those of ``datetime.strptime``). They
+        become numbers, years with decimals, as do columns whose type is a date.
+    plain : sequence of str
+        Columns of numbers that are never standardised, such as row numbers of a Gram matrix.
 
     Attributes
     ----------
@@ -32,11 +47,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
         How many there are.
     numeric_ : ndarray of bool
-        Which of them hold numbers (or booleans).
+        Which of them hold numbers (or booleans, or dates).
     means_, scales_ : ndarray of float
         What is subtracted from each column, and what it is then divided by.
+    fills_ : ndarray of float
+        What takes the place of missing numbers.
     n_samples_seen_ : int
         Rows seen in `fit`.
+    rows_ : ndarray of int or None
+        The index of the rows seen in `fit`, where a pandas frame had one that does not just count
+        them: which rows of a file were used.
     target_ : str or None
         Name of the ``y`` given to `fit`, if it had one.
 
@@ -50,8 +70,18 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     1  1.0  Bonn
     """
 
-    def __init__(self, *, standardize: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        standardize: bool = True,
+        missing: str = "refuse",
+        dates: Mapping[str, str] | None = None,
+        plain: Sequence[str] = (),
+    ) -> None:
         self.standardize = standardize
+        self.missing = missing
+        self.dates = dates
+        self.plain = plain
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn names, types, means and scales of the columns.
@@ -59,7 +89,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame
-            Without missing values.
+            The table.
         y : any
             Only its name is looked at.
 
@@ -74,21 +104,34 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"The columns of the table must have names that are text, got {names}."
             )
+        if self.missing not in _MISSING:
+            raise InputError(
+                f"missing: must be one of {', '.join(map(repr, _MISSING))}, got {self.missing!r}."
+            )
         self.feature_names_in_: NDArray[Any] = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         self.n_samples_seen_ = len(frame)
-        self.numeric_ = np.array([is_numeric(frame[name]) for name in names])
+        self.rows_ = _row_numbers(X)
+        self.numeric_ = np.array([self._is_number(frame[name]) for name in names])
         self.means_: Floats = np.zeros(len(names))
         self.scales_: Floats = np.ones(len(names))
+        self.fills_: Floats = np.zeros(len(names))
         self.target_ = name if isinstance(name := getattr(y, "name", None), str) else None
-        _refuse_missing(frame)
-        if self.standardize:
-            for j in np.flatnonzero(self.numeric_):
-                values = _numbers(frame[names[j]])
-                self.means_[j] = values.mean()
-                scale = float(values.std())
-                self.scales_[j] = scale if scale > 0 else 1.0  # a constant column becomes zero
+        if self.missing == "refuse":
+            _refuse_missing(frame)
+        for j in np.flatnonzero(self.numeric_):
+            self._learn_column(j, self._numbers(frame[names[j]]))
         return self
+
+    def _learn_column(self, j: Any, values: Floats) -> None:
+        known = values[np.isfinite(values)]
+        if len(known):
+            self.fills_[j] = np.median(known)
+        if self.standardize and self.feature_names_in_[j] not in self.plain:
+            filled = np.where(np.isfinite(values), values, self.fills_[j])
+            self.means_[j] = filled.mean()
+            scale = float(filled.std())
+            self.scales_[j] = scale if scale > 0 else 1.0  # a constant column becomes zero
 
     def transform(self, X: Any) -> Any:
         """Return the columns seen in `fit`, prepared.
@@ -112,20 +155,45 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"that the model needs; its columns are: {_listed(frame.columns)}"
             )
         frame = frame.select(list(self.feature_names_in_))
-        _refuse_missing(frame)
-        columns = []
-        for name, numeric, mean, scale in zip(
-            self.feature_names_in_, self.numeric_, self.means_, self.scales_, strict=True
-        ):
-            column, backend = frame[name], frame.implementation
-            if numeric:
-                values = (_numbers(column) - mean) / scale
-                column = nw.Series.from_numpy(name, values, backend=backend)
-            else:
-                words = [str(value) for value in column.to_list()]
-                column = nw.new_series(name, words, nw.String, backend=backend)
-            columns.append(column)
+        if self.missing == "refuse":
+            _refuse_missing(frame)
+        columns = [self._prepare(j, frame) for j in range(self.n_features_in_)]
         return nw.to_native(frame.with_columns(*columns))
+
+    def _prepare(self, j: int, frame: nw.DataFrame[Any]) -> nw.Series[Any]:
+        name = self.feature_names_in_[j]
+        backend = frame.implementation
+        column: nw.Series[Any] = frame[name]
+        if not self.numeric_[j]:
+            word = _GAP if self.missing == "fill" else None
+            words = [word if value is None else str(value) for value in _known(column)]
+            texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
+            return texts
+        if column.dtype == nw.Boolean and not self.standardize and self.missing == "keep":
+            return column  # rules know what a truth value is
+        numbers = self._numbers(column)
+        gap = self.fills_[j] if self.missing == "fill" else np.nan
+        numbers = np.where(np.isfinite(numbers), numbers, gap)
+        numbers = (numbers - self.means_[j]) / self.scales_[j]
+        prepared: nw.Series[Any] = nw.Series.from_numpy(name, numbers, backend=backend)
+        return prepared
+
+    def _is_number(self, column: nw.Series[Any]) -> bool:
+        return is_numeric(column) or column.dtype.is_temporal() or column.name in (self.dates or {})
+
+    def _numbers(self, column: nw.Series[Any]) -> Floats:
+        """Return a column as numbers, NaN where it has none."""
+        form = (self.dates or {}).get(column.name)
+        if form is not None or column.dtype.is_temporal():
+            return read_dates(column.name, _known(column), form)
+        if not is_numeric(column):
+            wrong = next((v for v in column.to_list() if not _is_number(v)), None)
+            raise InputError(f"The column {column.name!r} must hold numbers, but has {wrong!r}.")
+        if column.null_count():
+            known = [np.nan if value is None else float(value) for value in _known(column)]
+            return np.array(known, dtype=np.float64)
+        numbers: Floats = np.asarray(column.to_numpy(), dtype=np.float64)
+        return numbers
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns.
@@ -142,6 +210,26 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self.feature_names_in_
+
+
+def check_options(preparer: TablePreparer) -> None:
+    """Refuse parameters that a file cannot have got from a preparer that was fitted."""
+    if preparer.missing not in _MISSING:
+        raise ValueError(f"missing is {preparer.missing!r}")
+    dates = {} if preparer.dates is None else preparer.dates
+    if not isinstance(dates, dict) or not isinstance(preparer.plain, list | tuple):
+        raise ValueError("the dates and plain columns of the table are not known")
+    if not all(isinstance(item, str) for item in (*dates, *dates.values(), *preparer.plain)):
+        raise ValueError("the dates and plain columns of the table must have names")
+
+
+def _row_numbers(X: Any) -> NDArray[Any] | None:
+    """Return the index of a pandas frame where it is more than a count from zero."""
+    index = getattr(X, "index", None)
+    values = None if index is None else np.asarray(index)
+    if values is None or values.dtype.kind != "i" or (values == np.arange(len(values))).all():
+        return None
+    return values.astype(np.int64)
 
 
 def is_numeric(column: nw.Series[Any]) -> bool:
@@ -173,11 +261,10 @@ def _refuse_missing(frame: nw.DataFrame[Any]) -> None:
         )
 
 
-def _numbers(column: nw.Series[Any]) -> Floats:
-    if not is_numeric(column):
-        wrong = next((v for v in column.to_list() if not _is_number(v)), None)
-        raise InputError(f"The column {column.name!r} must hold numbers, but has {wrong!r}.")
-    return np.asarray(column.to_numpy(), dtype=np.float64)
+def _known(column: nw.Series[Any]) -> list[Any]:
+    """Return the values of a column, None where there is none; libraries differ in that."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if missing else value for value, missing in pairs]
 
 
 def _is_number(value: Any) -> bool:

@@ -15,6 +15,7 @@ from .ladders import (
 )
 from .precomputed import Precomputed
 from .vector import ARD, RBF, Additive, FromCallable, Laplacian, Linear, Overlap, Polynomial
+from .words import Words
 
 __all__ = [
     "ARD",
@@ -36,6 +37,7 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
+    "Words",
     "complete_ladder",
     "expand_kernels",
     "group",

@@ -13,8 +13,9 @@ from .constant import Constant
 from .cosine import Cosine
 from .expression import Group, Product, Scaled, Sum
 from .vector import ARD, RBF, Additive, Laplacian, Linear, Overlap, Polynomial
+from .words import Words
 
-_OF_COLUMNS = (ARD, Additive, Laplacian, Linear, Overlap, Polynomial, RBF)
+_OF_COLUMNS = (ARD, Additive, Laplacian, Linear, Overlap, Polynomial, RBF, Words)
 _TYPES: dict[str, type[Kernel]] = {
     kind.__name__: kind for kind in (*_OF_COLUMNS, Constant, Cosine, Group, Product, Scaled, Sum)
 }

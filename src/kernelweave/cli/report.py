@@ -7,20 +7,42 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.base import is_regressor
-from sklearn.pipeline import Pipeline
-
-from kernelweave import report
 from kernelweave.errors import DataError, InputError
-from kernelweave.io import describe, load
 
-from .predict import read_rows
-from .tables import is_number, missing_column, read_table
+from .parsing import add_command
+
+_HELP = """\
+Writes one HTML page that needs no network: what was learned, weights, convergence, what belongs to
+the method (rules, structure, suspect labels, pairs, radius), and how to reproduce it. With a table
+that has the target, the model is fitted again on folds of it, and its performance is measured.
+
+examples:
+  kernelweave report patients.kw
+  kernelweave report patients.kw --data patients.csv --out patients.html
+  kernelweave report rules.kw --data patients.csv --target outcome --cv 10"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(commands, "report", "write a page about a model", _HELP)
+    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
+    parser.add_argument("--data", metavar="FILE", help="a table with the columns of the model")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="what is predicted (the column that fit was told)"
+    )
+    parser.add_argument("--out", metavar="HTML", help="where to write (MODEL with ending .html)")
+    parser.add_argument(
+        "--cv", type=int, metavar="NUMBER", default=5, help="folds (5); 0 skips the measurement"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="heading of the page")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings")
 
 
 def run(args: argparse.Namespace) -> int:
     """Load, measure and write."""
+    from kernelweave import report
+    from kernelweave.io import describe, load
+
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
     out = Path(args.out or f"{Path(args.model).stem}.html")
@@ -43,17 +65,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
     """Return the rows of a table as the model takes them, and what is true of them."""
-    X = read_rows(model, file)
+    import numpy as np
+    from sklearn.base import is_regressor
+    from sklearn.pipeline import Pipeline
+
+    from kernelweave.tables import read_for, read_table
+    from kernelweave.tables.problem import check_column
+
+    X = read_for(model, file).frame
     estimator = model
     if isinstance(model, Pipeline):
         target, estimator = target or model[0].target_, model[-1]
+    elif not hasattr(model, "feature_names_in_"):  # it was fitted to an array
+        X = X.to_numpy(dtype=np.float64)
     if target is None:
         return X, None
     classes = getattr(estimator, "classes_", None)
     words = classes is not None and classes.dtype.kind in "OU"
-    table = read_table(file, text=[target] if words else ())
-    if target not in table.columns:
-        raise DataError(missing_column(file, target, list(table.columns)))
+    table = read_table(file, text=[target] if words else ()).frame
+    check_column(table, target)
     if len(np.atleast_1d(getattr(estimator, "intercept_", 0.0))) > 1 and classes is None:
         raise InputError("--target: names one column, but this model predicts several quantities.")
     there = table[target].notna().to_numpy()
@@ -64,6 +94,8 @@ def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
 
 def _typed(y: Any, classes: Any, quantity: bool) -> Any:
     """Return the target in the type that the model was fitted to."""
+    from kernelweave.tables.reading import is_number
+
     if quantity:
         if not is_number(y):
             raise DataError(f"--target: {y.name!r} must hold numbers, but has {y.iloc[0]!r}.")

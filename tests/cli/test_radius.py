@@ -128,21 +128,20 @@ def test_other_methods_have_no_radius(folder, capsys):
     ("message", "argv"),
     [
         (
-            "--method radius: it learns classes, but the target 'amount' holds numbers with "
-            "decimals, a quantity; use --method regressor.\n",
+            "method radius: it learns classes, but the target 'amount' holds a quantity (numbers "
+            "with decimals, or more than 20 different ones); use the method mkl or rules, or",
             fit("amount"),
         ),
         (
-            "the target 'count' holds more than 20 different numbers, a quantity; use --method "
-            "regressor, or write classes as text.\n",
+            "the target 'count' holds a quantity",
             fit("count"),
         ),
         (
-            "--norm: must be 1, 2 or 'uniform' with --method radius, got 1.5",
+            "norm: must be 1, 2 or 'uniform' with the method radius, got 1.5",
             fit("two", "--norm", 1.5),
         ),
         ("must be a number >= 1 or 'uniform', got '0.5'", fit("two", "--norm", 0.5)),
-        ("must be a number > 0, got '0'", fit("two", "--C", 0)),
+        ("must be a number > 0 or 'auto', got '0'", fit("two", "--C", 0)),
         ("The 'tol' parameter", fit("two", "--tol", 1e-20)),
     ],
 )
@@ -173,8 +172,8 @@ def test_no_convergence(folder, capsys):
 def test_info_of_models_from_python(folder, capsys, monkeypatch, model):
     """Where there is no norm or no bound, the page goes without, and JSON stays JSON."""
     model.fit((NUMBERS - [5.0, -300.0]) / [1.0, 100.0], TABLE["two"])
-    monkeypatch.setattr("kernelweave.cli.info.load", lambda path: model)
-    monkeypatch.setattr("kernelweave.cli.info.describe", lambda path: {"made_by": {}, "bytes": 0})
+    monkeypatch.setattr("kernelweave.io.load", lambda path: model)
+    monkeypatch.setattr("kernelweave.io.describe", lambda path: {"made_by": {}, "bytes": 0})
     code, out, err = run(capsys, "info", "model.kw")
     assert (code, err) == (0, "")
     assert f"{type(model).__name__} (C 1)" in out
@@ -194,4 +193,4 @@ def test_info_of_models_from_python(folder, capsys, monkeypatch, model):
 def test_help_teaches_the_method(capsys):
     _, out, _ = run(capsys, "fit", "--help")
     assert "--method radius --C 10" in out
-    assert "radius of the smallest ball" in out
+    assert "classes by margin and radius" in out

@@ -1,0 +1,106 @@
+"""What is being done, the certified gap and the time left, in one line that is rewritten."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernelweave._progress import listening
+from kernelweave.solvers import Step
+
+_SURE = 0.05  # share of the work from which on the time left is told
+
+
+class LiveDisplay:
+    """Shows stages and, within a fit, how far the gap has closed.
+
+    Parameters
+    ----------
+    progress : rich.progress.Progress
+        Where to show it.
+    """
+
+    def __init__(self, progress: Any) -> None:
+        self.progress = progress
+        self.task = progress.add_task("reading the table", total=1.0, state="", left="")
+        self.began, self.first_gap = time.monotonic(), math.nan
+
+    def __call__(self, what: str, done: float) -> None:
+        """Show a stage, of which the share ``done`` is behind."""
+        if done == 0.0:
+            self.began = time.monotonic()
+        self.first_gap = math.nan
+        self.progress.update(self.task, description=what, state="")
+        self._show(done)
+        self.stage = done
+
+    stage = 0.0
+
+    def step(self, step: Step, tol: float) -> None:
+        """Show the gap; without a bound, the value."""
+        if not math.isfinite(step.lower):
+            self.progress.update(self.task, state=f"value {step.upper:.4g}, {step.solves} solves")
+            return
+        gap = min(max(step.relative_gap, 1e-16), 1.0)
+        self.progress.update(self.task, state=f"gap {gap:.1e}, to {tol:.0e}")
+        if self.stage == 0.0 and "choosing" not in self.progress.tasks[self.task].description:
+            if math.isnan(self.first_gap):
+                self.first_gap = max(gap, 2 * tol)
+            self._show(min(1.0, math.log(self.first_gap / gap) / math.log(self.first_gap / tol)))
+
+    def count(self, done: int, total: int) -> None:
+        """Show how many parts of a fit are done."""
+        self.progress.update(self.task, state=f"{done} of {total} kernels")
+        self._show(done / total)
+
+    def _show(self, done: float) -> None:
+        spent = time.monotonic() - self.began
+        known = _SURE < done < 1.0 and spent > 1.0
+        left = f"about {_spoken(spent * (1 - done) / done)} left" if known else ""
+        self.progress.update(self.task, completed=max(0.0, done), left=left)
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def nobody(what: str, done: float) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def live(quiet: bool) -> Iterator[Any]:
+    """Show what is being done while this block runs, if standard error is a terminal.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield nobody
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ImportError:  # it is only for show; what needs rich says so
+        yield nobody
+        return
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(file=sys.stderr, highlight=False),
+        transient=True,
+    )
+    with progress:
+        display = LiveDisplay(progress)
+        with listening(display):
+            yield display

@@ -1,0 +1,116 @@
+"""Dates as numbers."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError
+
+FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+)
+_YEAR = 365.2425 * 86400.0  # seconds
+
+
+def find_format(values: Iterable[str]) -> str | None:
+    """Return the first format that all these texts have, if they are dates.
+
+    Parameters
+    ----------
+    values : iterable of str
+        Texts, without missing ones.
+
+    Returns
+    -------
+    format : str or None
+        As in ``datetime.strptime``. Where day and month cannot be told apart, the day comes first.
+
+    Examples
+    --------
+    >>> find_format(["24.12.2024", "01.02.2025"])
+    '%d.%m.%Y'
+    >>> find_format(["12/24/2024", "01/02/2025"])
+    '%m/%d/%Y'
+    """
+    texts = [value.strip() for value in values]
+    if not texts or not all(text[:1].isalnum() and any(map(str.isdigit, text)) for text in texts):
+        return None
+    return next((form for form in FORMATS if all(_fits(text, form) for text in texts)), None)
+
+
+def read_dates(name: str, values: Iterable[Any], form: str | None) -> Floats:
+    """Return dates as years with decimals, NaN where there is none.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, for messages.
+    values : iterable
+        Texts in the format ``form``, or dates.
+    form : str or None
+        None where the values are dates already.
+
+    Returns
+    -------
+    years : ndarray of float
+        2024.5 is the beginning of July 2024, give or take a day.
+
+    Examples
+    --------
+    >>> read_dates("born", ["1999-12-31", None], "%Y-%m-%d").round(1)
+    array([2000.,   nan])
+    """
+
+    @cache
+    def year(value: Any) -> float:
+        return _year(name, value, form)
+
+    return np.array([np.nan if v is None or v != v else year(v) for v in values], dtype=np.float64)
+
+
+def _year(name: str, value: Any, form: str | None) -> float:
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.strptime(value.strip(), form or FORMATS[0])
+        except ValueError:
+            raise InputError(
+                f"The column {name!r} must hold dates such as "
+                f"{datetime.date(2024, 12, 24).strftime(form or FORMATS[0])!r}, but has {value!r}."
+            ) from None
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime.datetime):
+        raise InputError(f"The column {name!r} must hold dates, but has {value!r}.")
+    start = datetime.datetime(2000, 1, 1, tzinfo=value.tzinfo)
+    return 2000.0 + (value - start).total_seconds() / _YEAR
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True

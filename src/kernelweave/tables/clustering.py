@@ -1,0 +1,265 @@
+"""Groups of similar rows, with or without hints about which belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import DataError, InputError
+from kernelweave.estimators import KernelSpectralClustering, PairwiseKernelLearner
+from kernelweave.io import TablePreparer
+from kernelweave.kernels import RBF, Kernel, Overlap, Words
+
+from .columns import describe_columns, note_columns
+from .kernels import offer_kernels
+from .predicting import last_step
+from .problem import Problem, check_column
+from .reading import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_ROWS = 4000  # rows whose similarities are held at once
+_MOST = 10  # clusters that are found without being asked for
+_SAME = {"same": 1, "different": -1, "1": 1, "-1": -1, "1.0": 1, "-1.0": -1, "0": -1, "0.0": -1}
+_SAME |= {"true": 1, "false": -1, "yes": 1, "no": -1}
+
+Similarity: TypeAlias = Callable[[Any, Any], Floats]
+
+
+@dataclass(frozen=True)
+class TableClusters:
+    """Clusters of the rows of a table.
+
+    Attributes
+    ----------
+    labels : ndarray of int
+        Cluster of every row, the largest cluster first.
+    sizes : list of int
+        Rows in each.
+    kernels : pandas.DataFrame or None
+        Weights that were learned from hints.
+    agreement : float or None
+        Adjusted Rand index with the labels that were given, on the rows that have one.
+    notes : tuple of str
+        What was done on the way.
+    """
+
+    labels: Indices
+    sizes: list[int]
+    kernels: pd.DataFrame | None
+    agreement: float | None
+    notes: tuple[str, ...]
+
+
+def cluster_table(
+    frame: pd.DataFrame,
+    n_clusters: int | None = None,
+    *,
+    ignore: Sequence[str] = (),
+    target: str | None = None,
+    pairs: tuple[Indices, Indices] | None = None,
+    model: Any = None,
+    max_rows: int = MAX_ROWS,
+    seed: int = 0,
+) -> TableClusters:
+    """Group the rows of a table by spectral clustering.
+
+    Without hints, all columns count the same: numbers by a Gaussian, categories by equality, text
+    by words. With a target of which some values are known, with pairs, or with a model, the kernel
+    is the one learned from them.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    n_clusters : int, optional
+        None: as many as the target has classes, or what the largest gap between eigenvalues says.
+    ignore : sequence of str
+        Columns to leave out.
+    target : str, optional
+        A column with the classes of some rows, missing in others.
+    pairs : tuple of two arrays, optional
+        Row numbers of shape (n_pairs, 2), and +1 (same) or -1 (different).
+    model : Pipeline, optional
+        A fitted model with a kernel.
+    max_rows : int
+        Rows that are clustered; others join the cluster they are most similar to on average.
+    seed : int
+        For everything drawn.
+
+    Returns
+    -------
+    clusters : TableClusters
+        The clusters.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> x = np.concatenate([np.linspace(0, 1, 20), np.linspace(9, 10, 30)])
+    >>> cluster_table(pd.DataFrame({"x": x}), 2).sizes
+    [30, 20]
+    """
+    if sum(hint is not None for hint in (target, pairs, model)) > 1:
+        raise InputError("Only one of target, pairs and model can say what belongs together.")
+    for column in (*ignore, *([target] if target else [])):
+        check_column(frame, column)
+    y = None if target is None else frame[target]
+    X = frame.drop(columns=[*ignore, *([target] if target else [])])
+    learned = None
+    notes: list[str] = []
+    if model is not None:
+        estimator = last_step(model)
+        if not hasattr(estimator, "kernel"):
+            raise InputError(f"A {type(estimator).__name__} has no kernel to cluster by.")
+        rows, similarity = model[0].transform(frame), estimator.kernel
+    else:
+        problem = _unlabelled(X)
+        notes += note_columns(problem.kinds)
+        table = TablePreparer(
+            missing="fill", dates={c.name: c.format for c in problem.kinds if c.format} or None
+        )
+        rows = table.fit_transform(problem.X.reset_index(drop=True))
+        if y is None and pairs is None:
+            similarity = _plain_kernel(problem)
+        else:
+            learned = _learn(rows, problem, y, pairs, seed)
+            similarity = learned.kernel
+            if y is not None:
+                notes.append(f"kernels were learned from {y.notna().sum()} rows with {y.name!r}")
+    if n_clusters is None and y is not None:
+        n_clusters = int(y.nunique())
+    labels = _cluster(rows, similarity, n_clusters, max_rows, seed, notes)
+    agreement = None
+    if y is not None:
+        known = y.notna().to_numpy()
+        agreement = float(adjusted_rand_score(y[known].map(str), labels[known]))
+    kernels = None if learned is None else learned.to_frame()
+    return TableClusters(labels, np.bincount(labels).tolist(), kernels, agreement, tuple(notes))
+
+
+def _unlabelled(X: pd.DataFrame) -> Problem:
+    kinds = describe_columns(X)
+    lost = [c.name for c in kinds if c.kind == "none"]
+    if len(lost) == len(kinds):
+        raise DataError("No column is left to compare rows by.")
+    return Problem(X.drop(columns=lost), X.index.to_series(), False, tuple(kinds))
+
+
+def _plain_kernel(problem: Problem) -> Kernel:
+    """Return a kernel in which every column counts the same."""
+    numbers, categories = problem.columns("number", "date"), problem.columns("category")
+    parts: list[Kernel] = [Words(columns=name) for name in problem.columns("text")]
+    if numbers:  # standardised, so that the root mean squared distance of two rows is known
+        parts.append(len(numbers) * RBF(0.5 * (2.0 * len(numbers)) ** 0.5, columns=numbers))
+    if categories:
+        parts.append(len(categories) * Overlap(columns=categories))
+    return reduce(add, parts)
+
+
+def _learn(rows: Any, problem: Problem, y: Any, pairs: Any, seed: int) -> PairwiseKernelLearner:
+    learner = PairwiseKernelLearner(offer_kernels(problem), fit_intercept=True, random_state=seed)
+    if y is None:
+        learner.fit(rows, pairs=pairs[0], labels=pairs[1])
+        return learner
+    known = y.notna().to_numpy()
+    if y[known].nunique() < 2:
+        raise InputError(f"The column {y.name!r} must have two classes or more to learn from.")
+    learner.fit(rows[known], y[known].map(str).to_numpy())
+    return learner
+
+
+def _cluster(
+    rows: Any,
+    similarity: Similarity,
+    n_clusters: int | None,
+    max_rows: int,
+    seed: int,
+    notes: list[str],
+) -> Indices:
+    n = len(rows)
+    chosen = np.arange(n)
+    if n > max_rows:
+        chosen = np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
+        notes.append(
+            f"{max_rows} of {n} rows were clustered; each of the others joined the cluster it is "
+            "most similar to on average"
+        )
+    part = rows.iloc[chosen]
+    K = similarity(part, part)
+    if n_clusters is None:
+        n_clusters = _count_clusters(K, seed)
+        notes.append(
+            f"{n_clusters} clusters, after which eigenvalues fall most (--clusters sets it)"
+        )
+    if n_clusters > len(chosen):
+        raise InputError(f"clusters: must be at most the {len(chosen)} rows, got {n_clusters}.")
+    spectral = KernelSpectralClustering(n_clusters, affinity="precomputed", random_state=seed)
+    found = spectral.fit((K + K.T) / 2).labels_
+    labels = np.empty(n, dtype=np.intp)
+    labels[chosen] = found
+    rest = np.setdiff1d(np.arange(n), chosen)
+    members = np.eye(n_clusters)[found]
+    members /= np.maximum(members.sum(axis=0), 1.0)
+    for start in range(0, len(rest), max_rows):
+        some = rest[start : start + max_rows]
+        labels[some] = (similarity(rows.iloc[some], part) @ members).argmax(axis=1)
+    order = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")
+    return np.argsort(order)[labels]
+
+
+def _count_clusters(K: Floats, seed: int) -> int:
+    """Return after how many eigenvalues, two or more, the largest fall comes."""
+    most = min(_MOST + 1, len(K) - 1)
+    if most < 3:
+        return min(2, len(K))
+    spectral = KernelSpectralClustering(most, affinity="precomputed", n_init=1, random_state=seed)
+    values = spectral.fit((K + K.T) / 2).eigenvalues_
+    return int(np.argmax(-np.diff(values)[1:])) + 2
+
+
+def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indices, Indices]:
+    """Read pairs of rows from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A table whose first two columns are row numbers, from 0, and whose third says "same" or
+        "different" (or 1 and -1, 1 and 0, true and false, yes and no).
+    labelled : bool
+        Whether the third column is needed.
+
+    Returns
+    -------
+    pairs, labels : ndarray of shape (n_pairs, 2), ndarray of shape (n_pairs,)
+        Labels are +1 and -1; all 0 where they are not needed.
+    """
+    frame = read_table(path).frame
+    if len(frame.columns) < 2 + labelled:
+        raise DataError(
+            f"The table in {path} must have two columns of row numbers"
+            f"{' and one that says same or different' if labelled else ''}."
+        )
+    try:
+        pairs = frame.iloc[:, :2].to_numpy().astype(np.float64)
+    except (TypeError, ValueError):
+        pairs = np.full((1, 2), np.nan)
+    if not (pairs == np.floor(pairs)).all():
+        raise DataError(f"The first two columns of {path} must be row numbers, counted from 0.")
+    if not labelled:
+        return pairs.astype(np.intp), np.zeros(len(pairs), dtype=np.intp)
+    words = frame.iloc[:, 2].map(lambda value: str(value).strip().lower())
+    if unknown := [word for word in words.unique() if word not in _SAME]:
+        raise DataError(
+            f"The third column of {path} must say same or different, but has {unknown[0]!r}."
+        )
+    labels = np.array([_SAME[word] for word in words], dtype=np.intp)
+    return pairs.astype(np.intp), labels

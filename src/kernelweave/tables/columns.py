@@ -1,0 +1,149 @@
+"""See what the columns of a table hold, and what can be done with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from kernelweave.io.dates import find_format
+
+from .reading import is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind: TypeAlias = Literal["number", "category", "text", "date", "none"]
+
+_LOOKED_AT = 2000  # values that tell what a column of text holds
+_SENTENCE = 2.5  # mean number of words from which a text is one
+_NAMES = 0.5  # share of different values from which categories are names
+_FEW = 20  # rows below which a share says nothing about names
+_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$)|[a-z]I[dD]$")
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What a column holds.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    kind : {"number", "category", "text", "date", "none"}
+        "none": nothing can be learned from it.
+    why : str
+        For "none": the reason.
+    missing : int
+        Values that are missing or infinite.
+    format : str
+        For dates that are written as text: how, as in ``datetime.strptime``.
+    """
+
+    name: str
+    kind: Kind
+    why: str = ""
+    missing: int = 0
+    format: str = ""
+
+
+def describe_columns(frame: pd.DataFrame) -> list[ColumnKind]:
+    """Tell for every column of a table what it holds.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The columns to learn from.
+
+    Returns
+    -------
+    kinds : list of ColumnKind
+        One per column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [31, 55, 47], "town": ["Ulm", "Bonn", "Ulm"], "unit": "kg"})
+    >>> [column.kind for column in describe_columns(frame)]
+    ['number', 'category', 'none']
+    """
+    return [_describe(str(name), frame[name]) for name in frame.columns]
+
+
+def _describe(name: str, column: pd.Series[Any]) -> ColumnKind:
+    missing = column.isna()
+    if column.dtype.kind == "f":
+        missing = missing | ~np.isfinite(column.to_numpy(dtype=float))
+    n_missing, known = int(missing.sum()), column[~missing]
+    n_values = known.nunique()
+    if n_values < 2 and not (n_values and n_missing and not is_number(column)):
+        return ColumnKind(name, "none", "it has one value only" if n_values else "it is empty")
+    if is_number(column):
+        why = "" if n_missing else _numbers_rows(name, column, n_values)
+        return ColumnKind(name, "none" if why else "number", why, n_missing)
+    if column.dtype.kind == "M":
+        return ColumnKind(name, "date", missing=n_missing)
+    texts = [str(value) for value in known.iloc[:_LOOKED_AT]]
+    if find_format(texts[:20]) and (form := find_format(set(known.map(str)))):
+        return ColumnKind(name, "date", missing=n_missing, format=form)
+    if n_values > _NAMES * len(known) and len(known) >= _FEW:
+        if np.mean([len(text.split()) for text in texts]) >= _SENTENCE:
+            return ColumnKind(name, "text", missing=n_missing)
+        what = "its values are all" if n_values == len(known) else "most of its values are"
+        return ColumnKind(name, "none", f"{what} different, as of names")
+    return ColumnKind(name, "category", missing=n_missing)
+
+
+def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
+    """Say why a column of numbers only tells rows apart, if it does."""
+    n = len(column)
+    values = column.to_numpy(dtype=float)
+    if n_values < n or n < 3 or (values != np.floor(values)).any():
+        return ""
+    if len(set((values - np.asarray(column.index)).tolist())) == 1:
+        return "it counts the rows"
+    if n < _FEW:
+        return ""
+    # Numbers that were dealt out fill the range between the smallest and the largest.
+    dense = n > 0.5 * (values.max() - values.min() + 1)
+    named = bool(_ID.search(name.strip()))
+    return "its values are all different, as of identifiers" if dense or named else ""
+
+
+def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str]:
+    """Return a sentence for each column that is left out, read in a special way, or has gaps.
+
+    Parameters
+    ----------
+    kinds : sequence of ColumnKind
+        What `describe_columns` returned.
+    kept : bool
+        Whether the method deals with missing values itself.
+    """
+    notes = [f"the column {c.name!r} is left out: {c.why}" for c in kinds if c.kind == "none"]
+    for kind, how in (
+        ("date", "hold dates, which become years with decimals"),
+        ("text", "hold text, which is compared by its words"),
+    ):
+        if names := [c.name for c in kinds if c.kind == kind]:
+            notes.append(
+                f"{_listed(names)} {how if len(names) > 1 else how.replace('hold', 'holds', 1)}"
+            )
+    for groups, filled in (
+        (("number", "date"), "filled with the median"),
+        (("category", "text"), "a value of their own"),
+    ):
+        gaps = [c for c in kinds if c.missing and c.kind in groups]
+        if gaps:
+            listed = _listed([f"{c.name!r} ({c.missing} rows)" for c in gaps], quoted=True)
+            notes.append(f"missing values in {listed} are {'kept as such' if kept else filled}")
+    return notes
+
+
+def _listed(names: Sequence[str], *, quoted: bool = False, limit: int = 8) -> str:
+    shown = [name if quoted else repr(name) for name in names[:limit]]
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,74 @@
+"""Labels that look wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from kernelweave.errors import InputError
+from kernelweave.noise import suspects
+
+from .predicting import last_step
+from .problem import make_problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def find_suspects(
+    model: Any, frame: pd.DataFrame | None = None, *, limit: int | None = None
+) -> pd.DataFrame:
+    """Return the rows whose label looks wrong, the most suspicious first.
+
+    A model of the method "noisy" has judged its training labels. Any other classifier is fitted to
+    folds of the rows it was learned from, and judges the rest.
+
+    Parameters
+    ----------
+    model : Pipeline or estimator
+        A fitted classifier.
+    frame : pandas.DataFrame, optional
+        The table it was learned from; needed unless the model has judged its labels. Its columns
+        are added to what is returned.
+    limit : int, optional
+        Return at most so many.
+
+    Returns
+    -------
+    suspects : pandas.DataFrame
+        ``row`` (of the table, from 0), ``quality`` (0 to 1), ``given`` and ``suggested`` label.
+    """
+    estimator = last_step(model)
+    if not hasattr(estimator, "classes_"):
+        raise InputError("This model does not learn classes, so it has no labels to suspect.")
+    rows = getattr(model[0], "rows_", None) if isinstance(model, Pipeline) else None
+    if hasattr(estimator, "label_quality_"):
+        found = suspects(model, limit=limit).to_frame()
+    elif frame is None or not isinstance(model, Pipeline):
+        raise InputError(
+            f"This {type(estimator).__name__} has not judged its labels; give the table it was "
+            "learned from with --data, or fit again with --method noisy."
+        )
+    else:
+        if rows is None:
+            rows = np.arange(model[0].n_samples_seen_)
+        _refuse_another(rows.max() >= len(frame))
+        problem = make_problem(frame, model[0].target_ or "", task="classes")
+        _refuse_another(not np.isin(rows, problem.y.index).all())
+        X, y = frame.loc[rows], problem.y.loc[rows]
+        found = suspects(model, X, y, limit=limit).to_frame()
+    found = found.rename(columns={"index": "row"})
+    if rows is not None:
+        found["row"] = rows[found["row"].to_numpy()]
+    if frame is not None:
+        _refuse_another(len(found) > 0 and found["row"].max() >= len(frame))
+        own = frame.loc[found["row"]].reset_index(drop=True)
+        found = found.join(own.drop(columns=[c for c in own if c in found.columns]))
+    return found
+
+
+def _refuse_another(differs: Any) -> None:
+    if differs:
+        raise InputError("--data: this is not the table that the model was learned from.")

@@ -1,0 +1,109 @@
+"""Kernels that suit the columns of a table."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+from kernelweave.kernels import (
+    RBF,
+    Kernel,
+    Linear,
+    Overlap,
+    Precomputed,
+    Words,
+    complete_ladder,
+    group,
+    rbf_ladder,
+)
+
+from .problem import Problem
+
+MANY_COLUMNS = 60  # more than this are offered together only
+
+
+def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
+    """Return kernels on all columns of a kind, and on each alone where there are several.
+
+    Numbers and dates get Gaussians of five widths, all together also the linear kernel; categories
+    are compared by equality, text by its words; every Gram matrix is a kernel of its own.
+
+    Parameters
+    ----------
+    problem : Problem
+        The columns, and what they hold.
+    per_feature : bool
+        Whether to offer kernels on single columns.
+
+    Returns
+    -------
+    kernels : list of Kernel and KernelFamily
+        What estimators take.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelweave.tables import make_problem
+    >>> frame = pd.DataFrame({"age": [3, 5, 4], "town": ["a", "b", "a"], "y": ["p", "q", "p"]})
+    >>> [str(kernel) for kernel in offer_kernels(make_problem(frame, "y"))]
+    ['rbf_ladder on age', 'linear on age', 'overlap on town']
+    """
+    numbers, categories = problem.columns("number", "date"), problem.columns("category")
+    kernels: list[Any] = []
+    if numbers:
+        kernels += [rbf_ladder(columns=numbers), Linear(columns=numbers)]
+    if categories:
+        kernels.append(Overlap(columns=categories))
+    if per_feature and 1 < len(numbers) <= MANY_COLUMNS:
+        kernels.append(rbf_ladder(columns=numbers, per_feature=True))
+    if per_feature and 1 < len(categories) <= MANY_COLUMNS:
+        kernels += [Overlap(columns=name) for name in categories]
+    return [*kernels, *_others(problem)]
+
+
+def offer_complete(problem: Problem) -> list[Any]:
+    """Return kernels each of which could do the work alone, for averages of models.
+
+    Parameters
+    ----------
+    problem : Problem
+        The columns, and what they hold.
+    """
+    together = problem.columns("number", "date", "category")
+    return [*([complete_ladder(columns=together)] if together else []), *_others(problem)]
+
+
+def offer_structure(problem: Problem) -> Kernel:
+    """Return a structure: a group of kernels for each kind of columns, and products of groups.
+
+    Columns are taken as standardised, so that the root mean squared distance of two rows is known.
+
+    Parameters
+    ----------
+    problem : Problem
+        The columns, and what they hold.
+    """
+    numbers, categories = problem.columns("number", "date"), problem.columns("category")
+    groups: list[Kernel] = []
+    if numbers:
+        middle = (2.0 * len(numbers)) ** 0.5
+        widths: list[Kernel] = [RBF(step * middle, columns=numbers) for step in (0.35, 0.7, 1.4)]
+        groups.append(group(*widths, Linear(columns=numbers), name="numbers"))
+    if 1 < len(numbers) <= MANY_COLUMNS:
+        single = [RBF(1.0, columns=name) for name in numbers]
+        groups.append(group(*single, name="single columns"))
+    if categories:
+        each = [Overlap(columns=name) for name in categories] if len(categories) > 1 else []
+        groups.append(group(Overlap(columns=categories), *each, name="categories"))
+    others = _others(problem)
+    if others:
+        groups.append(group(*others, name="text and matrices"))
+    products = [groups[0] * other for other in groups[1:]]
+    return reduce(add, [*groups, *products])
+
+
+def _others(problem: Problem) -> list[Kernel]:
+    words: list[Kernel] = [Words(columns=name) for name in problem.columns("text")]
+    ready = [Precomputed(gram, columns=name, name=name) for name, gram in problem.grams.items()]
+    return [*words, *ready]

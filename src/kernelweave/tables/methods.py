@@ -1,0 +1,234 @@
+"""The methods that a table can be learned by, under the names of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from kernelweave.errors import InputError
+from kernelweave.estimators import (
+    MKLClassifier,
+    MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    PairwiseKernelLearner,
+    RadiusMKLClassifier,
+    RuleEnsembleClassifier,
+    RuleEnsembleRegressor,
+    SumProductMKLClassifier,
+)
+from kernelweave.io import TablePreparer
+
+from .kernels import offer_complete, offer_kernels, offer_structure
+from .problem import Problem
+
+EPSILON = 0.1  # free zone of regression, in standard deviations of the target
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to learn from a table.
+
+    Attributes
+    ----------
+    classifier, regressor : type or None
+        Estimators for classes and for a quantity.
+    max_rows : int
+        Rows that it is fitted to at most unless told otherwise: more would take minutes.
+    has_cost : bool
+        Whether there is a C to choose.
+    keeps_total : bool
+        Whether a C that was chosen on fewer rows is divided so that the total cost stays: rules
+        would otherwise become many and slow.
+    options : frozenset of str
+        Options of the command line that it takes.
+    """
+
+    classifier: type | None
+    regressor: type | None = None
+    max_rows: int = 5000
+    has_cost: bool = True
+    keeps_total: bool = False
+    options: frozenset[str] = frozenset({"tol", "max_iter"})
+
+
+METHODS = {
+    "mkl": Method(MKLClassifier, MKLRegressor, options=frozenset({"norm", "tol", "max_iter"})),
+    "radius": Method(
+        RadiusMKLClassifier, max_rows=2000, options=frozenset({"norm", "tol", "max_iter"})
+    ),
+    "noisy": Method(
+        NoiseTolerantKernelClassifier, max_rows=4000, has_cost=False, options=frozenset()
+    ),
+    "rules": Method(
+        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=10_000, keeps_total=True
+    ),
+    "structure": Method(SumProductMKLClassifier, max_rows=2000),
+    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may set; None leaves it to the method.
+
+    Attributes
+    ----------
+    norm : float, "uniform" or None
+        Of the weights.
+    tol : float or None
+        Relative gap to stop at.
+    max_iter : int or None
+        Machines solved at most.
+    per_feature : bool
+        Whether to offer kernels on single columns.
+    standardize : bool
+        Whether numbers are put on one scale.
+    seed : int
+        For everything drawn.
+    """
+
+    norm: float | str | None = None
+    tol: float | None = None
+    max_iter: int | None = None
+    per_feature: bool = True
+    standardize: bool = True
+    seed: int = 0
+
+    def loose(self) -> Settings:
+        """Return settings that suffice to compare values of C."""
+        tol = max(1e-2, self.tol or 0.0)
+        return replace(self, tol=tol, max_iter=min(50, self.max_iter or 50))
+
+
+def choose_method(problem: Problem, name: str = "auto", settings: Settings | None = None) -> str:
+    """Return the name of the method to use, or say why the one asked for cannot be.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to learn.
+    name : str
+        A key of ``METHODS``, or "auto", which is multiple kernel learning.
+    settings : Settings, optional
+        Refused where the method does not have them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelweave.tables import make_problem
+    >>> choose_method(make_problem(pd.DataFrame({"a": [1, 2], "y": ["p", "q"]}), "y"))
+    'mkl'
+    """
+    if name == "auto":
+        name = "mkl"
+    if name not in METHODS:
+        known = ", ".join(["auto", *METHODS])
+        raise InputError(f"method: must be one of {known}, got {name!r}.")
+    method = METHODS[name]
+    if problem.regression and method.regressor is None:
+        raise InputError(
+            f"method {name}: it learns classes, but the target {problem.y.name!r} holds a "
+            "quantity (numbers with decimals, or more than 20 different ones); use the method mkl "
+            "or rules, or the task 'classes'."
+        )
+    for option in ("norm", "tol", "max_iter"):
+        given = None if settings is None else getattr(settings, option)
+        if given is not None and option not in method.options:
+            raise InputError(f"{option}: the method {name} does not have it, got {given!r}.")
+    if name == "radius" and settings is not None and settings.norm not in (None, 1, 2, "uniform"):
+        raise InputError(
+            f"norm: must be 1, 2 or 'uniform' with the method radius, got {settings.norm!r}; 1 and "
+            "2 only scale the weights there."
+        )
+    if name == "rules" and not problem.columns("number", "date", "category"):
+        raise InputError("method rules: no column of numbers, dates or categories is left.")
+    return name
+
+
+def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) -> Pipeline:
+    """Return a pipeline of a `TablePreparer` and an estimator, not yet fitted.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to learn.
+    name : str
+        A key of ``METHODS``.
+    settings : Settings
+        Options.
+    C : float
+        Cost of errors; for a quantity in units of its standard deviation.
+
+    Returns
+    -------
+    model : Pipeline
+        With the steps ``"table"`` and ``"model"``.
+    """
+    method = METHODS[name]
+    kind: Any = method.regressor if problem.regression else method.classifier
+    options = {
+        option: value
+        for option in method.options
+        if (value := getattr(settings, option)) is not None
+    }
+    if "norm" in method.options:
+        options.setdefault("norm", 1.0)
+    if method.has_cost:
+        options["C"] = C
+    if kind is MKLRegressor:
+        unit = float(problem.y.std())
+        options |= {"C": C * unit, "epsilon": EPSILON * unit}
+    estimator = kind(**_KERNELS.get(name, _flat)(problem, settings), **options)
+    return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
+
+
+def _preparer(problem: Problem, name: str, settings: Settings) -> TablePreparer:
+    rules = name == "rules"
+    return TablePreparer(
+        # Rules are to be read in the units of the table, and know what to do with gaps.
+        standardize=settings.standardize and not rules,
+        missing="keep" if rules else "fill",
+        dates={c.name: c.format for c in problem.kinds if c.format} or None,
+        plain=tuple(problem.grams),
+    )
+
+
+def for_method(problem: Problem, name: str) -> Problem:
+    """Return the problem with the columns that a method can use.
+
+    Parameters
+    ----------
+    problem : Problem
+        The columns, and what they hold.
+    name : str
+        A key of ``METHODS``; rules have no use for text and matrices.
+    """
+    lost = [*problem.columns("text"), *problem.grams] if name == "rules" else []
+    if not lost:
+        return problem
+    kinds = tuple(c for c in problem.kinds if c.name not in lost)
+    why = "is left out: rules know no text and no matrices"
+    notes = (*problem.notes, *(f"the column {column!r} {why}" for column in lost))
+    return replace(problem, X=problem.X.drop(columns=lost), kinds=kinds, grams={}, notes=notes)
+
+
+def _flat(problem: Problem, settings: Settings) -> dict[str, Any]:
+    return {"kernels": offer_kernels(problem, per_feature=settings.per_feature)}
+
+
+def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
+    # A free bias: classes of a table are rarely such that half of all pairs are the same.
+    return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
+
+
+_KERNELS: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
+    "noisy": lambda problem, settings: {"kernels": offer_complete(problem)},
+    # Longer rules are hard to read, and looking for them takes many times as long. The limit of
+    # conjunctions bounds the time where C is large and classes overlap.
+    "rules": lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
+    "structure": lambda problem, settings: {"structure": offer_structure(problem)},
+    "pairs": _pairs,
+}

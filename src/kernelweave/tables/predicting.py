@@ -1,0 +1,170 @@
+"""Predictions of a saved model for the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from kernelweave.errors import DataError, InputError
+from kernelweave.io import TablePreparer
+from kernelweave.kernels import Precomputed
+
+from .problem import add_row_numbers
+from .reading import Table, import_pandas, is_number, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def last_step(model: Any) -> Any:
+    """Return the estimator itself, the last step of a pipeline.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A model.
+    """
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def read_for(model: Any, path: str | Path) -> Table:
+    """Read a table in the form that a model takes.
+
+    What was text when the model was fitted is read as text, what was a number as a number; matrices
+    with as many rows as the table need no column of row numbers.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted model.
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    table : Table
+        Its frame can be given to ``model.predict``; an array without names becomes one.
+    """
+    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+        preparer = model[0]
+        names, dates = preparer.feature_names_in_, preparer.dates or {}
+        number = {
+            name
+            for name, numeric in zip(names, preparer.numeric_, strict=True)
+            if numeric and name not in dates
+        }
+        table = read_table(path, text=[n for n in names if n not in number], numbers=number)
+        frame = add_row_numbers(table.frame, _grams(model))
+        return Table(_as_known(frame, preparer), table.notes)
+    # What was text in fit must be read as text, or "01" would be the number 1.
+    words = {p.feature for p in getattr(model, "propositions_", ()) if isinstance(p.value, str)}
+    table = read_table(path, text=words)
+    frame, known = table.frame, getattr(model, "feature_names_in_", None)
+    if known is not None:
+        if lost := [name for name in known if name not in frame.columns]:
+            raise DataError(f"The table in {path} lacks {', '.join(map(repr, lost))}.")
+        return Table(frame[list(known)], table.notes)
+    if len(frame.columns) != model.n_features_in_ or not all(map(is_number, dict(frame).values())):
+        raise DataError(
+            f"This model was fitted to {model.n_features_in_} columns of numbers without names, "
+            f"but the table in {path} is not that."
+        )
+    return Table(frame.set_axis(range(len(frame.columns)), axis=1), table.notes)
+
+
+def _as_known(frame: pd.DataFrame, preparer: TablePreparer) -> pd.DataFrame:
+    """Make numbers of a column that is empty in this table."""
+    for name, numeric in zip(preparer.feature_names_in_, preparer.numeric_, strict=True):
+        empty = name in frame.columns and bool(frame[name].isna().all())
+        if numeric and empty and name not in (preparer.dates or {}):
+            frame = frame.assign(**{name: np.nan})
+    return frame
+
+
+def _grams(model: Any) -> dict[str, Any]:
+    kernels = getattr(last_step(model), "kernels_", None) or ()
+    ready = [kernel for kernel in kernels if isinstance(kernel, Precomputed)]
+    return {kernel.columns: kernel.gram for kernel in ready if isinstance(kernel.columns, str)}
+
+
+def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) -> pd.DataFrame:
+    """Return predictions as a table, under the name of the target.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted classifier or regressor.
+    frame : pandas.DataFrame
+        Rows; see `read_for`.
+    decision : bool
+        Whether to add the values of the decision function, one column per class.
+
+    Returns
+    -------
+    predictions : pandas.DataFrame
+        One row per row.
+    """
+    pandas, estimator = import_pandas(), last_step(model)
+    if hasattr(estimator, "predict_pairs"):
+        raise InputError(
+            "This model was learned from pairs and judges pairs: give them with --pairs, or group "
+            "the rows with kernelweave cluster --model."
+        )
+    if decision and not hasattr(estimator, "classes_"):
+        raise InputError("--decision: this model is a regressor, its predictions are all it has.")
+    if hasattr(estimator, "tasks_"):
+        raise InputError(
+            "This model was fitted with tasks, which a table cannot name here; use "
+            "kernelweave.io.load and predict(X, task) in Python."
+        )
+    named = isinstance(model, Pipeline) or hasattr(estimator, "feature_names_in_")
+    rows = frame if named else frame.to_numpy(dtype=np.float64)
+    target = (model[0].target_ if isinstance(model, Pipeline) else None) or "prediction"
+    predictions = np.asarray(model.predict(rows))
+    if predictions.ndim == 1:
+        columns = {target: predictions}
+    else:
+        columns = {f"{target} {i}": column for i, column in enumerate(predictions.T)}
+    if decision:
+        values = np.asarray(model.decision_function(rows))
+        parts = values.reshape(len(values), -1).T
+        labels = estimator.classes_[-len(parts) :]
+        columns |= {f"decision {label}": v for label, v in zip(labels, parts, strict=True)}
+    made: pd.DataFrame = pandas.DataFrame(columns)
+    return made
+
+
+def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataFrame:
+    """Tell for pairs of rows whether they belong together.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Learned from pairs.
+    frame : pandas.DataFrame
+        Rows; see `read_for`.
+    pairs : array of shape (n_pairs, 2)
+        Row numbers, from 0.
+
+    Returns
+    -------
+    predictions : pandas.DataFrame
+        ``first``, ``second``, ``score`` and ``same``.
+    """
+    pandas, estimator = import_pandas(), last_step(model)
+    if not hasattr(estimator, "predict_pairs"):
+        raise InputError("--pairs: this model was not learned from pairs and judges rows.")
+    rows = model[0].transform(frame) if isinstance(model, Pipeline) else frame
+    scores = estimator.score_pairs(rows, pairs)
+    made: pd.DataFrame = pandas.DataFrame(
+        {
+            "first": pairs[:, 0],
+            "second": pairs[:, 1],
+            "score": scores,
+            "same": scores >= estimator.threshold_,
+        }
+    )
+    return made

@@ -1,0 +1,201 @@
+"""What to learn from, and what to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelweave.errors import DataError, InputError
+
+from .columns import ColumnKind, describe_columns
+from .reading import is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASKS = ("auto", "classes", "quantity")
+_MANY = 20  # a target of more different numbers than this is taken as a quantity
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Columns to learn from, and a target.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame
+        Columns to learn from; the index counts the rows of the file from 0.
+    y : pandas.Series
+        The target.
+    regression : bool
+        Whether it is a quantity, not a class.
+    kinds : tuple of ColumnKind
+        What the columns of ``X`` hold, and those left out.
+    grams : dict
+        Ready Gram matrices, by the column of ``X`` with their row numbers.
+    notes : tuple of str
+        What was done to the rows and the target.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    regression: bool
+    kinds: tuple[ColumnKind, ...]
+    grams: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def columns(self, *kinds: str) -> list[str]:
+        """Return the names of the columns of these kinds."""
+        return [c.name for c in self.kinds if c.kind in kinds]
+
+    def take(self, rows: Any) -> Problem:
+        """Return the problem on some rows, given by position."""
+        X, y = self.X.iloc[rows], self.y.iloc[rows]
+        return Problem(X, y, self.regression, self.kinds, self.grams, self.notes)
+
+
+def make_problem(
+    frame: pd.DataFrame,
+    target: str,
+    *,
+    ignore: Sequence[str] = (),
+    task: str = "auto",
+    grams: Mapping[str, Any] | None = None,
+) -> Problem:
+    """Split a table into columns to learn from and a target.
+
+    Rows without a target, and columns that can teach nothing, are left out.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    target : str
+        The column to predict.
+    ignore : sequence of str
+        Columns to leave out.
+    task : {"auto", "classes", "quantity"}
+        What the target is; "auto": numbers with decimals, or more than 20 different ones, are a
+        quantity.
+    grams : dict, optional
+        Ready Gram matrices by name. A column of this name holds their row numbers; where there is
+        none, row i of the table is row i of the matrix.
+
+    Returns
+    -------
+    problem : Problem
+        With notes on what was left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [31, 55, 47], "ill": ["no", "yes", None], "unit": "kg"})
+    >>> problem = make_problem(frame, "ill")
+    >>> problem.X.columns.tolist(), problem.regression
+    (['age'], False)
+    >>> problem.notes
+    ("1 row(s) without a value of 'ill' are left out",)
+    """
+    if task not in TASKS:
+        raise InputError(f"task: must be one of {', '.join(map(repr, TASKS))}, got {task!r}.")
+    for column in (target, *ignore):
+        check_column(frame, column)
+    frame, notes = add_row_numbers(frame, grams or {}), []
+    missing = frame[target].isna()
+    if missing.any():
+        frame = frame[~missing]
+        notes.append(f"{missing.sum()} row(s) without a value of {target!r} are left out")
+    if not len(frame):
+        raise DataError(f"The column {target!r} has no values.")
+    y, regression = _typed_target(frame[target], task)
+    X = frame.drop(columns=[target, *ignore, *(grams or {})])
+    kinds = describe_columns(X)
+    useless = [c.name for c in kinds if c.kind == "none"]
+    if len(useless) == len(X.columns) and not grams:
+        why = "; ".join(f"{c.name!r}: {c.why}" for c in kinds)
+        raise DataError(f"No column is left to learn from{f' ({why})' if why else ''}.")
+    X = X.drop(columns=useless).assign(**{name: frame[name] for name in grams or {}})
+    return Problem(X, y, regression, tuple(kinds), dict(grams or {}), tuple(notes))
+
+
+def add_row_numbers(frame: pd.DataFrame, grams: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table with a column of row numbers for every Gram matrix.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    grams : dict
+        Square matrices by name.
+    """
+    for name, gram in grams.items():
+        if name in frame.columns:
+            continue
+        if len(gram) != len(frame):
+            raise DataError(
+                f"The matrix {name!r} has {len(gram)} rows, but the table {len(frame)}; give the "
+                f"table a column {name!r} with the row of the matrix for each of its rows."
+            )
+        frame = frame.assign(**{name: np.arange(len(frame))})
+    return frame
+
+
+def check_column(frame: pd.DataFrame, column: str) -> None:
+    """Refuse the name of a column that a table does not have.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    column : str
+        What a user gave.
+    """
+    names = list(map(str, frame.columns))
+    if column in names:
+        return
+    if near := get_close_matches(column, names, n=3):
+        hint = f"did you mean {' or '.join(map(repr, near))}?"
+    else:
+        listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        hint = f"its columns are: {listed}"
+    raise DataError(f"The table has no column {column!r}; {hint}")
+
+
+def _typed_target(y: pd.Series[Any], task: str) -> tuple[pd.Series[Any], bool]:
+    """Return the target in the type that its method needs, and whether that is regression."""
+    number = is_number(y)
+    if number:
+        y = y.astype(bool) if y.dtype.kind == "b" else y.astype(y.to_numpy().dtype)
+    whole = not number or bool((y == np.floor(y)).all())
+    regression = (
+        number and (not whole or y.nunique() > _MANY) if task == "auto" else (task == "quantity")
+    )
+    if regression:
+        if not number:
+            raise InputError(
+                f"task: as a quantity, the target {y.name!r} must hold numbers, but has "
+                f"{y.iloc[0]!r}."
+            )
+        y = y.astype(float)
+        if not np.isfinite(y).all() or y.std() == 0:
+            raise InputError(f"The target {y.name!r} must have finite and different values.")
+        return y, True
+    if not whole:
+        raise InputError(
+            f"task: the target {y.name!r} holds numbers with decimals, which are no classes."
+        )
+    n_classes = y.nunique()
+    if n_classes < 2:
+        raise InputError(f"The target {y.name!r} has one class only: {str(y.iloc[0])!r}.")
+    if task == "auto" and n_classes > 0.5 * len(y) and n_classes > _MANY:
+        raise InputError(
+            f"The target {y.name!r} has {n_classes} different values in {len(y)} rows, which are "
+            "too many for classes; is it the right column?"
+        )
+    if number:
+        return (y if y.dtype.kind == "b" else y.astype(np.int64)), False
+    return y.astype(object).map(str), False

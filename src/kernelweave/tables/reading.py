@@ -1,0 +1,219 @@
+"""Read a table from a file, whatever program wrote it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelweave.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TEXT = (".csv", ".tsv", ".txt")
+_ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), ".parquet")
+_GAPS = ["?", "-", "--", "n.a.", "N.A.", "k.A."]  # beside those that pandas knows
+_SAMPLE = 1_000_000  # bytes that are looked at to find out how a file is written
+_MOSTLY = 0.9  # share of numbers from which a column of text is one of numbers with mistakes
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that was read, and what had to be done to read it.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        The table; its index counts the rows of the file from 0.
+    notes : tuple of str
+        One sentence for each thing that a reader of results should know.
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def import_pandas() -> Any:
+    """Return pandas, or say how to get it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise DataError(
+            'Tables need pandas; install it with pip install "kernelweave[cli]".'
+        ) from error
+    return pandas
+
+
+def read_table(
+    path: str | Path, *, text: Iterable[str] = (), numbers: Iterable[str] | None = None
+) -> Table:
+    r"""Read a CSV or Parquet file.
+
+    Separator (comma, semicolon, tab or bar), decimal comma and encoding (UTF-8, UTF-16, or else
+    Windows-1252) of a CSV file are found out. Spaces around names of columns are dropped.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ends in .csv, .tsv or .txt (.gz may follow), or in .parquet.
+    text : iterable of str
+        Columns that are read as they are written: "01" stays "01".
+    numbers : iterable of str, optional
+        Columns that must hold numbers: what is no number there counts as missing. None: those in
+        which at least nine of ten values are numbers.
+
+    Returns
+    -------
+    table : Table
+        The frame, and notes.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "prices.csv")
+    ...     _ = file.write_text("item;price\nflour;1,29\nsalt;0,89\n")
+    ...     table = read_table(file)
+    >>> table.frame["price"].tolist()
+    [1.29, 0.89]
+    >>> table.notes
+    ('columns are separated by semicolons, and decimals by commas',)
+    """
+    pandas = import_pandas()
+    path = Path(path)
+    name = path.name.lower()
+    if not name.endswith(_ENDINGS):
+        raise DataError(f"The file {path} must end in .csv, .tsv, .txt (or with .gz) or .parquet.")
+    path.open("rb").close()  # what the system says about a missing file is clear enough
+    notes: list[str] = []
+    try:
+        if name.endswith(".parquet"):
+            frame: pd.DataFrame = pandas.read_parquet(path)
+        else:
+            frame = _read_text(path, list(text), notes)
+    except DataError:
+        raise
+    except ImportError as error:
+        raise DataError(
+            'Parquet files need pyarrow; install it with pip install "kernelweave[io]".'
+        ) from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        why = str(error).strip().rstrip(".")
+        raise DataError(f"The file {path} cannot be read as a table: {why}.") from error
+    if frame.empty:
+        raise DataError(f"The table in {path} has no rows.")
+    frame = frame.rename(columns=lambda column: str(column).strip()).reset_index(drop=True)
+    if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
+        raise DataError(f"The table in {path} has two columns of the name {twice[0]!r}.")
+    mended = _mend_numbers(frame, set(text), None if numbers is None else set(numbers))
+    return Table(frame, (*notes, *mended))
+
+
+def _read_text(path: Path, text: list[str], notes: list[str]) -> pd.DataFrame:
+    pandas = import_pandas()
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rb") as stream:
+        start = stream.read(_SAMPLE)
+        encoding = _encoding(start, stream)
+    if b"\0" in start and encoding != "utf-16":
+        raise DataError(f"The file {path} cannot be read as a table: it is not a text file.")
+    if encoding == "cp1252":
+        notes.append("the file is not UTF-8, so it was read as Windows-1252")
+    separator, comma = _separators(start.decode(encoding, errors="replace"))
+    if separator != "," or comma:
+        called = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}[separator]
+        decimals = ", and decimals by commas" if comma else ""
+        notes.append(f"columns are separated by {called}{decimals}")
+    spaced = {f: str for name in text for f in (name, f" {name}", f"{name} ", f" {name} ")}
+    frame: pd.DataFrame = pandas.read_csv(
+        path,
+        sep=separator,
+        decimal="," if comma else ".",
+        encoding=encoding,
+        encoding_errors="replace" if encoding == "cp1252" else "strict",
+        low_memory=False,
+        dtype=spaced,
+        na_values=_GAPS,
+        skipinitialspace=True,
+    )
+    return frame
+
+
+def _encoding(start: bytes, stream: Any) -> str:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        whole = start + stream.read()
+        whole.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8-sig"
+
+
+def _separators(text: str) -> tuple[str, bool]:
+    """Return the separator of columns, and whether decimals are written with a comma."""
+    lines = [line for line in text.splitlines()[:200] if line.strip()]
+    if not lines:
+        return ",", False
+    if len(lines) > 1 and len(text) >= _SAMPLE // 2:
+        lines.pop()  # it may have been cut off
+
+    def width(separator: str) -> int:
+        return len(next(csv.reader([lines[0]], delimiter=separator)))
+
+    separator = max(",;\t|", key=width)  # of equal ones the first
+    if separator == ",":
+        return separator, False
+    cells = [cell for row in csv.reader(lines[1:], delimiter=separator) for cell in row]
+    commas = sum(_is_number(c.replace(",", ".")) for c in cells if c.count(",") == 1)
+    points = sum(_is_number(cell) for cell in cells if "." in cell)
+    return separator, commas > points
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_number(column: pd.Series[Any]) -> bool:
+    """Tell columns of numbers and booleans from the rest.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Any column.
+    """
+    from pandas.api.types import is_numeric_dtype
+
+    return bool(is_numeric_dtype(column.dtype))
+
+
+def _mend_numbers(frame: pd.DataFrame, text: set[str], numbers: set[str] | None) -> list[str]:
+    """Make numbers of columns that hold little else, in place, and say so."""
+    pandas = import_pandas()
+    notes = []
+    for name in frame.columns:
+        column = frame[name]
+        wanted = numbers is not None and name in numbers
+        if name in text or (numbers is not None and not wanted) or column.dtype.kind not in "OTU":
+            continue
+        values = pandas.to_numeric(column, errors="coerce")
+        known, wrong = int(column.notna().sum()), values.isna() & column.notna()
+        if known and (wanted or 1 - wrong.sum() / known >= _MOSTLY) and wrong.sum() < known:
+            first = column[wrong].iloc[0] if wrong.any() else ""
+            frame[name] = values.astype(np.float64)
+            notes.append(
+                f"{wrong.sum()} value(s) of {name!r} are no numbers (such as {first!r}) and count "
+                "as missing"
+            )
+    return notes

@@ -1,0 +1,197 @@
+"""Choose C by cross-validation, without more work than that takes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+from kernelweave._types import Floats, Indices
+
+from .methods import METHODS, Settings, make_model
+from .problem import Problem
+
+FOLDS = 3
+START = (0.1, 1.0, 10.0)
+LIMITS = (1e-3, 1e3)
+SEARCH_ROWS = 2000
+_LEAST = 15  # rows below which nothing can be chosen
+
+Announce: TypeAlias = Callable[[str, float], None]
+"""Told what is being done, and the share of this part of the work that is behind."""
+
+
+def silent(what: str, done: float) -> None:
+    """Take no notice."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was tried, and what was chosen.
+
+    Attributes
+    ----------
+    C : float
+        The value with the best mean score; of equal ones the smallest.
+    values : tuple of float
+        All values tried, in ascending order.
+    scores : ndarray of shape (n_values, n_folds)
+        Accuracy or R squared on the fold that was left out.
+    n_rows : int
+        Rows that took part.
+    """
+
+    C: float
+    values: tuple[float, ...]
+    scores: Floats
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the search in plain values."""
+        return {
+            "C": self.C,
+            "rows": self.n_rows,
+            "folds": self.scores.shape[1],
+            "values": list(self.values),
+            "mean_scores": self.scores.mean(axis=1).tolist(),
+        }
+
+
+def search_cost(
+    problem: Problem,
+    method: str,
+    settings: Settings | None = None,
+    *,
+    max_rows: int = SEARCH_ROWS,
+    announce: Announce = silent,
+) -> Search | None:
+    """Choose C by cross-validation on a path of warm-started fits.
+
+    0.1, 1 and 10 are tried first, and further values while the best is at an end.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to learn.
+    method : str
+        A key of ``METHODS``.
+    settings : Settings, optional
+        Options of the method.
+    max_rows : int
+        Rows to use at most, drawn by class.
+    announce : callable
+        Told how far the search has come.
+
+    Returns
+    -------
+    search : Search or None
+        None where the method has no C, or the rows are too few.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from kernelweave.tables import make_problem
+    >>> x = np.linspace(-3, 3, 90)
+    >>> frame = pd.DataFrame({"x": x, "y": np.where(np.abs(x) > 1, "out", "in")})
+    >>> search_cost(make_problem(frame, "y"), "mkl").scores.shape[1]
+    3
+    """
+    settings = settings or Settings()
+    folds = _folds(problem, settings.seed)
+    if not METHODS[method].has_cost or folds is None:
+        return None
+    rows = sample_rows(problem, max_rows, settings.seed)
+    problem = problem.take(rows)
+    folds = _folds(problem, settings.seed)
+    if folds is None:
+        return None
+    parts = [_Fold(problem, method, settings.loose(), *fold) for fold in folds]
+    scores: dict[float, list[float]] = {}
+    ask: list[float] = list(START)
+    while ask:
+        for k, part in enumerate(parts):
+            announce(f"choosing C, fold {k + 1} of {len(parts)}", k / len(parts))
+            for C, score in zip(ask, part.scores(ask), strict=True):
+                scores.setdefault(C, []).append(score)
+        ask = _further(scores)
+    values = sorted(scores)
+    table = np.array([scores[C] for C in values])
+    best = values[int(np.argmax(table.mean(axis=1)))]
+    return Search(best, tuple(values), table, len(rows))
+
+
+class _Fold:
+    """A part of the rows to fit to, prepared once, and the rest to score on."""
+
+    def __init__(
+        self, problem: Problem, method: str, settings: Settings, train: Indices, test: Indices
+    ) -> None:
+        learn, judge = problem.take(train), problem.take(test)
+        self.y_train, self.y_test = learn.y, judge.y
+        table, self.model = make_model(learn, method, settings).named_steps.values()
+        self.unit = self.model.C  # a C of one, in the units of the estimator
+        self.X_train = table.fit_transform(learn.X, learn.y)
+        self.X_test = table.transform(judge.X)
+
+    def scores(self, values: list[float]) -> list[float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about values of C that are tried and not taken
+            models = self.model.fit_path(
+                self.X_train, self.y_train, [C * self.unit for C in values]
+            )
+        return [float(model.score(self.X_test, self.y_test)) for model in models]
+
+
+def _further(scores: dict[float, list[float]]) -> list[float]:
+    """Return the next value to try, where the best one is at an end."""
+    values = sorted(scores)
+    means = [float(np.mean(scores[C])) for C in values]
+    best = int(np.argmax(means))
+    if best == len(values) - 1 and values[-1] < LIMITS[1]:
+        return [10.0 * values[-1]]
+    if best == 0 and means[0] > means[1] and values[0] > LIMITS[0]:
+        return [values[0] / 10.0]
+    return []
+
+
+def _folds(problem: Problem, seed: int) -> list[tuple[Indices, Indices]] | None:
+    """Return the folds, or None where there are too few rows for them."""
+    n = len(problem.y)
+    if n < _LEAST:
+        return None
+    if problem.regression:
+        return list(KFold(FOLDS, shuffle=True, random_state=seed).split(problem.X))
+    counts = problem.y.value_counts()
+    if counts.iloc[1] < FOLDS:
+        return None
+    kind = StratifiedKFold if counts.min() >= FOLDS else KFold
+    return list(kind(FOLDS, shuffle=True, random_state=seed).split(problem.X, problem.y))
+
+
+def sample_rows(problem: Problem, n_rows: int, seed: int) -> Indices:
+    """Return positions of at most so many rows, in order, with all classes in proportion.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    n_rows : int
+        How many.
+    seed : int
+        For the draw.
+    """
+    n = len(problem.y)
+    if n <= n_rows:
+        return np.arange(n)
+    counts = None if problem.regression else problem.y.value_counts()
+    stratify = None
+    if counts is not None and counts.min() > 1 and len(counts) <= min(n_rows, n - n_rows):
+        stratify = problem.y
+    drawn, _ = train_test_split(
+        np.arange(n), train_size=n_rows, random_state=seed, stratify=stratify
+    )
+    return np.sort(drawn)

@@ -1,0 +1,241 @@
+"""rules, suspects, cluster, compare, completion, and fit by every method, as a user meets them."""
+
+import argparse
+import io
+import json
+import shutil
+import sqlite3
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave.cli import main
+from kernelweave.cli.parsing import COMMANDS, make_parser
+from kernelweave.io import load
+from kernelweave.tables import METHODS
+
+N = 100
+RANDOM = np.random.default_rng(3)
+GROUP = np.arange(N) % 3
+TABLE = pd.DataFrame(
+    {
+        "case_id": RANDOM.permutation(N) * 7,
+        "age": np.where(RANDOM.random(N) < 0.1, np.nan, 30 + 20 * GROUP + RANDOM.normal(0, 3, N)),
+        "dose": RANDOM.normal(size=N),
+        "town": RANDOM.choice(["Ulm", "Köln"], N),
+        "seen": [f"2024-{1 + i % 12:02d}-07" for i in range(N)],
+        "unit": "mg",
+        "ill": np.where(GROUP > 0, "yes", "no"),
+    }
+)
+WRONG = [4, 40]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder with the table, two of its labels wrong."""
+    monkeypatch.chdir(tmp_path)
+    table = TABLE.copy()
+    table.loc[WRONG, "ill"] = ["no" if ill == "yes" else "yes" for ill in table.loc[WRONG, "ill"]]
+    table.to_csv("t.csv", index=False, sep=";", encoding="latin-1")
+    return tmp_path
+
+
+def run(capsys, *argv, code=0):
+    """Return standard output and standard error of a command that ends with ``code``."""
+    capsys.readouterr()
+    found = main([str(arg) for arg in argv])
+    out, err = capsys.readouterr()
+    assert found == code, err
+    return out, err
+
+
+def fit(capsys, method, *options):
+    cost = ["--C", 1] if METHODS[method].has_cost else []
+    arguments = ("--target", "ill", "--method", method, *cost, "--quiet", "--no-report")
+    run(capsys, "fit", "t.csv", *arguments, *options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_from_file_to_prediction(folder, capsys, method):
+    out, err = run(
+        capsys, "fit", "t.csv", "--target", "ill", "--method", method, "--json", "--test-share", 0.3
+    )
+    report = json.loads(out)
+    assert err == ""
+    assert report["method"] == method
+    assert report["kinds"]["case_id"] == "none"
+    assert (report["C_search"] is not None) == METHODS[method].has_cost
+    assert any("semicolons" in note for note in report["notes"])
+    about = json.loads(run(capsys, "info", "t.kw", "--json")[0])
+    assert about["estimator"] == report["estimator"]
+    assert "fitted to" in run(capsys, "info", "t.kw")[0]
+    if method == "pairs":
+        (folder / "p.csv").write_text("first,second\n0,3\n0,1\n")
+        out, _ = run(capsys, "predict", "t.kw", "t.csv", "--pairs", "p.csv", "--quiet")
+        judged = pd.read_csv(io.StringIO(out))
+        assert judged.columns.tolist() == ["first", "second", "score", "same"]
+        assert judged["score"][0] > judged["score"][1]
+        assert "judges pairs" in run(capsys, "predict", "t.kw", "t.csv", code=2)[1]
+        return
+    out, err = run(capsys, "predict", "t.kw", "t.csv")
+    assert "note: columns are separated by semicolons" in err
+    predicted = pd.read_csv(io.StringIO(out))["ill"]
+    assert (predicted == TABLE["ill"]).mean() > 0.9
+    records = json.loads(run(capsys, "predict", "t.kw", "t.csv", "--json", "--quiet")[0])
+    assert [record["ill"] for record in records] == predicted.tolist()
+
+
+def test_a_gram_matrix(folder, capsys):
+    np.save("lab.npy", (GROUP[:, None] > 0) == (GROUP > 0))
+    fit(capsys, "mkl", "--gram", "lab=lab.npy")
+    out, _ = run(capsys, "info", "t.kw")
+    assert "lab" in out
+    run(capsys, "predict", "t.kw", "t.csv", "--quiet")
+    TABLE.head(3).to_csv("few.csv", index=False)
+    _, err = run(capsys, "predict", "t.kw", "few.csv", code=2)
+    assert "The matrix 'lab' has 100 rows, but the table 3; give the table a column 'lab'" in err
+    TABLE.head(3).assign(lab=[5, 6, 7]).to_csv("few.csv", index=False)
+    run(capsys, "predict", "t.kw", "few.csv")
+    np.save("flat.npy", np.zeros(4))
+    options = ("--target", "ill", "--gram", "lab=flat.npy")
+    assert "must be square, got (4,)" in run(capsys, "fit", "t.csv", *options, code=2)[1]
+
+
+def test_rules(folder, capsys):
+    fit(capsys, "rules", "--ignore", "seen")
+    ensemble = load("t.kw")[-1]
+    out, err = run(capsys, "rules", "t.kw")
+    assert err == ""
+    assert "age <=" in out
+    assert "intercept" in out
+    top = json.loads(run(capsys, "rules", "t.kw", "--top", 1, "--json")[0])
+    assert [rule["rule"] for rule in top["rules"]] == [ensemble.rules_[0].text]
+    assert run(capsys, "rules", "t.kw", "--quiet")[0] == ""
+
+    query, _ = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--table", "cases")
+    with sqlite3.connect(":memory:") as database:
+        TABLE.to_sql("cases", database)
+        answers = database.execute(query).fetchall()
+    names = {}
+    exec(run(capsys, "rules", "t.kw", "--python")[0], names)
+    expected = load("t.kw").predict(TABLE).tolist()
+    assert [answer[-1] for answer in answers] == expected
+    rows = TABLE.to_dict("records")
+    assert [names["predict"](row)[0] for row in rows] == expected
+
+    fit(capsys, "mkl")
+    assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]
+
+
+def test_rules_about_dates_warn(folder, capsys):
+    TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no")).to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    _, err = run(capsys, "rules", "t.kw", "--sql")
+    assert "'seen' must be given as years with decimals" in err
+
+
+def test_suspects(folder, capsys):
+    fit(capsys, "noisy")
+    out, _ = run(capsys, "suspects", "t.kw")
+    assert all(str(row) in out for row in WRONG)
+    out, _ = run(
+        capsys, "suspects", "t.kw", "--top", 2, "--json", "--data", "t.csv", "--out", "s.csv"
+    )
+    report = json.loads(out)
+    assert {found["row"] for found in report["suspects"]} == set(WRONG)
+    assert 0 <= report["noise_level"] < 0.3
+    assert set(pd.read_csv("s.csv")["row"]) == set(WRONG)
+    assert "town" in pd.read_csv("s.csv").columns
+
+    fit(capsys, "mkl")
+    assert "with --data, or fit again" in run(capsys, "suspects", "t.kw", code=2)[1]
+    out, _ = run(capsys, "suspects", "t.kw", "--top", 2, "--data", "t.csv", "--json")
+    assert {found["row"] for found in json.loads(out)["suspects"]} == set(WRONG)
+
+
+def test_cluster(folder, capsys):
+    hints = ["--ignore", "ill", "--ignore", "seen", "--ignore", "town", "--ignore", "dose"]
+    out, err = run(capsys, "cluster", "t.csv", "--clusters", 3, *hints)
+    assert len(pd.read_csv(io.StringIO(out))) == N
+    assert "3 clusters of" in err
+    assert run(capsys, "cluster", "t.csv", *hints, "--quiet", "--out", "c.csv") == ("", "")
+    assert pd.read_csv("c.csv").columns.tolist() == ["cluster"]
+    out, _ = run(capsys, "cluster", "t.csv", "--target", "ill", "--json")
+    report = json.loads(out)
+    assert len(report["sizes"]) == 2
+    assert sum(report["sizes"]) == len(report["clusters"]) == N
+    assert report["kernels"][0]["weight"] > 0
+    fit(capsys, "pairs")
+    _, err = run(capsys, "cluster", "t.csv", "--model", "t.kw", "--clusters", 2)
+    assert "2 clusters of" in err
+    _, err = run(capsys, "cluster", "t.csv", "--target", "ill", "--pairs", "p.csv", code=2)
+    assert "not allowed with argument" in err
+
+
+def test_compare(folder, capsys):
+    options = ("--target", "ill", "--folds", 2, "--methods", "noisy", "--ignore", "seen")
+    out, err = run(capsys, "compare", "t.csv", *options)
+    assert err == ""
+    for text in ("SVC", "gradient boosting", "logistic regression", "kernelweave noisy"):
+        assert text in out
+    assert (folder / "t-compare.png").read_bytes().startswith(b"\x89PNG")
+    out, _ = run(capsys, "compare", "t.csv", *options, "--json", "--no-plot")
+    report = json.loads(out)
+    assert report["rows"] == N
+    assert [len(scores) for scores in report["scores"].values()] == [2] * 4
+    _, err = run(capsys, "compare", "t.csv", *options, "--plot", "absent/x.png", code=2)
+    assert "--plot: absent/x.png is in a folder that does not exist" in err
+
+
+def test_a_page_is_written_beside_the_model(folder, capsys):
+    options = ("fit", "t.csv", "--target", "ill", "--C", 1)
+    out, _ = run(capsys, *options)
+    assert "t.html" in out
+    page = (folder / "t.html").read_text(encoding="utf-8")
+    assert "held-out rows" in page
+    assert "t.csv" in page
+    (folder / "t.html").unlink()
+    run(capsys, *options, "--report", "own.html", "--quiet")
+    assert (folder / "own.html").exists()
+    run(capsys, *options, "--no-report", "--quiet")
+    assert not (folder / "t.html").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_option(capsys, shell):
+    out, _ = run(capsys, "completion", shell)
+    (group,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    assert list(group.choices) == COMMANDS
+    for name, parser in group.choices.items():
+        assert name in out
+        for action in parser._actions:
+            for option in action.option_strings:
+                flag = f"-l {option[2:]}" if shell == "fish" and option[:2] == "--" else option
+                assert flag in out or (shell == "fish" and f"-s {option[1:]}" in out), option
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=out, text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["kernelweave", "com"], ["compare", "completion"]),
+        (["kernelweave", "fit", "t.csv", "--meth"], ["--method"]),
+        (["kernelweave", "fit", "--method", "r"], ["radius", "rules"]),
+        (["kernelweave", "completion", "z"], ["zsh"]),
+    ],
+)
+def test_completion_in_bash(capsys, words, expected):
+    script, _ = run(capsys, "completion", "bash")
+    listed = " ".join(map(repr, words))
+    ask = (
+        f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _kernelweave; echo ${{COMPREPLY[@]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == expected

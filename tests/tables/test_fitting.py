@@ -1,0 +1,144 @@
+"""From a table to a model, by every method, and back from its file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave import MKLRegressor, Precomputed
+from kernelweave.errors import InputError
+from kernelweave.io import load, save
+from kernelweave.tables import METHODS, Settings, fit_table, make_problem, search_cost
+from kernelweave.tables.search import sample_rows
+
+N = 90
+RANDOM = np.random.default_rng(1)
+X = RANDOM.normal(size=(N, 2))
+WORDS = np.array("fever cough pain mild severe none rest".split())
+TABLE = pd.DataFrame(
+    {
+        "id": RANDOM.permutation(N),
+        "age": np.where(RANDOM.random(N) < 0.1, np.nan, 50 + 10 * X[:, 0]),
+        "dose": X[:, 1],
+        "seen": pd.date_range("2023-05-01", periods=N, freq="3D").strftime("%d.%m.%Y"),
+        "town": np.where(RANDOM.random(N) < 0.1, None, RANDOM.choice(["Ulm", "Bonn"], N)),
+        "note": [" ".join(RANDOM.choice(WORDS, 5)) for _ in range(N)],
+        "unit": "mg",
+    }
+)
+SCORE = X[:, 0] + X[:, 1] ** 2 - 1 + TABLE["note"].str.contains("severe")
+TABLE["ill"] = np.where(SCORE > 0.3, "yes", "no")
+TABLE["level"] = SCORE.astype(float)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("target", ["ill", "level"])
+def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
+    ignore = ["level" if target == "ill" else "ill"]
+    if target == "level" and METHODS[method].regressor is None:
+        with pytest.raises(InputError, match=f"method {method}: it learns classes"):
+            fit_table(TABLE, target, method=method, ignore=ignore)
+        return
+    C = 10.0 if METHODS[method].has_cost else "auto"
+    fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C)
+    assert fit.n_rows == N
+    assert fit.held_out["rows"] == 23
+    again = load(save(fit.model, tmp_path / "model.kw"))
+    new = TABLE[::-1].drop(columns=[target, "unit"])
+    if method == "pairs":
+        pairs = np.array([[0, 1], [2, 5], [7, 3]])
+        scores = [m[-1].score_pairs(m[0].transform(new), pairs) for m in (fit.model, again)]
+        np.testing.assert_array_equal(*scores)
+        assert fit.held_out["score"] > 0.55
+        return
+    np.testing.assert_array_equal(again.predict(new), fit.model.predict(new))
+    assert again.score(TABLE, TABLE[target]) > (0.3 if method == "rules" else 0.7)
+    assert again[0].target_ == target
+
+
+def test_what_was_done_is_said():
+    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, test_share=0)
+    assert fit.method == "mkl"
+    assert fit.held_out is None
+    gaps = [TABLE[name].isna().sum() for name in ("age", "town")]
+    assert fit.notes == (
+        "the column 'id' is left out: its values are all different, as of identifiers",
+        "the column 'unit' is left out: it has one value only",
+        "'seen' holds dates, which become years with decimals",
+        "'note' holds text, which is compared by its words",
+        f"missing values in 'age' ({gaps[0]} rows) are filled with the median",
+        f"missing values in 'town' ({gaps[1]} rows) are a value of their own",
+    )
+
+
+def test_rules_are_in_the_units_of_the_table():
+    fit = fit_table(TABLE, "ill", ignore=["level"], method="rules", C=10.0, test_share=0)
+    assert "the column 'note' is left out: rules know no text and no matrices" in fit.notes
+    cuts = [p.value for p in fit.model[-1].propositions_ if p.feature == "age" and p.value]
+    assert all(20 < cut < 80 for cut in cuts if isinstance(cut, float))
+    years = [p.value for p in fit.model[-1].propositions_ if p.feature == "seen"]
+    assert all(2023 < year < 2025 for year in years if isinstance(year, float))
+
+
+def test_many_rows_are_sampled():
+    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
+    assert fit.n_rows == 30
+    assert any(note.startswith("30 of 90 rows are fitted to") for note in fit.notes)
+    assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
+    assert len(fit.model[0].rows_) == 30
+
+
+def test_c_is_chosen_on_training_rows():
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"])
+    assert fit.search.n_rows == N - fit.held_out["rows"]
+    assert fit.model[-1].C == fit.search.C
+    assert fit.search.scores.shape == (len(fit.search.values), 3)
+
+
+def test_the_search_widens_where_the_best_is_at_an_end():
+    x = np.linspace(-3, 3, 120)
+    wave = pd.DataFrame({"x": x, "y": np.sin(3 * x)})
+    search = search_cost(make_problem(wave, "y"), "mkl")
+    assert search.values[:3] == (0.1, 1.0, 10.0)
+    assert len(search.values) > 3
+    assert search.C >= 10
+    means = search.scores.mean(axis=1)
+    assert means[search.values.index(search.C)] == means.max()
+
+
+def test_too_few_rows_to_choose():
+    fit = fit_table(TABLE[:12], "ill", ignore=["level"])
+    assert fit.search is None
+    assert "the rows are too few to choose C, so it is 1" in fit.notes
+
+
+def test_c_of_a_quantity_is_in_its_units():
+    fit = fit_table(TABLE, "level", ignore=["ill"], C=2.0, test_share=0)
+    assert type(fit.model[-1]) is MKLRegressor
+    assert fit.model[-1].C == pytest.approx(2 * TABLE["level"].std())
+
+
+def test_a_gram_matrix_beside_the_columns(tmp_path):
+    gram = np.exp(-np.square(np.subtract.outer(SCORE.to_numpy(), SCORE.to_numpy())))
+    fit = fit_table(TABLE, "ill", ignore=["level"], grams={"lab": gram}, C=1.0)
+    (kernel,) = (k for k in fit.model[-1].kernels_ if isinstance(k, Precomputed))
+    assert str(kernel) == "lab"
+    weights = dict(zip(map(str, fit.model[-1].kernels_), fit.model[-1].weights_, strict=True))
+    assert max(weights, key=weights.get) == "lab"
+    again = load(save(fit.model, tmp_path / "model.kw"))
+    rows = TABLE.assign(lab=np.arange(N))[40:60]
+    np.testing.assert_array_equal(again.predict(rows), fit.model.predict(rows))
+
+
+def test_samples_keep_all_classes():
+    y = ["a"] * 95 + ["b"] * 5
+    problem = make_problem(pd.DataFrame({"x": RANDOM.normal(size=100), "y": y}), "y")
+    rows = sample_rows(problem, 20, 0)
+    assert (problem.y.iloc[rows] == "b").sum() == 1
+    assert (np.diff(rows) > 0).all()
+
+
+def test_mistakes():
+    with pytest.raises(InputError, match="method: must be one of auto, mkl"):
+        fit_table(TABLE, "ill", method="svm")
+    with pytest.raises(InputError, match="norm: the method rules does not have it"):
+        fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
