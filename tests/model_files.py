@@ -39,7 +39,7 @@ def same(one, two):
             same(a, b)
     else:
         assert type(one) is type(two)
-        assert one == two
+        assert one == two or (one != one and two != two)  # both NaN
 
 
 def packed(members, **options):

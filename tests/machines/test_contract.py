@@ -1,6 +1,5 @@
 """The contract of machines catches what is broken, and says what it is."""
 
-import dataclasses
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,6 +128,6 @@ def test_wrong_slopes_are_caught(bank, problem):
             out[-1] *= 1.01
             return out
 
-    fields = {field.name: getattr(bank, field.name) for field in dataclasses.fields(bank)}
+    fields = {name: getattr(bank, name) for name in bank.__dataclass_fields__}
     with pytest.raises(AssertionError):
         check_machine(Hinge(), Crooked(**fields), problem.Y, problem.cost)

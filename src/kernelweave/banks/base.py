@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -223,7 +223,7 @@ class KernelBank:
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
 
-    by_features: ClassVar[bool] = False
+    by_features = False
 
     @cached_property
     def leaves_out(self) -> bool:

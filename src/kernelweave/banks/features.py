@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +52,8 @@ class FeatureBank:
     views: Views
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    by_features: ClassVar[bool] = True
-    leaves_out: ClassVar[bool] = False  # what is, is looked at once weights are learned
+    by_features = True
+    leaves_out = False  # what is, is looked at once weights are learned
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -72,7 +72,7 @@ def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
     from kernelweave.tables import read_for, read_table
     from kernelweave.tables.problem import check_column
 
-    X = read_for(model, file).frame
+    X: Any = read_for(model, file).frame
     estimator = model
     if isinstance(model, Pipeline):
         target, estimator = target or model[0].target_, model[-1]
