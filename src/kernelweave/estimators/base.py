@@ -165,9 +165,10 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         self.contributions_ = parts / (parts.sum() or 1.0)
         if result.function is None:
             self._support_views = bank.views.take(support).subset([int(j) for j in active])
-            self._function = None
+            self.__dict__.pop("_function", None)
         else:
             self._function = bank.function(result.function)
+            self.__dict__.pop("_support_views", None)
         if self._takes_features:
             self.landmark_gap_ = result.landmark_gap
         self._last = (result.weights, result.coef, self.C) if self.warm_start else None
