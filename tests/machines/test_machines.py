@@ -301,3 +301,23 @@ def test_losses_written_out(machine, residual, expected):
         total, bias = machine.loss(Y - np.array(residual)[:, None], Y, np.full((3, 1), C))
         assert total == pytest.approx(C * sum(expected))
         assert not bias.any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_curvature_where_no_kernel_in_use_reaches_the_free_rows(fit_intercept):
+    """Rules as kernels: the block of the free rows is zero, and what follows must stay finite."""
+    covered = np.array([1.0, 1.0, 0.0, 0.0])
+    grams = [Precomputed(np.outer(covered, covered)), Precomputed(np.eye(4))]
+    bank = make_bank(grams, np.arange(4)[:, None], normalize=None)
+    Y = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    coef = np.array([[1.0], [-1.0], [0.5], [-0.5]])  # the last two lie inside their box
+    both = np.arange(2)
+    found = Hinge(fit_intercept).curvature(
+        bank.combine(np.array([1.0, 0.0])),
+        lambda rows: bank.products(coef, both, rows),
+        coef,
+        Y,
+        np.ones((4, 1)),
+    )
+    assert np.isfinite(found.hessian).all()
+    assert found.hessian[1, 1] > 0 == found.hessian[0, 0]

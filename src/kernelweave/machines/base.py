@@ -247,7 +247,9 @@ def _solve_block(K: Any, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
     n_features = getattr(K, "n_features", np.inf)
     if len(rows) <= n_features or not (ridge > 0).all():
         M = K.block(rows, rows)
-        M[np.diag_indices_from(M)] += ridge + 1e-9 * np.trace(M) / len(rows)
+        # Rows that no kernel in use reaches have no curvature at all; anything but zero will do.
+        size = np.trace(M) / len(rows) or 1.0
+        M[np.diag_indices_from(M)] += ridge + 1e-9 * size
         return solve_positive(M, sides)
     Z = K.rows(rows)
     scaled = Z / ridge[:, None]
