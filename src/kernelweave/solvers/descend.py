@@ -39,6 +39,8 @@ class RadiusResult(Result):
         As in `Result`; the coefficients are those of the weighted kernel as it is.
     squared_radius : float
         Of the ball around the training points, in the weighted kernel.
+    function, landmark_gap : None and nan
+        As in `Result`; kernels are never held as features here.
     """
 
     squared_radius: float
