@@ -18,7 +18,6 @@ from .result import Account
 
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at
 _MACHINE = 0.1  # gap of a machine, likewise
-_UNSEEN = 0.03  # weights that a machine does without, likewise, relative to the largest
 _SMALLEST = 1e-12  # of a norm or weight, relative to the largest
 _PATIENCE = 30  # machines without lowering the gap by a tenth before trying otherwise
 
@@ -59,8 +58,7 @@ class Stand:
     loss : float
         Its second part.
     forms, norms : ndarray of shape (n_nodes,)
-        Forms of the coefficients, and norms that functions would have under the weights asked for;
-        ones where all are zero.
+        Forms of the coefficients, and norms of the functions; ones where all are zero.
     """
 
     bound: Bound
@@ -117,10 +115,7 @@ class Played:
             Dual coefficients to begin with.
         """
         hierarchy, machine = self.hierarchy, self.machine
-        held = weights
-        # Most weights are small, held up by the floor of the shares alone. The machine does without
-        # them; their forms still say when they should grow.
-        weights = np.where(weights > _UNSEEN * aim * weights.max(), weights, 0.0)
+        weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
         n_related = 1 if self.root is None else self.root.shape[1]
         kernel = self.graph.combine(weights, n_related)
         solution = solve_tasks(
@@ -141,7 +136,6 @@ class Played:
         ridge = machine.ridge_term(coef, self.cost, self.Y)
         dual = hierarchy.squared_dual_norm(forms, eta, enough=0.1 * aim)
         lower = lower_bound(machine, linear, dual, ridge)
-        norms = held * np.sqrt(forms)
         if not norms.max(initial=0.0) > 0.0:
             norms = np.ones(len(norms))
         return Stand(Bound(lower, coef, linear, dual, ridge), value, loss, forms, norms)
