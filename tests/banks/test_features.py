@@ -91,6 +91,33 @@ def test_rows_that_the_sample_missed_become_landmarks(few, monkeypatch):
     assert bank.left[0] <= 1e-9 * bank.diagonals[0]
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeypatch, rounds):
+    """Heavy tails: more rows are missed by the sample than a few rounds can add."""
+    monkeypatch.setattr(large, "_SAMPLE", 40)
+    monkeypatch.setattr(large, "_ROUNDS", rounds)
+    monkeypatch.setattr(large, "_WORST", 1)
+    X = np.random.default_rng(9).standard_cauchy(size=(600, 1)) * 20
+    bank = make_feature_bank([RBF(width=1.0)], X, normalize=None, tol=1e-3)
+    W = np.random.default_rng(10).normal(size=(bank.blocks.n_columns, 1))
+    values = bank.function(W).values([RBF(width=1.0)], bank.views)
+    np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
+    missed = bank.left[0] > 1e-9 * bank.diagonals[0]
+    assert bank.is_complete == (not missed)
+
+
+def test_kernels_of_nothing_and_of_one_value(few):
+    X = np.column_stack([table(), np.zeros(90), np.full(90, 3.0)])
+    kernels = [*KERNELS[:2], Linear(columns=[3]), RBF(width=1.0, columns=[4])]
+    bank = make_feature_bank(kernels, X, tol=1e-3)
+    assert bank.is_constant.tolist() == [False, False, True, True]
+    V = np.random.default_rng(11).normal(size=(90, 1))
+    assert bank.forms(V)[2] == 0.0
+    assert np.isfinite(bank.combine(np.full(4, 0.25)) @ V).all()
+    nothing = np.zeros((bank.blocks.n_columns, 1))
+    assert not bank.function(nothing).values(kernels[:1], bank.views).any()
+
+
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):
     monkeypatch.setattr(large, "_MOST_FEATURES", 0.25)
     X = np.random.default_rng(5).normal(size=(300, 10))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
@@ -27,7 +28,7 @@ _MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
 _SAMPLE = 4096  # rows among which landmarks are looked for first
 _MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _ROUNDS = 3  # of adding rows that the sample did not stand for
-_WORST = 8  # such rows taken of every block and kernel
+_WORST = 32  # such rows taken of every block and kernel
 _MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them
 _BLOCK_BYTES = 3.2e7
 
@@ -61,13 +62,13 @@ def make_feature_bank(
         None where a Gram matrix serves better: for few rows, and for kernels of high rank while
         their matrices are of a bearable size.
     """
-    views = Views.of(kernels, X)
-    n = views.n_samples
-    if n < MANY_ROWS or normalize == "radius":
+    if _num_samples(X) < MANY_ROWS or normalize == "radius":
         return None
     if any(isinstance(kernel, Precomputed) for kernel in kernels):
         return None
     kernels = prepare_kernels(kernels, normalize)
+    views = Views.of(kernels, X)
+    n = views.n_samples
     sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
     samples = [sample] * len(kernels)
     everything = list(range(len(kernels)))
@@ -79,10 +80,14 @@ def make_feature_bank(
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
-    for _ in range(_ROUNDS):
+    for left_over in reversed(range(_ROUNDS)):
         blocks, measured = _features(landmarks, views, share, dtype, memory_limit)
         missed = [j for j in everything if landmarks[j].complete and _misses(measured, j)]
         if not missed:
+            break
+        if not left_over:  # features stay with the landmarks they were computed from
+            for j in missed:
+                landmarks[j] = replace(landmarks[j], complete=False)
             break
         # The sample missed something; the rows that show it are the best new candidates.
         for j in missed:
