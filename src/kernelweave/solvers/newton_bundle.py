@@ -52,6 +52,7 @@ def newton_bundle(
     max_iter: int,
     start: Warm | None = None,
     report: Report | None = None,
+    provisional: bool = False,
 ) -> Result:
     """Learn weights on the simplex.
 
@@ -71,6 +72,9 @@ def newton_bundle(
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`.
+    provisional : bool
+        Whether bounds may be those of the forms in which kernels are held, for a caller who looks
+        at the exact kernels himself.
 
     Returns
     -------
@@ -78,6 +82,8 @@ def newton_bundle(
         Weights that sum to one, with a certificate.
     """
     bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
+    if provisional:
+        bundle.learner.exact = None
     if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
         bundle.guess(_sample_weights(bank, Y, cost, machine, max_iter))
     return bundle.run(start)

@@ -129,9 +129,8 @@ class Learner:
         account.floor = 1e-28 * scale if np.isfinite(scale) else 0.0
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
-        # longer holds, so is everything after it. None: never. The function of features is a
-        # function of the exact kernels as it is.
-        self.exact: bool | None = None if bank.by_features else False
+        # longer holds, so is everything after it. None: never, nobody sees these bounds.
+        self.exact: bool | None = False
         # What features leave out needs a share of the tolerance.
         account.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
         self._lowest: tuple[float, Point] = (-np.inf, None)  # type: ignore[assignment]
@@ -279,8 +278,9 @@ class Learner:
     def settle(self) -> None:
         """Recompute the best bounds from the exact kernels, once."""
         account = self.account
-        if self.bank.by_features:
-            self._settle_lower()
+        if self.bank.by_features:  # a function of features is one of the exact kernels as it is
+            if self.exact is False:
+                self._settle_lower()
             return
         if self.exact is False and np.isfinite(account.upper):
             self.exact = True

@@ -54,7 +54,7 @@ def learn_rounded(
     weight_set : WeightSet
         Where weights live.
     solve : callable
-        A solver, called with the bank, targets, costs, a machine and limits.
+        `newton_bundle`, or another with its parameters.
     tol : float
         Relative duality gap to stop at, of the loss as it is.
     max_iter : int
@@ -84,7 +84,7 @@ def learn_rounded(
             tol=0.5 * tol if close else _ROUGH * tol,
             max_iter=max_iter - account.solves,
             start=start,
-            report=None,
+            provisional=True,
         )
         last = found.history[-1]
         account.solves += last.solves
