@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from kernelweave._dask import PartedTable
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import is_frame
 from kernelweave.kernels.base import is_sparse
@@ -47,6 +48,8 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     """
     everything = np.arange(len(Y))
     kept = everything if weight is None else np.flatnonzero(weight > 0)
+    if isinstance(X, PartedTable):  # rows stay where they are; those without weight cost nothing
+        return Merged(X, Y, cost, weight, everything, everything)
     if is_frame(X):
         if weight is not None and len(kept) < len(Y):
             X = nw.from_native(X, eager_only=True)[kept].to_native()
