@@ -132,6 +132,27 @@ def test_verdicts():
     assert "Stopped before the tolerance was met" in verdict(model).text
 
 
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (0, "0%"),
+        (1.67e-6, "0.00017%"),
+        (0.00094, "0.094%"),
+        (0.5, "50%"),
+        (1e-12, "under 0.000001%"),
+    ],
+)
+def test_gaps_are_written_out(gap, words):
+    model = MKLClassifier([RBF(1.0), RBF(2.0)]).fit(X, TWO)
+    model.duality_gap_ = gap * model.objective_
+    assert verdict(model).short == words
+
+
+def test_two_kernels_are_both():
+    model = MKLClassifier([RBF(1.0), RBF(2.0)], norm=2).fit(X, TWO)
+    assert "with both kernels; the heavier, rbf" in sentence(model)
+
+
 def test_words():
     assert [count(n, "row") for n in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
     assert listed(["a"]) == "a"

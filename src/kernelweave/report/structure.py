@@ -29,6 +29,7 @@ from .subject import Subject
 _MOST = 60  # nodes that can be told apart in a drawing
 _SHEET, _TALL = 700.0, 62.0  # pixels of a wide page, and between rows
 _LETTERS = 34
+_NAMED = 16
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,10 @@ def _graph(model: Any) -> Section:
                 children[place[parent]].append(k)
     order = _below_first(children)
     numbers = {k: f"{rank + 1}" for rank, k in enumerate(kept)}
+    # Few nodes have room for their names.
+    shown = names if len(kept) <= _NAMED and max(map(len, names)) <= _LETTERS else numbers
     dots = {
-        k: Dot("node", numbers[k], float(shares[k]) / top, tuple(children[k]), names[k])
+        k: Dot("node", shown[k], float(shares[k]) / top, tuple(children[k]), names[k])
         for k in order
     }
     words = (
@@ -109,17 +112,19 @@ def _graph(model: Any) -> Section:
         f"{count(int(model.n_nodes_), 'node')} that came into play. A kernel can be learned only "
         "where those to its left are paid for."
     )
+    known = "" if shown is names else ", with their numbers in the table"
     caption = (
-        "Circles are kernels, larger the more they contribute, with their numbers in the table; "
-        "lines lead from parents to children."
+        f"Circles are kernels, larger the more they contribute{known}; lines lead from parents to "
+        "children, dotted where one of the two contributes nothing."
     )
     left_out = len(nodes) - len(kept)
     less = f"{count(left_out, 'node')} that contribute least are not drawn."
-    columns = [Column("no.", number=False), Column("node", number=False)]
-    columns += [Column("contribution", sorted="descending"), Column("norm")]
+    columns = [] if shown is names else [Column("no.", number=False)]
+    columns += [Column("node", number=False), Column("contribution", sorted="descending")]
+    columns.append(Column("norm"))
     rows = [
         [
-            Cell(numbers[k], float(numbers[k])),
+            *([] if shown is names else [Cell(numbers[k], float(numbers[k]))]),
             names[k],
             meter(float(shares[k]) / top, f"{shares[k]:.1%}"),
             number(model.block_norms_[k]),
@@ -183,7 +188,9 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
     high = max(y for _, y in places.values())
     right = max(x for x, _ in places.values())
     names = 20 + 7 * min(_LETTERS, max(len(dots[i].name) for i in order))  # room for the last ones
-    wide = min(max((_SHEET - names) / (right or 1.0), 90.0), 160.0)
+    spoken = any(d.kind == "node" and d.children and not d.name.isdigit() for d in dots.values())
+    between = names if spoken else 90.0  # names of nodes stand on the way to their children
+    wide = min(max((_SHEET - names) / (right or 1.0), between), max(160.0, between))
     xy = {i: (24 + wide * x, 40 + _TALL * (high - y)) for i, (x, y) in places.items()}
     width = 24 + wide * right + names
     height = 40 + _TALL * (high - low) + 40
