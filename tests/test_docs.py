@@ -155,6 +155,17 @@ def test_every_method_has_its_mathematics():
         assert f"`{name.removesuffix('CV')}`" in text, name
 
 
+def test_files_named_for_those_who_add_a_method_exist():
+    text = (DOCS / "add-a-method.md").read_text(encoding="utf-8")
+    layers = re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|", text, re.MULTILINE)
+    named = [(layer, file) for layer, files in layers for file in re.findall(r"`(\S+\.py)`", files)]
+    assert len(named) >= 9
+    for layer, file in named:
+        assert (ROOT / "src" / "kernelweave" / layer / file).exists(), (layer, file)
+    for path in re.findall(r"`((?:tests|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
 def test_readme_names_the_two_commands_and_shows_a_short_example():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text
