@@ -11,11 +11,12 @@ from kernelweave import (
     Linear,
     MKLClassifier,
     MKLRegressor,
+    PairwiseKernelLearner,
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
 )
 from kernelweave._summary import clip, count, listed, relative_gap, sentence, verdict
-from report_models import MODELS, QUANTITY, TWO, X, fitted
+from report_models import COUNTS, GROUPS, MODELS, QUANTITY, TWO, X, fitted
 from report_pages import parse
 
 
@@ -151,6 +152,15 @@ def test_gaps_are_written_out(gap, words):
 def test_two_kernels_are_both():
     model = MKLClassifier([RBF(1.0), RBF(2.0)], norm=2).fit(X, TWO)
     assert "with both kernels; the heavier, rbf" in sentence(model)
+
+
+def test_equal_weights_are_said_to_be_equal():
+    model = MKLClassifier([RBF(1.0), RBF(2.0), RBF(3.0)], norm="uniform").fit(X, TWO)
+    assert sentence(model).endswith("with all 3 kernels; each has the same weight.")
+    options = {"gamma": 0, "alpha": 1.0, "rho": np.inf, "shape": "diag", "random_state": 0}
+    pairs = PairwiseKernelLearner(method="shrink", n_clusters=3, **options).fit(COUNTS, GROUPS)
+    assert sentence(pairs).endswith("by all 6 columns; each has the same weight.")
+    assert verdict(pairs).short == "equal weights"
 
 
 def test_words():

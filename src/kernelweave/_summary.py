@@ -155,8 +155,11 @@ def _kept(used: int, offered: int) -> str:
 
 
 def _heaviest(names: list[str], weights: Floats) -> str:
+    used = weights[weights > 0]
+    if np.ptp(used) <= 1e-9 * used.max():
+        return "each has the same weight"
     top = int(np.argmax(weights))
-    word = "heavier" if np.count_nonzero(weights) == 2 else "heaviest"
+    word = "heavier" if len(used) == 2 else "heaviest"
     return f"the {word}, {clip(names[top])}, carries {weights[top]:.0%} of the weight"
 
 
@@ -225,6 +228,9 @@ def verdict(model: Any) -> Verdict:
 
 def _newton(model: Any) -> Verdict:
     steps = count(int(model.n_iter_), "Newton step")
+    if model.setting_ is not None and np.isinf(model.setting_.rho):
+        text = "Equal weights are in use (rho is infinite), so none had to be learned."
+        return Verdict("equal weights", text, True)
     if model.converged_:
         text = (
             f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so "

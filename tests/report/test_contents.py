@@ -11,12 +11,15 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 
 from kernelweave import (
     RBF,
+    HierarchicalMKLClassifier,
     Linear,
     MKLClassifier,
     NoiseTolerantKernelClassifier,
     PairwiseKernelLearner,
     RadiusKernelClassifier,
     RuleEnsembleClassifier,
+    SumProductMKLClassifier,
+    group,
     report,
 )
 from kernelweave.errors import InputError
@@ -115,6 +118,14 @@ def test_equal_folds_have_no_interval():
     assert not part.find("line", class_="interval")
     ticks = [one.text() for one in part.find("text", class_="tick")]
     assert ticks[-1] == "100%"
+
+
+def test_axes_of_scores_are_in_per_cent_and_exact():
+    part = parse(page("radius")).find("section", id="performance")[0]
+    ticks = [one.text() for one in part.find("text", class_="tick")]
+    assert all(tick.endswith("%") for tick in ticks)
+    steps = np.diff([float(tick.rstrip("%")) for tick in ticks])
+    np.testing.assert_allclose(steps, steps[0])
 
 
 def test_scores_and_folds_of_the_user_are_used():
@@ -251,6 +262,23 @@ def test_graphs_of_kernels_are_drawn_with_their_edges():
         and all(dict(b).get(j, 0) >= r for j, r in a)
     ]
     assert len(part.find("path")) == len(below) > 0
+
+
+def test_nodes_that_do_not_touch_are_not_drawn():
+    model = HierarchicalMKLClassifier({"a": RBF(1.0), "b": Linear()}, C=10).fit(X, TWO)
+    part = parse(report.to_html(model)).find("section", id="structure")[0]
+    assert "nothing to draw" in part.text()
+    assert not part.find("circle")
+    assert len(part.find("tr")) == 3
+
+
+def test_long_names_of_products_leave_room_for_the_next_column():
+    inner = group(RBF(1.0), Linear(), name="a rather long name for a group of kernels")
+    model = SumProductMKLClassifier(inner * RBF(2.0) + Linear()).fit(X, TWO)
+    part = parse(report.to_html(model)).find("section", id="structure")[0]
+    (label,) = [one.text() for one in part.find("text") if one.text().startswith("a rather")]
+    weight = model.node_weights_["a rather long name for a group of kernels"]
+    assert label.endswith(f"\u2026 {weight:.2g}")
 
 
 def test_suspects_are_those_of_the_model():

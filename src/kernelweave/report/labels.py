@@ -109,7 +109,14 @@ def _facts(model: Any) -> Markup:
         lines.append(("Gamma (1: the cap does nothing)", shown))
     if hasattr(model, "loo_error_"):
         lines.append(("Leave-one-out squared error", f"{model.loo_error_:.4g}"))
-    return facts(lines)
+    if _is_given(model):
+        return facts(lines)
+    hint = (
+        "The share is estimated from how sure the model ever gets, not from the list above. It is "
+        "too low where few labels are wrong or classes are easy to tell apart, and too high where "
+        "they overlap; and a label in the list may be right."
+    )
+    return join([facts(lines), note(hint)])
 
 
 def _is_given(model: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -31,18 +31,19 @@ _LEVEL = 0.95
 _MOST_FOLDS = 10  # that have columns of their own
 _MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
+_R2 = "R\u00b2"
 _SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}
 # What a score cannot be below and above; Student's t knows nothing of it.
 _LIMITS = {
     **dict.fromkeys(_SHARES, (0.0, 1.0)),
-    "R\u00b2": (-np.inf, 1.0),
+    _R2: (-np.inf, 1.0),
     "mean absolute error": (0.0, np.inf),
 }
 _SCORERS = {
     "accuracy": "accuracy",
     "balanced accuracy": "balanced_accuracy",
     "area under the ROC curve": "roc_auc",
-    "R\u00b2": "r2",
+    _R2: "r2",
     "mean absolute error": "neg_mean_absolute_error",
 }
 
@@ -76,6 +77,8 @@ class Score:
         """Return a value of this score as it is written."""
         if np.isnan(value):
             return "\u2013"
+        if self.name == _R2:
+            return f"{value:.3f}"
         return percent(value) if self.name in _SHARES else f"{value:.4g}"
 
     @property
@@ -181,7 +184,7 @@ def _splitter(cv: Any, y: Any, classes: bool) -> Any:
 
 def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
     if is_regressor(estimator):
-        names = ["R\u00b2", "mean absolute error"]
+        names = [_R2, "mean absolute error"]
     elif not is_classifier(estimator):
         return {_PAIRS: check_scoring(model)}
     else:
@@ -276,7 +279,9 @@ def _picture(scores: list[Score]) -> Any:
     share = scores[0].name in _SHARES
     if share and low == high:
         low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
-    axis = linear(low, high, "{:.0%}" if share and high - low > 0.04 else "{:g}")
+    axis = linear(low, high)
+    if share:
+        axis = replace(axis, ticks=[(v, f"{100 * v:g}%") for v, _ in axis.ticks])
     return figure(
         intervals(rows, axis),
         "Large dots are means, lines are 95% intervals, small dots are the folds.",

@@ -15,7 +15,8 @@ from kernelweave._summary import clip
 from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
 from .subject import Subject
 
-_LONGEST = 2000  # letters of the value of one parameter
+_LONGEST = 20_000  # letters of the value of one parameter
+_CELL = 300  # the same in the table, where the program above can be looked at
 _MOST_ITEMS = 40  # of a list
 _WIDTH = 80  # letters of a line of the program
 _HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
@@ -46,7 +47,7 @@ def section(subject: Subject) -> Section:
 
 def _long(value: Any) -> Cell:
     """Return a value that may take more room than cells do otherwise."""
-    text = clip(repr(value), _LONGEST)
+    text = clip(repr(value), _CELL)
     return Cell(tag("span", text), text)
 
 

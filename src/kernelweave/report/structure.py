@@ -41,6 +41,7 @@ class Dot:
     share: float | None
     children: tuple[int, ...]
     meaning: str = ""  # shown when the mouse rests on it
+    weight: str = ""
 
 
 def section(subject: Subject) -> Section | None:
@@ -62,9 +63,8 @@ def _network(model: Any) -> Section:
         node = network.nodes[i]
         name = str(node.kernel) if node.kind == "leaf" else node.name or ""
         share = by_node[i] / top if i in by_node else None
-        if share is not None:
-            name = f"{name} {by_node[i]:.2g}".strip()
-        dots[i] = Dot(node.kind, name, share, node.children)
+        weight = "" if share is None else f"{by_node[i]:.2g}"
+        dots[i] = Dot(node.kind, name, share, node.children, weight=weight)
     n_paths = network.count_paths()
     words = (
         f"The structure has {count(len(weights), 'weight')}, one for each product, and writes out "
@@ -102,7 +102,7 @@ def _graph(model: Any) -> Section:
     order = _below_first(children)
     numbers = {k: f"{rank + 1}" for rank, k in enumerate(kept)}
     # Few nodes have room for their names.
-    shown = names if len(kept) <= _NAMED and max(map(len, names)) <= _LETTERS else numbers
+    shown = names if len(kept) <= _NAMED else numbers
     dots = {
         k: Dot("node", shown[k], float(shares[k]) / top, tuple(children[k]), names[k])
         for k in order
@@ -110,7 +110,7 @@ def _graph(model: Any) -> Section:
     words = (
         f"{count(len(nodes), 'node')} of the graph of kernels are in use, of "
         f"{count(int(model.n_nodes_), 'node')} that came into play. A kernel can be learned only "
-        "where those to its left are paid for."
+        "where its parents in the graph are paid for."
     )
     known = "" if shown is names else ", with their numbers in the table"
     caption = (
@@ -131,9 +131,12 @@ def _graph(model: Any) -> Section:
         ]
         for k in kept
     ]
+    drawn = _drawn(dots, order, caption, flush=False)
+    if not any(children.values()):
+        drawn = note("None of them stands above another one in use, so there is nothing to draw.")
     body = [
         paragraph(words),
-        _drawn(dots, order, caption, flush=False),
+        drawn,
         note(less) if left_out else None,
         table("nodes", columns, rows, n_all=len(nodes)),
     ]
@@ -203,7 +206,7 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
             middle = 0.5 * (x + a)
             curve = f"M{x:.1f},{y:.1f} C{middle:.1f},{y:.1f} {middle:.1f},{b:.1f} {a:.1f},{b:.1f}"
             edges.append(tag("path", d=curve, class_="edge empty" if empty else "edge"))
-        marks.append(_mark(dot, x, y))
+        marks.append(_mark(dot, x, y, int(wide / 5)))
     words = f"A graph of {count(len(dots), 'node')}; the table below lists its weights."
     drawing = tag(
         "svg",
@@ -220,7 +223,8 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
     return figure(box, caption)
 
 
-def _mark(dot: Dot, x: float, y: float) -> Markup:
+def _mark(dot: Dot, x: float, y: float, room: int) -> Markup:
+    """Return a node with its name; ``room`` is how many letters fit before the next column."""
     name, full = clip(dot.name, _LETTERS), tag("title", dot.meaning or dot.name)
     across, down = f"{x:.1f}", f"{y:.1f}"
     if dot.kind == "leaf":
@@ -237,5 +241,6 @@ def _mark(dot: Dot, x: float, y: float) -> Markup:
         words = tag("text", name, x=f"{x + radius + 4:.1f}", y=f"{y + 4:.1f}", class_="name")
     else:
         above = f"{y - radius - 5:.1f}"
+        name = f"{clip(dot.name, room)} {dot.weight}".strip()
         words = tag("text", name, x=f"{max(x - 16, 4):.1f}", y=above, class_="name")
     return join([circle, words])
