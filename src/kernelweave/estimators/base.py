@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import PartedTable, gather
 from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave._validation import Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
@@ -34,6 +35,7 @@ from .rows import Merged, merge_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+_WIDTH_ROWS = 20_000  # rows that default widths are taken from
 _BLOCK_BYTES = 6.4e7  # size of the kernel blocks that prediction works in
 
 
@@ -92,7 +94,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = expand_kernels(self.kernels, rows.X, rows.weight)
+        kernels = self._expand(rows)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -101,7 +103,18 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             "sample_weight": rows.weight,
         }
         bank = make_feature_bank(kernels, rows.X, **options) if self._takes_features else None
-        return bank or make_bank(kernels, rows.X, **options)
+        if bank is None:
+            return make_bank(kernels, gather(rows.X), **options)
+        return bank
+
+    def _expand(self, rows: Merged) -> list[Kernel]:
+        """Write out the kernels; default widths are those of rows spread over the table."""
+        n = len(rows.Y)
+        if not self._takes_features or n <= _WIDTH_ROWS:
+            return expand_kernels(self.kernels, gather(rows.X), rows.weight)
+        some = np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
+        X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
+        return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
