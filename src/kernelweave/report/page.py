@@ -87,11 +87,12 @@ def _title(subject: Subject) -> str:
 
 
 def _header(subject: Subject, heading: str) -> Markup:
+    first, *rest = _HUMP.split(heading)
     toggle = tag("button", "Dark theme", type="button", id="theme", aria_pressed="false")
     return tag(
         "header",
         tag("div", tag("p", "kernelweave report", class_="eyebrow"), toggle, class_="bar-top"),
-        tag("h1", [[part, tag("wbr")] for part in _HUMP.split(heading)]),
+        tag("h1", first, [[tag("wbr"), part] for part in rest]),
         tag("p", sentence(subject.estimator, subject.target), class_="lead"),
         tag("ul", [_tile(*tile) for tile in _tiles(subject)], class_="tiles"),
     )
