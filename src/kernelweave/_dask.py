@@ -8,7 +8,9 @@ scheduler serves and a part that is lost with its worker is computed again from 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _FAN_IN = 4  # parts added up at a time, where they are
-# Vectors with an entry per row travel with the tasks, which is what Dask would warn of.
-_QUIET = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def run(tasks: Iterable[Delayed]) -> list[Any]:
     """Run tasks, by the scheduler that Dask is told to use; results in order."""
     import dask
 
-    with dask.config.set(_QUIET):
+    with _quiet():
         return list(dask.compute(*tasks, traverse=False, optimize_graph=False))
 
 
@@ -60,8 +60,20 @@ def keep(tasks: Iterable[Delayed]) -> list[Delayed]:
     """Run tasks, and leave the results where they were computed."""
     import dask
 
-    with dask.config.set(_QUIET):
+    with _quiet():
         return list(dask.persist(*tasks, traverse=False))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let vectors with an entry per row travel with the tasks, which is what Dask would warn of."""
+    if "distributed" not in sys.modules:  # its settings must not be touched before they are read
+        yield
+        return
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
 
 
 def add_up(tasks: Sequence[Delayed]) -> Delayed:
