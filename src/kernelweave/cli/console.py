@@ -33,6 +33,18 @@ def summarize(model: Any) -> dict[str, Any]:
     }
 
 
+def summarize_clusters(model: Any) -> dict[str, Any]:
+    """Return what a clustering has found, ready for JSON."""
+    return {
+        "estimator": type(model).__name__,
+        "norm": None,
+        "C": None,
+        "classes": None,
+        "sizes": sorted(np.bincount(model.labels_).tolist(), reverse=True),
+        "eigenvalues": model.eigenvalues_.tolist(),
+    }
+
+
 def _rules(model: Any) -> dict[str, Any]:
     return {
         "intercept": model.intercept_.tolist(),
