@@ -62,22 +62,12 @@ def make_feature_bank(
         None where a Gram matrix serves better: for few rows, and for kernels of high rank while
         their matrices are of a bearable size.
     """
-    if _num_samples(X) < MANY_ROWS or normalize == "radius":
+    begun = _begin(kernels, X, normalize, tol)
+    if begun is None:
         return None
-    if any(isinstance(kernel, Precomputed) for kernel in kernels):
-        return None
-    kernels = prepare_kernels(kernels, normalize)
-    views = Views.of(kernels, X)
+    kernels, views, samples, landmarks = begun
     n = views.n_samples
-    sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    samples = [sample] * len(kernels)
     everything = list(range(len(kernels)))
-    options: dict[str, Any] = {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
-    landmarks = find_landmarks(kernels, everything, views, samples, **options)
-    complete = all(item.complete for item in landmarks)
-    low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
-    if n < TOO_MANY_ROWS and not (complete and low):
-        return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
     for left_over in reversed(range(_ROUNDS)):
@@ -92,7 +82,9 @@ def make_feature_bank(
         # The sample missed something; the rows that show it are the best new candidates.
         for j in missed:
             samples[j] = np.union1d(samples[j], measured.worst[j])
-        again = find_landmarks(kernels, missed, views, [samples[j] for j in missed], **options)
+        again = find_landmarks(
+            kernels, missed, views, [samples[j] for j in missed], **_options(tol)
+        )
         for j, item in zip(missed, again, strict=True):
             landmarks[j] = item
     means = np.array([float(mean @ mean) for mean in measured.means])
@@ -111,6 +103,47 @@ def make_feature_bank(
         left=measured.left,
         views=views,
     )
+
+
+def count_features(
+    kernels: Sequence[Kernel], X: Any, *, normalize: str | None = "trace", tol: float = 1e-3
+) -> int | None:
+    """Tell how many features a row will have in `make_feature_bank`, give or take a few.
+
+    A machine takes time proportional to the number of rows and the square of this.
+
+    Returns
+    -------
+    n_features : int or None
+        None where a Gram matrix serves better.
+    """
+    begun = _begin(kernels, X, normalize, tol)
+    return None if begun is None else sum(item.rank for item in begun[3])
+
+
+def _begin(
+    kernels: Sequence[Kernel], X: Any, normalize: str | None, tol: float
+) -> tuple[list[Kernel], Views, list[Indices], list[Landmarks]] | None:
+    """Find landmarks in a sample; None where features are not for these kernels or rows."""
+    if _num_samples(X) < MANY_ROWS or normalize == "radius":
+        return None
+    if any(isinstance(kernel, Precomputed) for kernel in kernels):
+        return None
+    kernels = prepare_kernels(kernels, normalize)
+    views = Views.of(kernels, X)
+    n = views.n_samples
+    sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+    samples = [sample] * len(kernels)
+    landmarks = find_landmarks(kernels, range(len(kernels)), views, samples, **_options(tol))
+    complete = all(item.complete for item in landmarks)
+    low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
+    if n < TOO_MANY_ROWS and not (complete and low):
+        return None
+    return kernels, views, samples, landmarks
+
+
+def _options(tol: float) -> dict[str, Any]:
+    return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
 
 
 def _misses(measured: _Pass, j: int) -> bool:

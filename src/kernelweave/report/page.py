@@ -23,6 +23,7 @@ from . import (
     rules,
     structure,
 )
+from .held_out import HeldOut
 from .html import Markup, Section, tag
 from .performance import Performance
 from .subject import Subject
@@ -108,6 +109,13 @@ def _tiles(subject: Subject) -> list[Any]:
         first = found.scores[0]
         ends = f"{first.show(first.low)} to {first.show(first.high)}"
         out.append((first.show(first.mean), f"{first.name}, 95% interval {ends}"))
+    elif isinstance(found, HeldOut):
+        out.append(
+            (
+                found.show(found.score),
+                ", ".join(filter(None, [f"{found.measure} on held-out rows", found.ends])),
+            )
+        )
     if hasattr(model, "rules_"):
         out.append((f"{len(model.rules_):,}", "rules"))
     elif hasattr(model, "labels_"):
