@@ -243,14 +243,8 @@ def _held_out(fit: TableFit) -> Any:
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import (
-        certificate,
-        noise_facts,
-        print_facts,
-        print_kernels,
-        print_rules,
-        radius_facts,
-    )
+    from .console import certificate, noise_facts, radius_facts
+    from .printing import print_facts, print_kernels, print_rules
 
     task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
     console.print(
@@ -264,10 +258,11 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     facts = [certificate(report), *radius_facts(report), *noise_facts(report)]
     if search := report["C_search"]:
         tried = ", ".join(
-            f"{C:g} ({score:.3f})"
+            f"{C:g}: {score:.3f}"
             for C, score in zip(search["values"], search["mean_scores"], strict=True)
         )
-        facts.append(("C", f"{search['C']:g}, by {search['folds']} folds of: {tried}"))
+        measure = "R2" if report["task"] == "quantity" else "accuracy"
+        facts.append(("C", f"{search['C']:g}, by {measure} on {search['folds']} folds ({tried})"))
     facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:
         facts += score_facts(held_out, report["fitted_rows"])

@@ -56,14 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import (
-        certificate,
-        noise_facts,
-        print_facts,
-        print_kernels,
-        print_rules,
-        radius_facts,
-    )
+    from .console import certificate, noise_facts, radius_facts
+    from .printing import print_facts, print_kernels, print_rules
 
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]

@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave import report
     from kernelweave.io import describe, load
 
+    from .live import live
+
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
     out = Path(args.out or f"{Path(args.model).stem}.html")
@@ -57,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
         facts["Data file"] = Path(args.data).name
         X, y = _data(model, args.data, args.target)
     cv = args.cv if args.cv else None
-    report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
+    with live(args.quiet) as announce:
+        announce("measuring on folds" if y is not None and cv else "writing", 0.0)
+        report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
     if not args.quiet:
         sys.stdout.write(f"{out}\n")
     return 0
