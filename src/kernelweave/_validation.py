@@ -46,7 +46,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Each kernel validates the columns it uses, so a frame may hold anything in the others.
     """
     if is_frame(X):
-        names = list(X.columns)
+        names = nw.from_native(X, eager_only=True).columns
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")

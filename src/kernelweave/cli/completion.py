@@ -112,7 +112,7 @@ def _zsh(parser: argparse.ArgumentParser) -> str:
     lines += ["  )", "  if (( CURRENT == 2 )); then", '    if [[ "$words[2]" == -* ]]; then']
     lines += [f"      _arguments {' '.join(top)}", "    else", "      _describe command commands"]
     lines += ["    fi", "    return", "  fi", '  local command="$words[2]"', "  shift words"]
-    lines += ["  (( CURRENT-- ))", '  case "$command" in']
+    lines += ["  (( CURRENT-- ))", *_zsh_several(commands), '  case "$command" in']
     for name, (_, own) in commands.items():
         specs = [_quoted(_zsh_option(o, a)) for a in _options(own) for o in a.option_strings]
         given = [a for a in own._actions if not a.option_strings]
@@ -124,6 +124,22 @@ def _zsh(parser: argparse.ArgumentParser) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _zsh_several(commands: dict[str, tuple[str, argparse.ArgumentParser]]) -> list[str]:
+    """Return what completes the second value of an option and those after it."""
+    lines = ['  local before="${${(@)words[1,CURRENT-1]}[(R)-*]}"']
+    for name, (_, own) in commands.items():
+        for action in own._actions:
+            if action.nargs == "+":
+                key = f"{name} {action.option_strings[0]}"
+                lines += [
+                    f'  if [[ "$command $before" == "{key}" && "$words[CURRENT]" != -* ]]; then',
+                    f"    compadd -- {_words(action)}",
+                    "    return",
+                    "  fi",
+                ]
+    return lines
+
+
 def _zsh_option(option: str, action: argparse.Action) -> str:
     text = f"[{_zsh_text(action.help or '')}]"
     if action.nargs == 0:
@@ -131,8 +147,6 @@ def _zsh_option(option: str, action: argparse.Action) -> str:
     often = "*" if isinstance(action, argparse._AppendAction) else ""
     equals = "=" if option.startswith("--") else ""
     value = f"({_words(action)})" if action.choices else "_files" if _names_file(action) else " "
-    if action.nargs == "+":  # up to the next option
-        return f"{option}{text}:*-*:{action.dest}:{value}"
     return f"{often}{option}{equals}{text}:{action.dest}:{value}"
 
 

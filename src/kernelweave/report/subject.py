@@ -75,9 +75,10 @@ class Subject:
         first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
         names = getattr(first, "feature_names_in_", None)
         if is_frame(X) and names is not None:
-            if lost := [name for name in names if name not in X.columns]:
+            frame = nw.from_native(X, eager_only=True)
+            if lost := [name for name in names if name not in frame.columns]:
                 raise InputError(f"X: lacks {listed(map(repr, lost))}, which the model needs.")
-            return nw.to_native(nw.from_native(X, eager_only=True).select(list(names)))
+            return nw.to_native(frame.select(list(names)))
         expected = getattr(first, "n_features_in_", None)
         if expected is not None and np.ndim(X) == 2 and X.shape[1] != expected:
             raise InputError(

@@ -139,9 +139,7 @@ def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str
         (("category", "text"), _OWN_VALUE),
     ]
     if kept:
-        ways: list[tuple[tuple[str, ...], str]] = [
-            (("number", "date", "category", "text"), "kept as such")
-        ]
+        ways = [(("number", "date", "category", "text"), "kept as such")]
     for groups, what in ways:
         gaps = [c for c in kinds if c.missing and c.kind in groups]
         if gaps:
