@@ -41,8 +41,8 @@ def test_all_rows_are_fitted_to(target):
     estimator = found.model[-1]
     (note,) = (text for text in found.notes if "drawn by chance" in text)
     assert found.n_rows == N
-    assert f"a fit to {PART} rows drawn by chance uses are fitted to all rows" in note
-    assert f"the {len(estimator.kernels_)} that" in note
+    assert note.startswith(f"all rows are fitted to {len(estimator.kernels_)} of 17 kernels")
+    assert f"that carry 95% of a fit to {PART} rows drawn by chance" in note
     assert estimator.converged_
     assert np.isfinite(estimator.landmark_gap_)  # the engine for many rows was at work
     assert not found.held_out["same_model"]
@@ -69,7 +69,7 @@ def test_a_matrix_has_no_features():
 def test_a_number_of_rows_is_kept_to():
     found = fit(max_rows=300)
     assert found.n_rows == 300
-    assert not any("fitted to all rows" in text for text in found.notes)
+    assert not any("all rows are fitted to" in text for text in found.notes)
 
 
 def test_all_rows_without_a_judgement():
@@ -92,14 +92,26 @@ def test_C_is_chosen_on_some_rows_and_used_on_all(monkeypatch):
     assert found.model[-1].C == found.search.C
 
 
-def test_the_number_of_features():
+def test_the_number_of_features(monkeypatch):
     kernels = [RBF(1.0, columns="a"), Linear(columns=["a", "b"]), Overlap(columns="kind")]
     rows = TABLE[["a", "b", "kind"]]
     bank = make_feature_bank(kernels, rows)
-    width = sum(block.shape[1] for block in bank.blocks.blocks[:1])
-    assert count_features(kernels, rows) == width
+    found = count_features(kernels, rows)
+    assert found == [item.rank for item in bank.landmarks]
+    assert found[1:] == [2, 2]
+    monkeypatch.setattr(large, "_MOST_LANDMARKS", 50)
+    narrow = RBF(0.01, columns=["a", "b"])
+    assert count_features([narrow], rows) == [50]
+    assert count_features([narrow], rows.head(300)) == [300]  # it would be a Gram matrix
     assert count_features(kernels, rows.head(PART - 1)) is None
     assert count_features([Precomputed(X @ X.T)], np.arange(N)[:, None]) is None
+
+
+def test_a_model_that_has_learned_nothing_is_told_from_others():
+    noise = TABLE.assign(ill=RANDOM.permutation(TABLE["ill"].to_numpy()))
+    found = fit_table(noise, "ill", C=0.1, ignore=["level"], max_rows=N)
+    assert any("not surely better than one answer for all" in text for text in found.notes)
+    assert not any("not surely better" in text for text in fit(max_rows=N).notes)
 
 
 class Answers:

@@ -62,12 +62,16 @@ def make_feature_bank(
         None where a Gram matrix serves better: for few rows, and for kernels of high rank while
         their matrices are of a bearable size.
     """
-    begun = _begin(kernels, X, normalize, tol)
-    if begun is None:
+    if _all_grams(kernels, X, normalize):
         return None
-    kernels, views, samples, landmarks = begun
+    kernels = prepare_kernels(kernels, normalize)
+    views, samples, landmarks = _begin(kernels, X, tol)
     n = views.n_samples
     everything = list(range(len(kernels)))
+    complete = all(item.complete for item in landmarks)
+    low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
+    if n < TOO_MANY_ROWS and not (complete and low):
+        return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
     for left_over in reversed(range(_ROUNDS)):
@@ -107,39 +111,39 @@ def make_feature_bank(
 
 def count_features(
     kernels: Sequence[Kernel], X: Any, *, normalize: str | None = "trace", tol: float = 1e-3
-) -> int | None:
-    """Tell how many features a row will have in `make_feature_bank`, give or take a few.
+) -> list[int] | None:
+    """Tell how many features of a row each kernel will have in `make_feature_bank`, about.
 
-    A machine takes time proportional to the number of rows and the square of this.
+    A machine takes time proportional to the number of rows and the square of their sum.
 
     Returns
     -------
-    n_features : int or None
-        None where a Gram matrix serves better.
+    n_features : list of int or None
+        As many as rows for a kernel that would be held as a Gram matrix; None where all would be.
     """
-    begun = _begin(kernels, X, normalize, tol)
-    return None if begun is None else sum(item.rank for item in begun[3])
+    if _all_grams(kernels, X, normalize):
+        return None
+    views, _, landmarks = _begin(prepare_kernels(kernels, normalize), X, tol)
+    n = views.n_samples
+    return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
+
+
+def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
+    """Tell whether features are not for these rows or kernels."""
+    few = _num_samples(X) < MANY_ROWS
+    return few or normalize == "radius" or any(isinstance(k, Precomputed) for k in kernels)
 
 
 def _begin(
-    kernels: Sequence[Kernel], X: Any, normalize: str | None, tol: float
-) -> tuple[list[Kernel], Views, list[Indices], list[Landmarks]] | None:
-    """Find landmarks in a sample; None where features are not for these kernels or rows."""
-    if _num_samples(X) < MANY_ROWS or normalize == "radius":
-        return None
-    if any(isinstance(kernel, Precomputed) for kernel in kernels):
-        return None
-    kernels = prepare_kernels(kernels, normalize)
+    kernels: Sequence[Kernel], X: Any, tol: float
+) -> tuple[Views, list[Indices], list[Landmarks]]:
+    """Find landmarks in a sample of the rows."""
     views = Views.of(kernels, X)
     n = views.n_samples
     sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
     samples = [sample] * len(kernels)
-    landmarks = find_landmarks(kernels, range(len(kernels)), views, samples, **_options(tol))
-    complete = all(item.complete for item in landmarks)
-    low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
-    if n < TOO_MANY_ROWS and not (complete and low):
-        return None
-    return kernels, views, samples, landmarks
+    which = range(len(kernels))
+    return views, samples, find_landmarks(kernels, which, views, samples, **_options(tol))
 
 
 def _options(tol: float) -> dict[str, Any]:

@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         names = ["method", found.measure, "standard error", "one fold"]
         print_table(console, names, lines)
+        console.print("Differences within two standard errors mean little.")
         facts = [("rows", f"{found.n_rows}, in {args.folds} folds")]
         print_facts(console, [*facts, *([("picture", str(plot))] if plot else [])])
     return 0

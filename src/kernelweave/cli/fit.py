@@ -233,7 +233,7 @@ def _held_out(fit: TableFit) -> Any:
     beside = {f"plain SVM{fewer}": found["plain_svm"], "one answer for all": found["guess"]}
     last = "" if found["same_model"] else f"The model was then fitted to all {fit.n_rows} rows."
     return HeldOut(
-        found["measure"],
+        "R\u00b2" if found["measure"] == "R2" else found["measure"],
         found["score"],
         found["rows"],
         found["interval"],

@@ -17,7 +17,7 @@ from kernelweave.errors import InputError
 from .columns import note_columns
 from .held_out import judge_model
 from .kernels import MANY_COLUMNS
-from .many_rows import kernels_for_all
+from .many_rows import ENOUGH, kernels_for_all
 from .methods import METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
@@ -83,8 +83,8 @@ def fit_table(
     all rows with it, unless these are more than ``max_rows``: then it is the one that was judged.
 
     Where ``max_rows`` is left to the method "mkl" and the rows are many, a first fit to 5000 of
-    them picks the kernels. Those in use are then fitted to all rows if that is a matter of minutes;
-    otherwise the first fit is what is judged and returned. A note says which.
+    them picks the kernels. Those that matter are then fitted to all rows if that is a matter of
+    minutes; otherwise the first fit is what is judged and returned. A note says which.
 
     Parameters
     ----------
@@ -160,8 +160,9 @@ def fit_table(
         kernels = kernels_for_all(model, problem)
         if kernels is not None:
             notes.append(
-                f"of {len(model[-1].kernels_)} kernels, the {len(kernels)} that a fit to {limit} "
-                "rows drawn by chance uses are fitted to all rows"
+                f"all rows are fitted to {len(kernels)} of {len(model[-1].kernels_)} kernels, "
+                f"those that carry {ENOUGH:.0%} of a fit to {limit} rows drawn by chance (--max-rows "
+                f"{limit} keeps to that fit)"
             )
             learn, sampled, model = every, False, None
     if sampled:
@@ -176,6 +177,7 @@ def fit_table(
         announce(f"judging on {len(judge.y)} rows", 0.0)
         held_out = judge_model(model, name, learn, judge, cost, settings.seed)
         held_out["same_model"] = sampled
+        notes += _doubts(held_out)
     if model is None or not sampled:
         announce(f"fitting to all {len(problem.y)} rows", 0.0)
         model, seconds = _fit(problem, name, settings, cost, kernels)
@@ -186,6 +188,17 @@ def fit_table(
         )
     n_rows = int(model[0].n_samples_seen_)
     return TableFit(model, name, problem, n_rows, search, held_out, seconds, tuple(notes))
+
+
+def _doubts(held_out: dict[str, Any]) -> list[str]:
+    """Say that nothing was learned, if so."""
+    low = held_out["score"] if held_out["interval"] is None else held_out["interval"][0]
+    if low > held_out["guess"]:
+        return []
+    return [
+        "on held-out rows the model is not surely better than one answer for all, so the columns "
+        "may tell little about the target"
+    ]
 
 
 def _factor(search: Search, name: str, n_rows: int) -> float:
