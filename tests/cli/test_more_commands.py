@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from kernelweave.cli import main
-from kernelweave.cli.console import warn_unless_converged
+from kernelweave.cli.console import certificate, warn_unless_converged
 from kernelweave.cli.parsing import COMMANDS, make_parser
 from kernelweave.io import load
 from kernelweave.tables import METHODS, methods
@@ -283,3 +283,10 @@ def test_long_names_leave_the_numbers_whole(folder, capsys, monkeypatch):
     report = json.loads(run(capsys, "suspects", "t.kw", "--top", 3, "--json")[0])
     for suspect in report["suspects"]:
         assert f"{suspect['quality']:.3g}" in out
+
+
+def test_the_certificate_of_landmarks():
+    told = {"objective": 2.0, "tol": 1e-3, "converged": True, "relative_gap": 0.19}
+    _, text = certificate({**told, "relative_landmark_gap": 2e-4})
+    assert "within 2.0e-04 of the best for its landmarks (tol 0.001)" in text
+    assert text.endswith("1.9e-01 of the optimum of the exact kernels")

@@ -68,7 +68,7 @@ def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
     low, high = min(gaps.min(), model.tol), max(gaps.max(), model.tol)
     plot = Plot(_steps(solves), logarithmic(low, high, lambda p: f"{100 * p:g}%"))
     marks = [plot.level(model.tol, f"tolerance {100 * model.tol:g}%"), plot.line(solves, gaps)]
-    label = f"The certified gap fell from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
+    label = f"The certified gap went from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
     return figure(
         plot.render("machines solved", marks, label),
         "The certified gap, as a share of the objective: how far from the best possible model the "

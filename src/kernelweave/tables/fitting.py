@@ -161,8 +161,8 @@ def fit_table(
         if kernels is not None:
             notes.append(
                 f"all rows are fitted to {len(kernels)} of {len(model[-1].kernels_)} kernels, "
-                f"those that carry {ENOUGH:.0%} of a fit to {limit} rows drawn by chance (--max-rows "
-                f"{limit} keeps to that fit)"
+                f"those that carry {ENOUGH:.0%} of a fit to {limit} rows drawn by chance "
+                f"(--max-rows {limit} keeps to that fit)"
             )
             learn, sampled, model = every, False, None
     if sampled:
