@@ -61,7 +61,7 @@ def test_what_else_takes_a_table(tmp_path):
 
 def test_what_is_wrong_with_a_table_is_told():
     twice = pa.table([pa.array([1.0, 2.0]), pa.array([1.0, 2.0])], names=["a", "a"])
-    with pytest.raises(ValueError, match="'a'"):
+    with pytest.raises(InputError, match="X: two columns of the same name, 'a'"):
         fit("MKLClassifier", twice)
     with pytest.raises(InputError, match=r"Found 0 row\(s\) in X"):
         estimators.MKLClassifier().fit(pa.table(FRAME.head(0)), [])

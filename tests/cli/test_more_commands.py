@@ -282,7 +282,7 @@ def test_long_names_leave_the_numbers_whole(folder, capsys, monkeypatch):
     out, _ = run(capsys, "suspects", "t.kw", "--top", 3)
     report = json.loads(run(capsys, "suspects", "t.kw", "--top", 3, "--json")[0])
     for suspect in report["suspects"]:
-        assert f"{suspect['quality']:.3g}" in out
+        assert f"{suspect['quality']:.3f}" in out
 
 
 def test_the_certificate_of_landmarks():

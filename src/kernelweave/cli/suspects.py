@@ -80,7 +80,8 @@ def _print(console: Any, found: Any) -> None:
     columns: list[list[str]] = []
     width = 0
     for name in found.columns:
-        texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in found[name]]
+        form = ".3f" if name == "quality" else ".3g"  # a probability, which may be tiny
+        texts = [f"{v:{form}}" if isinstance(v, float) else str(v) for v in found[name]]
         width += 3 + max(map(len, [str(name), *texts]))
         if len(names) >= _JUDGEMENT and width > console.width:
             break
