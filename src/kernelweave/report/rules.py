@@ -28,6 +28,7 @@ from .subject import Subject
 
 _MOST = 400  # rules that a page has room for
 _OUTPUTS = 12  # columns of weights
+_TITLE = 16  # letters above one of them, so that three fit on a page
 _NOTHING = 1e-6  # share of the largest weight from which on one is rounding
 
 
@@ -38,7 +39,7 @@ def section(subject: Subject) -> Section | None:
         return None
     outputs, rules = output_names(model), model.rules_
     one = len(outputs) == 1
-    titles = ["weight"] if one else [clip(name, 24) for name in outputs[:_OUTPUTS]]
+    titles = ["weight"] if one else [clip(name, _TITLE) for name in outputs[:_OUTPUTS]]
     # The order of the rules is theirs over all outputs, so no single column is sorted by it.
     columns = [Column("rule", number=False), *map(Column, titles)]
     columns.insert(_place(one), Column("covers"))  # weights of many classes scroll, this must not
