@@ -196,4 +196,78 @@ void bit_rows(const Word* bits, std::size_t n_columns, std::size_t n_words, cons
     });
 }
 
+KW_INLINE std::uint64_t count_both(const Word* a, const Word* b, std::size_t n_words) {
+    std::uint64_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (std::size_t w = 0; w < n_words; ++w) count += static_cast<std::uint64_t>(std::popcount(a[w] & b[w]));
+    return count;
+}
+
+struct Tile {
+    std::size_t row, rows_end, column, columns_end;  // two ranges of columns of bits
+};
+
+// counts[a, b] += how many rows have a one in column a and in column b, for the columns of a tile with a <= b.
+KW_INLINE void count_tile(const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns,
+                          double* counts) {
+    constexpr std::size_t together = 256;  // words of a column; those of a tile stay in the nearest cache
+    for (std::size_t start = 0; start < n_words; start += together) {
+        const std::size_t length = std::min(together, n_words - start);
+        for (std::size_t a = tile.row; a < tile.rows_end; ++a)
+            for (std::size_t b = std::max(a, tile.column); b < tile.columns_end; ++b)
+                counts[a * n_columns + b] += static_cast<double>(
+                    count_both(bits + a * n_words + start, bits + b * n_words + start, length));
+    }
+}
+
+using CountTile = void (*)(const Word*, std::size_t, const Tile&, std::size_t, double*);
+
+// The same loop for processors that count one word, or eight, by one instruction.
+static inline void count_tile_portable(const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns,
+                                       double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+#if defined(__GNUC__) && defined(__x86_64__)
+__attribute__((target("popcnt"))) static inline void count_tile_one(const Word* bits, std::size_t n_words,
+                                                                   const Tile& tile, std::size_t n_columns,
+                                                                   double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+__attribute__((target("popcnt,avx512f,avx512vpopcntdq"))) static inline void count_tile_eight(
+    const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns, double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+#endif
+
+inline CountTile best_count_tile() {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) return count_tile_eight;
+    if (__builtin_cpu_supports("popcnt")) return count_tile_one;
+#endif
+    return count_tile_portable;
+}
+
+// counts[a, b] = how many rows of `mask` have a one in column a and in column b; whole numbers, so exact.
+inline void bit_counts(const Word* bits, std::size_t n_columns, std::size_t n_words, const Word* mask, double* counts) {
+    const std::size_t width = words_for(count_bits(mask, n_words));
+    std::vector<Word> kept(n_columns * width, 0);
+    constexpr std::size_t side = 8;  // columns of a tile
+    const std::size_t n_tiles = (n_columns + side - 1) / side;
+    parallel_for(n_tiles, [&](std::size_t tile) {
+        for (std::size_t c = tile * side; c < std::min(n_columns, (tile + 1) * side); ++c)
+            keep_rows(bits + c * n_words, mask, n_words, kept.data() + c * width);
+    });
+    std::fill(counts, counts + n_columns * n_columns, 0.0);
+    static const CountTile count = best_count_tile();
+    parallel_for(n_tiles * n_tiles, [&](std::size_t pair) {
+        const std::size_t i = pair / n_tiles, j = pair % n_tiles;
+        if (i > j) return;
+        const Tile tile{i * side, std::min(n_columns, (i + 1) * side), j * side, std::min(n_columns, (j + 1) * side)};
+        count(kept.data(), width, tile, n_columns, counts);
+        for (std::size_t a = tile.row; a < tile.rows_end; ++a)
+            for (std::size_t b = std::max(a, tile.column); b < tile.columns_end; ++b)
+                counts[b * n_columns + a] = counts[a * n_columns + b];
+    });
+}
+
 }  // namespace kw

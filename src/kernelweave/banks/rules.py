@@ -17,6 +17,7 @@ Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
 _FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
 _CHUNK = 4096  # rows multiplied at a time
+_ROWS_A_LEVEL = 64  # from here on rows of equal weight are counted rather than multiplied
 _MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
 
 
@@ -128,15 +129,33 @@ class RuleKernel:
         return _core.bit_rows(self.bits, index) * self.roots
 
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing."""
-        out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
+        """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing.
+
+        Where many rows share few values of q, as with losses without curvature, the product is a
+        count of rows for every pair of rules: whole numbers, from words of 64 rows.
+        """
         used = np.flatnonzero(q)
+        levels = np.unique(q[used])
+        if len(levels) * _ROWS_A_LEVEL <= len(used):
+            return self._counted(q, levels)
+        out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
         for k in range(0, len(used), _CHUNK):
             index = used[k : k + _CHUNK]
             root = np.sqrt(q[index])
             Z = self.rows(index) * root[:, None]
             out += Z.T @ Z  # a symmetric product: half the work
             edge += root @ Z
+        return out, edge
+
+    def _counted(self, q: Floats, levels: Floats) -> tuple[Floats, Floats]:
+        out = np.zeros((self.n_features, self.n_features))
+        for level in levels.tolist():
+            counts = _core.bit_counts(self.bits, pack_mask(q == level))
+            counts *= level
+            out += counts
+        edge = self.roots * out.diagonal()  # a feature is its own square
+        out *= self.roots
+        out *= self.roots[:, None]
         return out, edge
 
     def scaled(self, factor: float) -> RuleKernel:
@@ -147,6 +166,14 @@ class RuleKernel:
         """Multiply."""
         weighted = self.roots[:, None] * self.sums(V)
         return _core.bit_products(self.bits, np.ascontiguousarray(weighted), self.n_samples)
+
+
+def pack_mask(rows: Bools) -> NDArray[np.uint64]:
+    """Return truth values as the words of one column of bits."""
+    words = np.zeros(-(-len(rows) // 64), dtype=np.uint64)
+    packed = np.packbits(rows, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
 
 
 def unpack(bits: Bits, n_samples: int) -> Floats:
