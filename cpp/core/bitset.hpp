@@ -36,6 +36,20 @@ inline std::size_t count_bits(const Word* bits, std::size_t n_words) {
     return count;
 }
 
+// Chooses between loops for processors that count the ones of eight words, or of one, by one instruction, and others.
+#if defined(__GNUC__) && defined(__x86_64__)
+template <class Function>
+Function best_for_counts(Function eight, Function one, Function portable) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) return eight;
+    return __builtin_cpu_supports("popcnt") ? one : portable;
+}
+#else
+template <class Function>
+Function best_for_counts(Function portable) {
+    return portable;
+}
+#endif
+
 // The bits of `word` that stand under the ones of `mask`, moved together to the low end.
 inline Word gather_portable(Word word, Word mask) {
     Word out = 0;
@@ -44,19 +58,23 @@ inline Word gather_portable(Word word, Word mask) {
     return out;
 }
 
-// Appends to `out`, which starts as zeros, the rows of a column that `mask` keeps.
+// Writes to `out` the rows of a column that `mask` keeps, moved together.
 template <class Gather>
 KW_INLINE void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out, Gather gather) {
+    // No branch depends on how full a word is: it would be guessed wrong half of the time.
+    Word open = 0;
     std::size_t filled = 0;
     for (std::size_t w = 0; w < n_words; ++w) {
-        const auto count = static_cast<std::size_t>(std::popcount(mask[w]));
-        if (count == 0) continue;
+        if (mask[w] == 0) continue;
         const Word bits = gather(column[w], mask[w]);
-        const std::size_t word = filled / kWordBits, shift = filled % kWordBits;
-        out[word] |= bits << shift;
-        if (shift + count > kWordBits) out[word + 1] |= bits >> (kWordBits - shift);
-        filled += count;
+        const std::size_t after = filled + static_cast<std::size_t>(std::popcount(mask[w]));
+        *out = open | (bits << filled);
+        const bool full = after >= kWordBits;
+        open = full ? (bits >> 1) >> (kWordBits - 1 - filled) : *out;
+        out += full;
+        filled = after % kWordBits;
     }
+    if (filled > 0) *out = open;
 }
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -80,11 +98,6 @@ inline void keep_rows(const Word* column, const Word* mask, std::size_t n_words,
     keep_rows(column, mask, n_words, out, gather_portable);
 }
 
-struct SignedSum {
-    double total = 0.0, positive = 0.0;
-    double reach() const { return std::max(positive, positive - total); }  // no part of the rows sums to more
-};
-
 // For every byte eight masks: all ones where its bit is set. Compilers do not vectorise tests of single bits well,
 // but a masked load they do.
 struct ByteMasks {
@@ -98,30 +111,6 @@ inline constexpr ByteMasks kByteMasks{};
 
 KW_INLINE double masked(double value, std::uint64_t mask) {
     return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & mask);
-}
-
-// The sum of the values under the ones, and of the positive among them. Words are taken in a fixed order.
-KW_CLONES static inline SignedSum signed_sum(const Word* bits, std::size_t n_words, const double* values) {
-    double up[8] = {}, all[8] = {};
-    for (std::size_t w = 0; w < n_words; ++w) {
-        Word word = bits[w];
-        const double* here = values + w * kWordBits;
-        for (; word != 0; word >>= 8, here += 8) {
-            const std::uint64_t* mask = kByteMasks.lanes[word & 255];
-#pragma omp simd
-            for (std::size_t j = 0; j < 8; ++j) {
-                const double x = masked(here[j], mask[j]);
-                all[j] += x;
-                up[j] += x > 0.0 ? x : 0.0;
-            }
-        }
-    }
-    SignedSum sum;
-    for (std::size_t j = 0; j < 8; ++j) {
-        sum.total += all[j];
-        sum.positive += up[j];
-    }
-    return sum;
 }
 
 KW_CLONES static inline double masked_sum(const Word* bits, std::size_t n_words, const double* values) {
@@ -222,7 +211,6 @@ KW_INLINE void count_tile(const Word* bits, std::size_t n_words, const Tile& til
 
 using CountTile = void (*)(const Word*, std::size_t, const Tile&, std::size_t, double*);
 
-// The same loop for processors that count one word, or eight, by one instruction.
 static inline void count_tile_portable(const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns,
                                        double* counts) {
     count_tile(bits, n_words, tile, n_columns, counts);
@@ -240,11 +228,11 @@ __attribute__((target("popcnt,avx512f,avx512vpopcntdq"))) static inline void cou
 #endif
 
 inline CountTile best_count_tile() {
+    return best_for_counts<CountTile>(
 #if defined(__GNUC__) && defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) return count_tile_eight;
-    if (__builtin_cpu_supports("popcnt")) return count_tile_one;
+        count_tile_eight, count_tile_one,
 #endif
-    return count_tile_portable;
+        count_tile_portable);
 }
 
 // counts[a, b] = how many rows of `mask` have a one in column a and in column b; whole numbers, so exact.
