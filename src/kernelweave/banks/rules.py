@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,58 @@ Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
 _FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
 _CHUNK = 4096  # rows multiplied at a time
+_UNPACKED = 65_536  # rows at a time, a multiple of 64
 _ROWS_A_LEVEL = 64  # from here on rows of equal weight are counted rather than multiplied
 _MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """Truth values of propositions, eight to a byte, row by row.
+
+    Parameters
+    ----------
+    rows : ndarray of uint8, of shape (n_samples, ceil(n_propositions / 8))
+        The first proposition is the highest bit of the first byte, as in ``numpy.packbits``.
+    n_propositions : int
+        How many there are.
+    """
+
+    rows: NDArray[np.uint8]
+    n_propositions: int
+
+    @classmethod
+    def of(cls, propositions: Bools) -> PackedRows:
+        """Pack a table of truth values."""
+        return cls(np.packbits(propositions, axis=1), propositions.shape[1])
+
+    @classmethod
+    def join(cls, parts: Sequence[PackedRows]) -> PackedRows:
+        """Put blocks of rows below each other."""
+        return cls(np.concatenate([part.rows for part in parts]), parts[0].n_propositions)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and propositions there are."""
+        return len(self.rows), self.n_propositions
+
+    def __getitem__(self, index: Indices | slice) -> PackedRows:
+        """Return some of the rows."""
+        return PackedRows(self.rows[index], self.n_propositions)
+
+    def unpack(self) -> Bools:
+        """Return the table of truth values."""
+        flat = np.unpackbits(self.rows, axis=1, count=self.n_propositions)
+        return np.ascontiguousarray(flat).view(bool)
+
+    def columns(self) -> Bits:
+        """Return the propositions as columns of bits, unpacking few rows at a time."""
+        n, p = self.shape
+        out = np.empty((p, -(-n // 64)), dtype=np.uint64)
+        for first in range(0, n, _UNPACKED):
+            words = _core.pack_bits(self[first : first + _UNPACKED].unpack())
+            out[:, first // 64 : first // 64 + words.shape[1]] = words
+        return out
 
 
 class RuleBank:
@@ -28,13 +79,16 @@ class RuleBank:
 
     Parameters
     ----------
-    propositions : ndarray of bool, of shape (n_samples, n_propositions)
+    propositions : PackedRows, or ndarray of bool, of shape (n_samples, n_propositions)
         Which row satisfies which proposition.
     """
 
-    def __init__(self, propositions: Bools) -> None:
+    def __init__(self, propositions: PackedRows | Bools) -> None:
         self.n_samples, self.n_propositions = propositions.shape
-        self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
+        if isinstance(propositions, PackedRows):
+            self.propositions = propositions.columns()
+        else:
+            self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
         self.bits: Bits = np.empty((0, self.propositions.shape[1]), dtype=np.uint64)
         self._dense = np.empty((0, self.n_samples))
 
