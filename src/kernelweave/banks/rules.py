@@ -164,6 +164,7 @@ class RuleKernel:
 
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
         self.bits, self.roots, self.n_samples = bits, roots, n_samples
+        self._last: tuple[Bools, Floats] | None = None
 
     @property
     def n_features(self) -> int:
@@ -204,13 +205,31 @@ class RuleKernel:
     def _counted(self, q: Floats, levels: Floats) -> tuple[Floats, Floats]:
         out = np.zeros((self.n_features, self.n_features))
         for level in levels.tolist():
-            counts = _core.bit_counts(self.bits, pack_mask(q == level))
-            counts *= level
-            out += counts
+            rows = q == level
+            counts = self._recounted(rows) if len(levels) == 1 else self._count(rows)
+            out += level * counts
         edge = self.roots * out.diagonal()  # a feature is its own square
         out *= self.roots
         out *= self.roots[:, None]
         return out, edge
+
+    def _count(self, rows: Bools) -> Floats:
+        """Return how many of the rows satisfy both of any two rules."""
+        return _core.bit_counts(self.bits, pack_mask(rows))
+
+    def _recounted(self, rows: Bools) -> Floats:
+        """Do the same from the last counts: from one Newton step to the next few rows change."""
+        if self._last is not None:
+            before, counts = self._last
+            new, gone = rows & ~before, before & ~rows
+            if 2 * (np.count_nonzero(new) + np.count_nonzero(gone)) < np.count_nonzero(rows):
+                counts = counts + self._count(new)
+                counts -= self._count(gone)
+                self._last = rows, counts
+                return counts
+        counts = self._count(rows)
+        self._last = rows, counts
+        return counts
 
     def scaled(self, factor: float) -> RuleKernel:
         """Return a multiple of the kernel."""

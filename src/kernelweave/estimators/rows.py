@@ -99,10 +99,10 @@ def merge_propositions(P: PackedRows, Y: Floats, cost: Floats, weight: Floats | 
 
 
 def _group(bits: NDArray[np.uint8], Y: Floats) -> tuple[Indices, Indices]:
-    """Number rows of bytes and targets in the order of their content; return who comes first.
+    """Return numbers of rows in the order of their content, and who is the first of each.
 
-    Numbers of groups so far and four more bytes make one integer, which sorts far quicker than
-    rows of bytes do.
+    The content is bytes and targets. Numbers of groups so far and four more bytes make one
+    integer, which sorts far quicker than rows of bytes do.
     """
     n, n_bytes = bits.shape
     words = np.zeros((n, -(-n_bytes // 4) * 4), dtype=np.uint8)

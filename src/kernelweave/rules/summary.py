@@ -103,8 +103,8 @@ class ColumnSummary:
         """Return the values that occur, in the order of the categories, else sorted."""
         if not self.complete:
             raise InputError(
-                f"categorical: {self.name!r} has more than {MOST_VALUES} distinct numbers, too many "
-                "to be categories. Hint: leave it out, so that it is cut."
+                f"categorical: {self.name!r} has more than {MOST_VALUES} distinct numbers, too "
+                "many to be categories. Hint: leave it out, so that it is cut."
             )
         values = [
             plain_label(value, self.name)
@@ -123,8 +123,9 @@ class ColumnSummary:
             return other
         if self.declared != other.declared or self.levels != other.levels:
             raise InputError(
-                f"X: {self.name!r} holds {self.kind} values in some blocks of rows and {other.kind} "
-                "values in others, or other levels. Hint: give the column one type everywhere."
+                f"X: {self.name!r} holds {self.kind} values in some blocks of rows and "
+                f"{other.kind} values in others, or other levels. Hint: give the column one type "
+                "everywhere."
             )
         if self.drawn is not None and other.drawn is not None:
             return self._join_numbers(other, self.drawn, other.drawn)
@@ -181,7 +182,8 @@ class TableSummary:
         if self.names != other.names or len(self.columns) != len(other.columns):
             raise InputError(
                 "X: all blocks of rows must have the same columns, but one has "
-                f"{other.names or len(other.columns)} and another {self.names or len(self.columns)}."
+                f"{self.names or len(self.columns)} and another "
+                f"{other.names or len(other.columns)}."
             )
         pairs = zip(self.columns, other.columns, strict=True)
         return TableSummary(self.names, tuple(a.join(b) for a, b in pairs))
