@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 Statements = tuple[Proposition, ...]
 
 _MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
-_SAMPLE = 2000
+_SAMPLE, _SHARE = 2000, 50  # rows of that part: so many, or one in so many
+_SAMPLE_NODES = 1000  # a small part with the cost of all rows may ask for any number
 _POLISH = 0.1  # gap on the conjunctions in play, relative to the tolerance
 _SAMPLE_TOL = 0.05
 _LARGEST_BASE = 1e6
@@ -167,7 +168,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
                     "propositions='given'."
                 )
         else:
-            summary = join_summaries(parts.map(summarise_block, by_row=weight))
+            summary = join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight))
             statements = self._maker().fit_summary(summary).propositions_
         return statements, PackedRows.join(parts.map(pack_block, statements))
 
@@ -349,7 +350,8 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         n = len(rows.Y)
         if n < _MANY_ROWS:
             return None
-        part = np.arange(0, n, n // _SAMPLE)  # rows are sorted by content, so every kind is there
+        # Rows are sorted by content, so every kind is there.
+        part = np.arange(0, n, min(_SHARE, n // _SAMPLE))
         cost = rows.cost[part]
         totals = cost.sum(axis=0)
         if not (totals > 0).all():
@@ -364,7 +366,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
             tol=max(self.tol, _SAMPLE_TOL),
             max_iter=self.max_iter,
-            max_nodes=self.max_nodes,
+            max_nodes=min(self.max_nodes, _SAMPLE_NODES),
         )
         norms = result.weights * np.sqrt(result.forms)
         if not norms.any():

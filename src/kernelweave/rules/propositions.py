@@ -176,7 +176,7 @@ class Propositions(TransformerMixin, BaseEstimator):
         -------
         self : Propositions
             The fitted transformer; the same as after `fit` on the whole table, except that a
-            column of more than 50 000 distinct numbers is cut at the quantiles of so many rows.
+            column of more than 10 000 distinct numbers is cut by a sample of about 50 000 rows.
         """
         self._validate_params()
         self.n_features_in_ = len(summary.columns)

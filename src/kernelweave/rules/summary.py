@@ -10,35 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelweave._types import Floats
+from kernelweave._types import Bools, Floats
 from kernelweave.errors import InputError
 
 from .columns import Column, Kind, Label, plain_label
 from .cuts import count_values
 from .table import Table, read_table
 
-MOST_VALUES = 50_000  # distinct numbers of a column that blocks count; beyond, rows are drawn
+COUNTED = 10_000  # distinct numbers of a column that blocks count; beyond, rows are drawn
+DRAWN = 50_000  # of these, as many of the whole table on average
 _SEED = 20150617
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Rows of a column with the smallest of random keys: a sample whatever the blocks were.
+    """A random part of the rows of a column of numbers.
 
     Parameters
     ----------
-    keys, values, weight : ndarray of shape (n_drawn,)
-        By key, ascending.
+    values, weight : ndarray of shape (n_drawn,)
+        In the order of the rows.
     """
 
-    keys: Floats
     values: NDArray[Any]
     weight: Floats
-
-    def least(self, most: int) -> Drawn:
-        """Return the rows with the smallest keys."""
-        order = np.argsort(self.keys, kind="stable")[:most]
-        return Drawn(self.keys[order], self.values[order], self.weight[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +98,7 @@ class ColumnSummary:
         """Return the values that occur, in the order of the categories, else sorted."""
         if not self.complete:
             raise InputError(
-                f"categorical: {self.name!r} has more than {MOST_VALUES} distinct numbers, too "
+                f"categorical: {self.name!r} has more than {COUNTED} distinct numbers, too "
                 "many to be categories. Hint: leave it out, so that it is cut."
             )
         values = [
@@ -147,10 +142,9 @@ class ColumnSummary:
 
     def _join_numbers(self, other: ColumnSummary, mine: Drawn, theirs: Drawn) -> ColumnSummary:
         drawn = Drawn(
-            np.concatenate([mine.keys, theirs.keys]),
             np.concatenate([mine.values, theirs.values]),
             np.concatenate([mine.weight, theirs.weight]),
-        ).least(MOST_VALUES)
+        )
         if not (self.complete and other.complete):
             return replace(
                 self, values=np.empty(0), counts=np.empty(0), drawn=drawn, complete=False
@@ -199,16 +193,15 @@ def summarise(X: Any, weight: Floats | None = None) -> TableSummary:
     weight : ndarray of shape (n_samples,), optional
         Weights of the rows; those without weight are left out.
     """
-    table, weight, _ = _weighted(X, weight, None)
-    return _summary(table, weight, None)
+    return _summary(*_weighted(X, weight, None))
 
 
-def summarise_block(X: Any, first: int, weight: Floats | None) -> TableSummary:
+def summarise_block(X: Any, first: int, weight: Floats | None, n_rows: int) -> TableSummary:
     """Count the values of every column of one block of `RowParts`.
 
-    A column of numbers with more than `MOST_VALUES` distinct values is known by that many of its
-    rows, drawn by the number of the row in the whole table: the sample does not depend on where
-    blocks begin.
+    A column of numbers with more than `COUNTED` distinct values is known by a random part of its
+    rows, `DRAWN` of the whole table on average, or all where it has no more. They are drawn by
+    their number in the whole table: the sample does not depend on where blocks begin.
 
     Parameters
     ----------
@@ -218,15 +211,17 @@ def summarise_block(X: Any, first: int, weight: Floats | None) -> TableSummary:
         How many rows come before it.
     weight : ndarray of shape (n_samples,) or None
         Weights of its rows; those without weight are left out.
+    n_rows : int
+        How many rows the whole table has.
 
     Returns
     -------
     summary : TableSummary
         To be joined by `join_summaries` in the order of the blocks.
     """
-    n = read_table(X).n_rows
-    keys = np.random.Generator(np.random.PCG64(_SEED).advance(first)).random(n)
-    return _summary(*_weighted(X, weight, keys))
+    generator = np.random.Generator(np.random.PCG64(_SEED).advance(first))
+    drawn = generator.random(read_table(X).n_rows) < DRAWN / n_rows
+    return _summary(*_weighted(X, weight, drawn))
 
 
 def join_summaries(summaries: Sequence[TableSummary]) -> TableSummary:
@@ -235,32 +230,31 @@ def join_summaries(summaries: Sequence[TableSummary]) -> TableSummary:
 
 
 def _weighted(
-    X: Any, weight: Floats | None, keys: Floats | None
-) -> tuple[Table, Floats | None, Floats | None]:
+    X: Any, weight: Floats | None, drawn: Bools | None
+) -> tuple[Table, Floats | None, Bools | None]:
     """Leave out rows without weight."""
     table = X if isinstance(X, Table) else read_table(X)
     if weight is None or weight.all():
-        return table, weight, keys
+        return table, weight, drawn
     kept = np.flatnonzero(weight)
-    return table.rows(kept), weight[kept], None if keys is None else keys[kept]
+    return table.rows(kept), weight[kept], None if drawn is None else drawn[kept]
 
 
-def _summary(table: Table, weight: Floats | None, keys: Floats | None) -> TableSummary:
+def _summary(table: Table, weight: Floats | None, drawn: Bools | None) -> TableSummary:
     columns = (table.column(position) for position in range(table.n_columns))
-    return TableSummary(table.names, tuple(_count(column, weight, keys) for column in columns))
+    return TableSummary(table.names, tuple(_count(column, weight, drawn) for column in columns))
 
 
-def _count(column: Column, weight: Floats | None, keys: Floats | None) -> ColumnSummary:
+def _count(column: Column, weight: Floats | None, drawn: Bools | None) -> ColumnSummary:
     if column.declared == "numeric" and column.values.dtype.kind in "fiu":
         numbers = column.numbers  # refuses infinity
         values, counts = count_values(column.values, weight)
         found = ColumnSummary(column.name, "numeric", (), None, values, counts)
-        if keys is None:
+        if drawn is None:
             return found
-        known = numbers == numbers
-        rows = np.ones(len(keys)) if weight is None else weight
-        drawn = Drawn(keys[known], column.values[known], rows[known]).least(MOST_VALUES)
-        return _limited(replace(found, drawn=drawn))
+        part = drawn & (numbers == numbers)
+        rows = np.ones(np.count_nonzero(part)) if weight is None else weight[part]
+        return _limited(replace(found, drawn=Drawn(column.values[part], rows)))
     labels = column.labels
     known = labels.codes >= 0
     counts = np.bincount(
@@ -272,7 +266,7 @@ def _count(column: Column, weight: Floats | None, keys: Floats | None) -> Column
 
 
 def _limited(summary: ColumnSummary) -> ColumnSummary:
-    if len(summary.values) <= MOST_VALUES:
+    if len(summary.values) <= COUNTED:
         return summary
     return replace(summary, values=np.empty(0), counts=np.empty(0), complete=False)
 
