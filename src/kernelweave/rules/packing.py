@@ -21,7 +21,8 @@ from .table import Table, read_table
 class RowParts(Protocol):
     """A table that comes in blocks of rows, none of which need be in this process.
 
-    `LocalParts` holds blocks here; whatever can run a function where its blocks are will do.
+    `LocalParts` holds blocks here; whatever can run a function where its blocks are will do. A
+    column that mixes text and numbers is refused where a block has only one of them.
     """
 
     @property
