@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hkl_oracles import same_model
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
 from kernelweave.estimators.rows import merge_propositions
 from kernelweave.rules.packing import LocalParts
-
-from .test_rule_ensemble import same_model
 
 
 def table(n=300, seed=0):
