@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, Laplacian, Linear, Precomputed
-from kernelweave.banks import large, make_bank
+from kernelweave.banks import large, make_bank, source
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
 
@@ -16,7 +16,7 @@ def few(monkeypatch):
     """Let few rows count as many."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
     monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-    monkeypatch.setattr(large, "_BLOCK_BYTES", 2000)  # many blocks
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 2000)  # many blocks
 
 
 def table(n=90, seed=0):
@@ -74,7 +74,7 @@ def test_a_function_has_the_values_and_the_norm_that_are_claimed(few):
     W = np.random.default_rng(4).normal(size=(bank.blocks.n_columns, 1))
     function = bank.function(W)
     kernels = [KERNELS[j] for j in function.which]
-    values = function.values(kernels, bank.views)
+    values = function.values(kernels, bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-6)
     for j, norm in enumerate(bank.norms(W)):
         c, P = function.coefs[j], function.rows[j]
@@ -96,11 +96,11 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     """Heavy tails: more rows are missed by the sample than a few rounds can add."""
     monkeypatch.setattr(large, "_SAMPLE", 40)
     monkeypatch.setattr(large, "_ROUNDS", rounds)
-    monkeypatch.setattr(large, "_WORST", 1)
+    monkeypatch.setattr(source, "_WORST", 1)
     X = np.random.default_rng(9).standard_cauchy(size=(600, 1)) * 20
     bank = make_feature_bank([RBF(width=1.0)], X, normalize=None, tol=1e-3)
     W = np.random.default_rng(10).normal(size=(bank.blocks.n_columns, 1))
-    values = bank.function(W).values([RBF(width=1.0)], bank.views)
+    values = bank.function(W).values([RBF(width=1.0)], bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
     missed = bank.left[0] > 1e-9 * bank.diagonals[0]
     assert bank.is_complete == (not missed)
@@ -115,7 +115,7 @@ def test_kernels_of_nothing_and_of_one_value(few):
     assert bank.forms(V)[2] == 0.0
     assert np.isfinite(bank.combine(np.full(4, 0.25)) @ V).all()
     nothing = np.zeros((bank.blocks.n_columns, 1))
-    assert not bank.function(nothing).values(kernels[:1], bank.views).any()
+    assert not bank.function(nothing).values(kernels[:1], bank.source.views).any()
 
 
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):

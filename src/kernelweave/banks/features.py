@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._threads import run_each
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
 from .blocks import LocalBlocks, RowBlocks
 from .landmarks import LandmarkFunction, Landmarks
-from .views import Views
+from .source import RowSource
 
 _MOST = 0.5  # share of columns in use above which a copy of these alone is not worth it
 
@@ -38,8 +37,8 @@ class FeatureBank:
         The same after centring.
     kept, left : ndarray of shape (n_kernels,)
         Traces of what the features, and of what all landmarks together, leave out.
-    views : Views
-        The rows themselves.
+    source : RowSource or None
+        The rows themselves; None for a part of them, which is not asked about the exact kernels.
     """
 
     landmarks: tuple[Landmarks, ...]
@@ -49,7 +48,7 @@ class FeatureBank:
     centred: Floats
     kept: Floats
     left: Floats
-    views: Views
+    source: RowSource | None
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
     by_features = True
@@ -141,12 +140,8 @@ class FeatureBank:
     def exact_form(self, V: Floats, j: int) -> float:
         """Bound ``tr(V' K_j V)`` of one exact kernel from above, by all of its landmarks."""
         item = self.landmarks[j]
-
-        def scores(rows: slice) -> Floats:
-            used = rows.start + np.flatnonzero(V[rows].any(axis=1))
-            return np.asarray(item.features(take(self.views[j], used)).T @ V[used])
-
-        score = sum(run_each(scores, self.blocks.slices()))
+        assert self.source is not None
+        score = self.source.sums(j, item, V)
         rest = float(self.left[j]) * float(np.vdot(V, V))
         return float(self.scales[j]) * (float(np.vdot(score, score)) + rest)
 
@@ -164,7 +159,7 @@ class FeatureBank:
             diagonals=share * self.diagonals,
             # A bound of what a part of the rows has is that of all.
             centred=self.centred,
-            views=self.views.take(rows),
+            source=None,
             _compact={},
         )
 
