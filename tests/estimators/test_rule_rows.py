@@ -26,7 +26,7 @@ def table(n=300, seed=0):
     return X, (X["a"] > 0) & (X["c"] != "w") ^ (rng.random(n) < 0.1)
 
 
-def parts(X, cuts=(70, 71, 200)):
+def parts(X, cuts=(1, 71, 200)):
     edges = [0, *cuts, len(X)]
     return LocalParts([X[a:b] for a, b in itertools.pairwise(edges)])
 

@@ -135,9 +135,10 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _check_rows(self, X: Any) -> Table:
+    def _check_rows(self, X: Any, n_rows: int | None = None) -> Table:
+        """Check names and columns; ``n_rows`` is how many rows there are where X is a part."""
         table = check_table(self, X, reset=True)
-        if table.n_rows < 2:
+        if (table.n_rows if n_rows is None else n_rows) < 2:
             raise InputError("X has one sample only, but 2 or more are needed.")
         return table
 
@@ -180,7 +181,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
     ) -> Self:
         """Fit to a table in blocks of rows; of the blocks only packed propositions come here."""
         with self._all_or_nothing():
-            self._check_rows(parts.head)
+            self._check_rows(parts.head, parts.n_rows)
             targets = self._targets(parts.n_rows, y, sample_weight, task)
             return self._fit_packed(*self._state_of_parts(parts, targets.weight), targets)
 

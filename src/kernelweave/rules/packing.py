@@ -31,7 +31,7 @@ class RowParts(Protocol):
 
     @property
     def head(self) -> Any:
-        """Some of the rows, for names and kinds of columns."""
+        """One row or more, for the names of the columns."""
 
     def map(
         self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
