@@ -69,7 +69,7 @@ def test_blocks_that_are_refused_leave_no_model():
 def test_equal_rows_are_joined_in_the_order_of_their_content(p, n_outputs):
     rng = np.random.default_rng(p)
     P = (rng.random((40, p)) < 0.5)[rng.integers(0, 40, 500)]
-    Y = rng.choice([-1.0, 1.0, 0.5, -0.0, 0.0], size=(500, n_outputs))
+    Y = rng.choice([-1.0, 1.0, 0.1, 1 / 3, -7.3, -0.0, 0.0], size=(500, n_outputs))
     weight = rng.integers(0, 3, 500).astype(float)
     cost = rng.random((500, n_outputs))
     merged = merge_propositions(PackedRows.of(P), Y, cost, weight)
