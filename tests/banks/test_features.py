@@ -145,6 +145,36 @@ def test_features_beyond_the_memory_allowed_are_kept_in_a_file(few):
     outside = make_feature_bank(KERNELS, X, tol=1e-3, memory_limit=1000.0)
     assert isinstance(outside.blocks.blocks[0], np.memmap)
     np.testing.assert_array_equal(inside.forms(V), outside.forms(V))
+    few_columns = outside.blocks.select(np.array([2, 0]))
+    assert isinstance(few_columns.blocks[0], np.memmap)
+    expected = inside.blocks.rows(np.arange(90), np.array([2, 0]))
+    np.testing.assert_array_equal(few_columns.rows(np.arange(90)), expected)
+
+
+def test_scores_are_read_once(few, monkeypatch):
+    X = table()
+    bank = make_feature_bank(KERNELS, X, tol=1e-3)
+    V = np.random.default_rng(7).normal(size=(90, 1))
+    reads = []
+    original = LocalBlocks.sums
+    monkeypatch.setattr(LocalBlocks, "sums", lambda self, V: reads.append(1) or original(self, V))
+    forms = bank.forms(V)
+    products = bank.products(V, np.arange(3), np.arange(90))
+    assert len(reads) == 1
+    np.testing.assert_allclose(np.einsum("jno,no->j", products, V), forms, rtol=1e-6)
+    other = bank.forms(2.0 * V)  # another vector is another reading
+    assert len(reads) == 2
+    np.testing.assert_allclose(other, 4.0 * forms)
+
+
+def test_a_function_is_taken_to_other_weights(few):
+    bank = make_feature_bank(KERNELS, table(), tol=1e-3)
+    old, new = bank.combine(np.array([0.5, 0.5, 0.0])), bank.combine(np.array([0.2, 0.5, 0.3]))
+    w = np.random.default_rng(8).normal(size=(old.n_features, 1))
+    function = old.raise_weights(w)
+    assert new.holds(function)
+    np.testing.assert_allclose(new.times(new.lower_weights(function)), old.times(w), atol=1e-10)
+    assert not bank.combine(np.array([1.0, 0.0, 0.0])).holds(function)
 
 
 def test_a_sample_of_the_rows(few):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks, RowBlocks
+from .blocks import LocalBlocks, RowBlocks, new_store
 from .build import parse_bytes
 from .landmarks import Landmarks
 from .views import Views
@@ -94,7 +93,9 @@ class LocalRows(RowSource):
         memory_limit: float | str | None,
     ) -> tuple[RowBlocks, Pass]:
         rank = total_rank(landmarks)
-        store = _allocate(self.n_samples, rank, dtype, memory_limit)
+        needed = float(self.n_samples) * rank * np.dtype(dtype).itemsize
+        mapped = needed > parse_bytes(memory_limit)
+        store = new_store(self.n_samples, rank, dtype, mapped=mapped)
         slices = row_slices(self.n_samples, rank, dtype)
 
         def fill(rows: slice) -> list[PartAnswer]:
@@ -102,7 +103,7 @@ class LocalRows(RowSource):
             return fill_block(store[rows], landmarks, parts, share[rows], rows.start)
 
         answers = run_each(fill, slices)
-        return LocalBlocks([store[rows] for rows in slices]), Pass.of(answers)
+        return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
 
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
         def part(rows: slice) -> Floats:
@@ -167,12 +168,3 @@ def feature_sums(item: Landmarks, rows: Any, V: Floats) -> Floats:
     """Return ``F' V`` of some rows by all landmarks; rows of zeros cost nothing."""
     used = np.flatnonzero(V.any(axis=1))
     return np.asarray(item.features(take(rows, used)).T @ V[used])
-
-
-def _allocate(n: int, rank: int, dtype: Any, memory_limit: float | str | None) -> Stored:
-    """Return an array in memory, or in a file without a name where the memory is not enough."""
-    needed = float(n) * rank * np.dtype(dtype).itemsize
-    if needed <= parse_bytes(memory_limit):
-        return np.empty((n, rank), dtype=dtype)
-    with tempfile.TemporaryFile() as file:  # the map keeps it until it goes itself
-        return np.memmap(file, dtype=dtype, mode="w+", shape=(n, rank))

@@ -467,12 +467,14 @@ class _Bundle:
     def _predicted_start(self, point: Point, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         coef = point.coef
+        if self.bank.by_features:  # a machine begins from the function there
+            return point.start_at(kernel)
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
             followed = self.curvature.predict(coef, self.step)
             followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-            ahead = self.learner.start(kernel, followed, point)
+            ahead = self.learner.start(kernel, followed)
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
-            if self.learner.dual_value(kernel, ahead) > stay:
+            if self.learner.dual_value(ahead) > stay:
                 return ahead
         return point.start_at(kernel)
 
