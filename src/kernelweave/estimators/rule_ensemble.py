@@ -202,7 +202,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
             The fitted estimator.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -230,20 +230,19 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 
-    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
-        table = self._check_rows(X)
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        check_consistent_length(X, y)
+        check_consistent_length(np.empty((n_rows, 0)), y)
         self._multilabel = type_of_target(y, input_name="y").startswith("multilabel")
         if hasattr(self, "tasks_"):
             del self.tasks_
-        weight = check_weights(sample_weight, table.n_rows)
+        weight = check_weights(sample_weight, n_rows)
         Y, cost = self._read_labels(y, weight)
         if weight is not None:
             cost = cost * weight[:, None]
@@ -253,7 +252,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
                     "task: only two classes can be learned by task, but y has "
                     f"{Y.shape[1]} classes or labels."
                 )
-            self.tasks_, codes = read_tasks(task, table.n_rows)
+            self.tasks_, codes = read_tasks(task, n_rows)
             Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
         return Targets(Y, cost, weight, self._fixed(Y, cost))
 
@@ -550,7 +549,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             The fitted estimator.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -578,17 +577,16 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 
-    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
-        table = self._check_rows(X)
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(X, y)
+        check_consistent_length(np.empty((n_rows, 0)), y)
         if np.abs(y).max() > _LARGEST:
             raise InputError(
                 f"y: values up to {_LARGEST:g} are possible, got {np.abs(y).max():g}. Hint: divide "
@@ -603,7 +601,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         if task is not None:
             if Y.shape[1] > 1:
                 raise InputError("task: y must have one column where tasks are given.")
-            self.tasks_, codes = read_tasks(task, table.n_rows)
+            self.tasks_, codes = read_tasks(task, n_rows)
             Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
         return Targets(Y, cost, weight, {})
 

@@ -66,7 +66,8 @@ class _Search(BaseRuleEnsemble):
         """
         with self._all_or_nothing():
             plain = self._plain()
-            plain._targets(X, y, sample_weight, task)  # what is wrong with it is said first
+            n_rows = plain._check_rows(X).n_rows
+            plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
             values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
             scores, counts = self._try(plain, X, y, sample_weight, task, values)
             means = scores.mean(axis=1)
