@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelweave._types import Indices
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError
@@ -39,6 +40,11 @@ def gather(value: Any) -> Any:
     if isinstance(value, PartedTable):
         return value.take(np.arange(len(value)))
     return value.compute() if is_dask(value) else value
+
+
+def fetch(X: Any) -> Any:
+    """Return a Dask table as one of this process, anything else as it is."""
+    return gather(PartedTable.of(X, finite=False)) if is_dask(X) else X
 
 
 def call(function: Callable[..., Any], *args: Any) -> Delayed:
@@ -107,13 +113,13 @@ class PartedTable:
         self.starts: Indices = np.concatenate(([0], np.cumsum(lengths))).astype(np.intp)
 
     @classmethod
-    def of(cls, X: Any) -> PartedTable:
-        """Read the table, and refuse what is not finite in an array."""
+    def of(cls, X: Any, *, finite: bool = True) -> PartedTable:
+        """Read the table, and refuse what is not finite in an array unless that may be."""
         parts, meta = parts_of(X)
         found = run(call(_look_at, part) for part in parts)
         starts = np.concatenate(([0], np.cumsum([length for length, _ in found]))).astype(int)
         for number, (first, (_, bad)) in enumerate(zip(starts, found, strict=False)):
-            if bad is not None:
+            if finite and bad is not None:
                 raise InputError(
                     f"X: contains NaN or infinity, first in row {first + bad[0]} (row {bad[0]} of "
                     f"part {number}), column {bad[1]}. Hint: fill missing values, for example "
@@ -121,6 +127,28 @@ class PartedTable:
                 )
         filled = [i for i, (length, _) in enumerate(found) if length]
         return cls([parts[i] for i in filled], [found[i][0] for i in filled], meta)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self)
+
+    @property
+    def head(self) -> Any:
+        """The first row, in this process."""
+        return self.take(np.arange(min(1, len(self))))
+
+    def map(
+        self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
+    ) -> list[Any]:
+        """Return ``function(part, first, own, *args)`` of every part.
+
+        ``first`` is the number of rows before the part, and ``own`` its rows of ``by_row``.
+        """
+        slices = self.slices()
+        own = [None if by_row is None else by_row[rows] for rows in slices]
+        each = [[arg] * len(slices) for arg in args]
+        return run(self.calls(function, [rows.start for rows in slices], own, *each))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -278,7 +306,9 @@ def _named(part: Any, function: Callable[..., Any], rows: slice, *args: Any) -> 
 
 
 def _as_table(part: Any) -> Any:
-    return part if hasattr(part, "columns") or hasattr(part, "tocsr") else np.asarray(part, float)
+    if hasattr(part, "columns") or hasattr(part, "tocsr") or part.dtype.kind == "b":
+        return part
+    return np.asarray(part, float)
 
 
 def _pick(part: Any, rows: Indices) -> Any:

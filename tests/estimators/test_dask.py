@@ -9,6 +9,7 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
@@ -19,6 +20,9 @@ from kernelweave import (
     MKLRegressor,
     NoiseTolerantKernelClassifier,
     Overlap,
+    RuleEnsembleClassifier,
+    RuleEnsembleClassifierCV,
+    RuleEnsembleRegressor,
     io,
     rbf_ladder,
 )
@@ -144,6 +148,54 @@ def test_other_estimators_take_dask_too():
     )
     assert lazy.shape == (120, 2)
     np.testing.assert_allclose(lazy.compute(), here, atol=1e-12)
+
+
+def rule_frame(n=400):
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "dose": rng.normal(size=n).round(1),
+            "site": rng.choice(["a", "b", "c"], n),
+        }
+    )
+    X.loc[::17, "dose"] = np.nan
+    return X, ((X["age"] > 50) & (X["site"] == "b")) | (X["dose"] > 1.2)
+
+
+@pytest.mark.parametrize("model", [RuleEnsembleClassifier(), RuleEnsembleRegressor()])
+def test_rules_are_those_of_the_same_rows_here(model):
+    X, y = rule_frame()
+    y = y.to_numpy() if isinstance(model, RuleEnsembleClassifier) else y.to_numpy().astype(float)
+    weight = np.random.default_rng(6).integers(1, 3, len(X)).astype(float)
+    here = clone(model).fit(X, y, weight)
+    table = dd.from_pandas(X, npartitions=5)
+    there = clone(model).fit(table, da.from_array(y, chunks=90), da.from_array(weight, chunks=70))
+    assert there.objective_ == here.objective_
+    pd.testing.assert_frame_equal(there.to_frame(), here.to_frame())
+    np.testing.assert_array_equal(there.predict(table).compute(), here.predict(X))
+    assert there.feature_names_in_.tolist() == ["age", "dose", "site"]
+
+
+def test_given_propositions_and_gaps_in_arrays():
+    P = np.random.default_rng(0).random((300, 5)) < 0.4
+    y = P[:, 0] & ~P[:, 3]
+    here = RuleEnsembleClassifier(propositions="given").fit(P, y)
+    there = RuleEnsembleClassifier(propositions="given").fit(parted(P), y)
+    assert [str(r) for r in there.rules_] == [str(r) for r in here.rules_]
+    X = np.where(P, np.nan, P.cumsum(axis=0) / 100.0)
+    here = RuleEnsembleClassifier().fit(X, y)
+    there = RuleEnsembleClassifier().fit(parted(X), y)
+    assert there.objective_ == here.objective_
+
+
+def test_paths_and_searches_fetch_their_rows():
+    X, y = rule_frame(150)
+    table = dd.from_pandas(X, npartitions=3)
+    path = RuleEnsembleClassifier().fit_path(table, y, [0.1, 1.0])
+    assert path[1].objective_ == RuleEnsembleClassifier().fit_path(X, y, [0.1, 1.0])[1].objective_
+    found = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(table, y)
+    assert found.C_ == RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(X, y).C_
 
 
 def test_predictions_are_lazy_arrays_of_the_right_kind(many):

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import PartedTable, by_parts, fetch, is_dask
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
 from kernelweave.errors import InputError, warn
@@ -201,6 +201,9 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         self : RuleEnsembleClassifier
             The fitted estimator.
         """
+        if is_dask(X):
+            parts = PartedTable.of(X, finite=False)
+            return self._fit_parts(parts, y, sample_weight, task=task)
         with self._all_or_nothing():
             targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
@@ -230,6 +233,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
+            X = fetch(X)
             targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 
@@ -548,6 +552,9 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         self : RuleEnsembleRegressor
             The fitted estimator.
         """
+        if is_dask(X):
+            parts = PartedTable.of(X, finite=False)
+            return self._fit_parts(parts, y, sample_weight, task=task)
         with self._all_or_nothing():
             targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
@@ -577,6 +584,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
+            X = fetch(X)
             targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 

@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from kernelweave._dask import fetch
 from kernelweave._types import Indices
 from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
@@ -118,6 +119,7 @@ def read_table(X: Any) -> Table:
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     """Read ``X``, and check names and the number of columns as scikit-learn does."""
+    X = fetch(X)
     table = read_table(X)
     if table.names is not None:
         if table.n_rows < 1:
