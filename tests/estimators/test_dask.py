@@ -9,20 +9,26 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from kernelweave import (
     RBF,
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
     Linear,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
     Overlap,
+    PairwiseKernelLearner,
+    RadiusMKLClassifier,
     RuleEnsembleClassifier,
     RuleEnsembleClassifierCV,
     RuleEnsembleRegressor,
+    SumProductMKLClassifier,
     io,
     rbf_ladder,
 )
@@ -138,16 +144,41 @@ def test_few_rows_come_here():
     np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
 
 
-def test_other_estimators_take_dask_too():
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoiseTolerantKernelClassifier(),
+        NoisyLabelMKLClassifier(KERNELS),
+        RadiusMKLClassifier(KERNELS),
+        SumProductMKLClassifier(),
+        HierarchicalMKLClassifier(),
+        HierarchicalMKLRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_estimators_take_dask_too(model):
     X, f = table(120)
-    y = f > 0
-    model = NoiseTolerantKernelClassifier()
-    here = model.fit(X, y).predict_proba(X)
-    lazy = model.fit(da.from_array(X, chunks=50), da.from_array(y, chunks=40)).predict_proba(
-        da.from_array(X, chunks=50)
-    )
-    assert lazy.shape == (120, 2)
-    np.testing.assert_allclose(lazy.compute(), here, atol=1e-12)
+    y = f > 0 if is_classifier(model) else f
+    parts = da.from_array(X, chunks=(50, 3))
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parts, da.from_array(y, chunks=40))
+    names = [n for n in ("predict", "decision_function", "predict_proba") if hasattr(model, n)]
+    for name in names:
+        expected = getattr(here, name)(X)
+        lazy = getattr(there, name)(parts)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == expected.shape
+        np.testing.assert_allclose(lazy.compute().astype(float), expected.astype(float), atol=1e-9)
+
+
+def test_pairs_take_dask_too():
+    X, f = table(120)
+    y = np.where(f > 0, 1, 0)
+    parts = da.from_array(X, chunks=(50, 3))
+    here = PairwiseKernelLearner(random_state=0).fit(X, y)
+    there = PairwiseKernelLearner(random_state=0).fit(parts, da.from_array(y, chunks=60))
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-12)
+    np.testing.assert_allclose(there.transform(parts).compute(), here.transform(X), atol=1e-12)
 
 
 def rule_frame(n=400):
