@@ -39,10 +39,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     centred kernel with eigenvalue d it fits the share ``d^2 / (d^2 + ridge^2)`` of the labels:
     more of what the leading directions tell, and less of the rest, than kernel ridge regression
     with its ``d / (d + ridge)``. One eigendecomposition per kernel gives the leave-one-out values
-    of all these models in closed form; the models are averaged by them. The range of the averaged values tells how often each of two classes carries
-    the wrong label, and where the threshold belongs: for the square loss, moving it is the same as
-    the unbiased loss for these rates. The same values rank the training labels by how wrong they
-    look. Nothing is iterative, so there is no tolerance and nothing to converge.
+    of all these models in closed form; the models are averaged by them. The range of the averaged
+    values tells how often each of two classes carries the wrong label, and where the threshold
+    belongs: for the square loss, moving it is the same as the unbiased loss for these rates. The
+    same values rank the training labels by how wrong they look. Nothing is iterative, so there is
+    no tolerance and nothing to converge.
 
     It pays when 30 % or more of the labels are wrong, or when one class is hit harder than the
     other. Compare with `kernelweave.baselines.BalancedKernelSVM`, which also copes with the latter;
