@@ -104,20 +104,66 @@ def test_code_of_a_page_runs(page):
     assert not re.search(r"\{code(-block)?\}\s*python|^`{3,}(py|python3|pycon)\b", text, re.M)
 
 
+TASKS = {  # pages by what a user says, with the page of results that belongs to each
+    "sources": ("I have several data sources", "structures"),
+    "noisy-labels": ("My labels are wrong", "noisy-labels"),
+    "rules": ("I need rules", "rules"),
+    "structures": ("I know how my sources combine", "structures"),
+    "pairs": ("I only have pairs", "pairs"),
+}
+
+
 def test_the_main_pages_have_code():
-    guide = (
-        "kernels",
-        "choosing",
-        "reading",
-        "radius",
-        "noisy-labels",
-        "structures",
-        "pairs",
-        "speed",
-    )
-    for name in ("start", *(f"guide/{page}" for page in guide)):
+    guide = ("kernels", "choosing", "reading", "radius", "speed", *TASKS)
+    for name in ("start", "add-a-method", *(f"guide/{page}" for page in guide)):
         text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
         assert sum(fence.language == "python" for fence in read_fences(text)) >= 3, name
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pages_by_task_lead_from_data_to_decision(name):
+    text = (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8")
+    title, results = TASKS[name]
+    assert text.startswith(f"# {title}\n")
+    headings = re.findall("^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "From data to decision"
+    for heading in (
+        "From data to decision",
+        "What to look at",
+        "How to know that it worked",
+        "More",
+    ):
+        assert heading in headings, heading
+    assert any("when not to" in heading.lower() for heading in headings)
+    assert "](../mathematics.md" in text
+    assert f"](../experiments/{results}.md" in text
+
+
+def test_questions_lead_to_the_pages_by_task():
+    for page, prefix in (("index", "guide/"), ("guide/choosing", "")):
+        lines = (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()
+        for name, (title, _) in TASKS.items():
+            row = [
+                line for line in lines if line.startswith("|") and f"]({prefix}{name}.md)" in line
+            ]
+            assert any(title in line for line in row), (page, name)
+
+
+def test_every_method_has_its_mathematics():
+    text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    for name in importlib.import_module("kernelweave.estimators").__all__:
+        assert f"`{name.removesuffix('CV')}`" in text, name
+
+
+def test_files_named_for_those_who_add_a_method_exist():
+    text = (DOCS / "add-a-method.md").read_text(encoding="utf-8")
+    layers = re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|", text, re.MULTILINE)
+    named = [(layer, file) for layer, files in layers for file in re.findall(r"`(\S+\.py)`", files)]
+    assert len(named) >= 9
+    for layer, file in named:
+        assert (ROOT / "src" / "kernelweave" / layer / file).exists(), (layer, file)
+    for path in re.findall(r"`((?:tests|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
 
 
 def test_readme_names_the_two_commands_and_shows_a_short_example():

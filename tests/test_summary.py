@@ -11,11 +11,12 @@ from kernelweave import (
     Linear,
     MKLClassifier,
     MKLRegressor,
+    PairwiseKernelLearner,
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
 )
 from kernelweave._summary import clip, count, listed, relative_gap, sentence, verdict
-from report_models import MODELS, QUANTITY, TWO, X, fitted
+from report_models import COUNTS, GROUPS, MODELS, QUANTITY, TWO, X, fitted
 from report_pages import parse
 
 
@@ -130,6 +131,36 @@ def test_verdicts():
         model = MKLRegressor([RBF(w) for w in (0.5, 1, 2)], max_iter=1, tol=1e-9).fit(X, QUANTITY)
     assert not verdict(model).good
     assert "Stopped before the tolerance was met" in verdict(model).text
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (0, "0%"),
+        (1.67e-6, "0.00017%"),
+        (0.00094, "0.094%"),
+        (0.5, "50%"),
+        (1e-12, "under 0.000001%"),
+    ],
+)
+def test_gaps_are_written_out(gap, words):
+    model = MKLClassifier([RBF(1.0), RBF(2.0)]).fit(X, TWO)
+    model.duality_gap_ = gap * model.objective_
+    assert verdict(model).short == words
+
+
+def test_two_kernels_are_both():
+    model = MKLClassifier([RBF(1.0), RBF(2.0)], norm=2).fit(X, TWO)
+    assert "with both kernels; the heavier, rbf" in sentence(model)
+
+
+def test_equal_weights_are_said_to_be_equal():
+    model = MKLClassifier([RBF(1.0), RBF(2.0), RBF(3.0)], norm="uniform").fit(X, TWO)
+    assert sentence(model).endswith("with all 3 kernels; each has the same weight.")
+    options = {"gamma": 0, "alpha": 1.0, "rho": np.inf, "shape": "diag", "random_state": 0}
+    pairs = PairwiseKernelLearner(method="shrink", n_clusters=3, **options).fit(COUNTS, GROUPS)
+    assert sentence(pairs).endswith("by all 6 columns; each has the same weight.")
+    assert verdict(pairs).short == "equal weights"
 
 
 def test_words():

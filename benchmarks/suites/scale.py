@@ -26,6 +26,9 @@ def run(session: Session) -> None:
     session.tables.append(table)
     sizes = (10_000, 20_000) if session.quick else (25_000, 50_000, 100_000, 200_000)
     session.tables.append(_weights(session, sizes))
+    session.tables.append(
+        _places(session, (10_000, 20_000) if session.quick else (10_000, 100_000, 1_000_000))
+    )
 
 
 def _machines(session: Session, table: Table, n: int, rank: int) -> None:
@@ -109,4 +112,46 @@ def _weights(session: Session, sizes: tuple[int, ...]) -> Table:
             ", ".join(others),
         )
     table.add("exponent", power(walls), power(cpus), power(peaks))
+    return table
+
+
+_PLACES = {"memory": "in memory", "file": "in a file", "dask": "on Dask, 2 workers"}
+
+
+def _places(session: Session, sizes: tuple[int, ...]) -> Table:
+    """Measure the same fit where features may be."""
+    table = Table(
+        "Scale: the same fit by where its features are, 60 kernels, gap 1e-3",
+        ["n", "features", "wall s", "MB added", "MB of workers", "gap", "objective", "acc."],
+        notes=[
+            "In a file: memory_limit of one megabyte, so that all features are mapped; the pages "
+            "that the system keeps of the file count as memory. On Dask: processes of one thread, "
+            "the table is there already; what is added is in the client. SVC: one Gaussian on all "
+            "columns, where it ends in reasonable time."
+        ],
+    )
+    for n in sizes:
+        places = ["memory", "file", "dask"] if n <= 200_000 else ["file", "dask"]
+        cases = {
+            _PLACES[where]: Case("scale:elsewhere", {"n": n, "where": where}, timeout=3600)
+            for where in places
+        }
+        if n <= 20_000:
+            cases["SVC"] = Case("scale:svc", {"n": n}, timeout=1800)
+        for name, found in session.measure(f"places, n = {n}", cases, repeats=1).items():
+            if not found.ok:
+                table.add(n, name, found.problem)
+                continue
+            known = name != "SVC"
+            workers = found.fact("workers") if known else None
+            table.add(
+                n,
+                name,
+                seconds(found.wall),
+                megabytes(found.added),
+                " + ".join(megabytes(peak) for peak in workers) if workers else "",
+                number(found.fact("gap"), ".1e") if known else "",
+                number(found.fact("objective"), ".4f") if known else "",
+                number(found.fact("accuracy"), ".3f"),
+            )
     return table

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from kernelweave import RBF, MKLClassifier
 from kernelweave._threads import threads as use_threads
@@ -21,6 +21,7 @@ from . import Task
 
 Array = NDArray[Any]
 N_COLUMNS, WIDTHS = 20, (1.0, 2.0, 4.0)
+_DRAWN = 50_000  # rows drawn together, so that any machine can draw its part
 
 
 def machine(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
@@ -67,6 +68,73 @@ def weights(n: int, threads: int, tol: float = 1e-3, norm: float = 1.0) -> Task:
     return Task(lambda: model.fit(X, y), tell)
 
 
+def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
+    """Learn the same weights with features in memory, in a file, or in two Dask workers."""
+    model = MKLClassifier(_kernels(), tol=tol, n_jobs=threads)
+    X_test, y_test = _table(20_000, 1)
+    if where == "dask":
+        X, y, workers = _on_dask(n)
+    else:
+        X, y = _table(n, 0)
+        workers = None
+        model.set_params(memory_limit=1e6 if where == "file" else "20GB")
+
+    def tell(fitted: MKLClassifier) -> dict[str, Any]:
+        return {
+            "gap": fitted.duality_gap_ / fitted.objective_,
+            "objective": fitted.objective_,
+            "solves": fitted.n_iter_,
+            "accuracy": float(fitted.score(X_test, y_test)),
+            "workers": None if workers is None else workers(),
+        }
+
+    return Task(lambda: model.fit(X, y), tell)
+
+
+def _on_dask(n: int) -> tuple[Any, Any, Any]:
+    """Draw the table in the workers of a cluster of two; also return how to ask for their peaks."""
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    client = Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+    draws = [(min(_DRAWN, n - k), 0, k // _DRAWN) for k in range(0, n, _DRAWN)]
+    parts = [dask.delayed(_draw)(*draw) for draw in draws]
+    X = da.concatenate(
+        [
+            da.from_delayed(part[0], (size, N_COLUMNS), float)
+            for part, (size, *_) in zip(parts, draws, strict=True)
+        ]
+    )
+    y = da.concatenate(
+        [
+            da.from_delayed(part[1], (size,), float)
+            for part, (size, *_) in zip(parts, draws, strict=True)
+        ]
+    )
+    X, y = dask.persist(X, y)
+    wait([X, y])
+
+    def peaks() -> list[int]:
+        return [1024 * peak for peak in client.run(_peak).values()]
+
+    return X, y, peaks
+
+
+def _peak() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def svc(n: int, threads: int) -> Task:
+    """Fit one Gaussian on all columns with scikit-learn's SVC."""
+    X, y = _table(n, 0)
+    X_test, y_test = _table(20_000, 1)
+    model = SVC(gamma=1.0 / N_COLUMNS, cache_size=1000)
+    return Task(lambda: model.fit(X, y), lambda m: {"accuracy": float(m.score(X_test, y_test))})
+
+
 def nystroem(n: int, threads: int, last: str = "svc") -> Task:
     """Fit a linear machine on 300 random landmarks of one Gaussian, as one would without us."""
     X, y = _table(n, 0)
@@ -79,7 +147,12 @@ def nystroem(n: int, threads: int, last: str = "svc") -> Task:
 
 def _table(n: int, seed: int) -> tuple[Array, Array]:
     """Draw normal columns of which eight decide, each by a curve of its own, with noise."""
-    random = np.random.default_rng(seed)
+    parts = [_draw(min(_DRAWN, n - k), seed, k // _DRAWN) for k in range(0, n, _DRAWN)]
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def _draw(n: int, seed: int, part: int) -> tuple[Array, Array]:
+    random = np.random.default_rng([seed, part])
     X = random.standard_normal((n, N_COLUMNS))
     f = sum(np.sin(1.5 * X[:, k]) * (-1) ** k + 0.5 * X[:, k] ** 2 * (k % 3 == 0) for k in range(8))
     return X, np.where(f + random.standard_normal(n) > 1.3, 1.0, -1.0)

@@ -12,6 +12,7 @@ from kernelweave._types import Floats
 
 _TOP = 5  # weights that a notebook shows
 _NAME = 120  # letters of a name in a sentence
+_LEAST = 1e-6  # per cent below which digits tell nobody anything
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,23 @@ def _means(model: Any) -> str:
     if used == 1:
         where = of if offered > 1 else ""
         return f"with 1{where} {noun}{'s' if where else ''}, {clip(names[top])}"
-    kept = f"{used:,}{of}" if used < offered or not of else f"all {offered:,}"
-    heavy = f"the heaviest, {clip(names[top])}, carries {weights[top]:.0%} of the weight"
-    return f"with {kept} {noun}s; {heavy}"
+    kept = _kept(used, offered) if of else f"{used:,}"
+    return f"with {kept} {noun}s; {_heaviest(names, weights)}"
+
+
+def _kept(used: int, offered: int) -> str:
+    if used < offered:
+        return f"{used:,} of {offered:,}"
+    return "both" if offered == 2 else f"all {offered:,}"
+
+
+def _heaviest(names: list[str], weights: Floats) -> str:
+    used = weights[weights > 0]
+    if np.ptp(used) <= 1e-9 * used.max():
+        return "each has the same weight"
+    top = int(np.argmax(weights))
+    word = "heavier" if len(used) == 2 else "heaviest"
+    return f"the {word}, {clip(names[top])}, carries {weights[top]:.0%} of the weight"
 
 
 def _strongest_rule(model: Any) -> str:
@@ -158,14 +173,12 @@ def _pairs(model: Any) -> str:
     noun = "column" if model.kernels_ is None else "kernel"
     names, weights = weight_names(model), shares(model)
     used = int(np.count_nonzero(weights))
-    start = f"This model tells which pairs of rows belong together by {used:,} of {len(names):,}"
     if not used:
         return f"This model found no {noun} that tells which pairs of rows belong together."
-    top = int(np.argmax(weights))
-    return (
-        f"{start} {noun}s; the heaviest, {clip(names[top])}, carries {weights[top]:.0%} of the "
-        "weight."
-    )
+    start = "This model tells which pairs of rows belong together by"
+    if len(names) == 1:
+        return f"{start} one {noun}, {clip(names[0])}."
+    return f"{start} {_kept(used, len(names))} {noun}s; {_heaviest(names, weights)}."
 
 
 def _clusters(model: Any) -> str:
@@ -215,6 +228,9 @@ def verdict(model: Any) -> Verdict:
 
 def _newton(model: Any) -> Verdict:
     steps = count(int(model.n_iter_), "Newton step")
+    if model.setting_ is not None and np.isinf(model.setting_.rho):
+        text = "Equal weights are in use (rho is infinite), so none had to be learned."
+        return Verdict("equal weights", text, True)
     if model.converged_:
         text = (
             f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so "
@@ -226,9 +242,11 @@ def _newton(model: Any) -> Verdict:
 
 
 def _small(share: float) -> str:
-    """Return a share in per cent with two digits that count."""
+    """Return a share in per cent with two digits that count, written out."""
     percent = 100 * share
-    return f"{percent:.2g}%" if percent == 0 or percent >= 1e-3 else f"{percent:.0e}%"
+    if 0 < percent < _LEAST:
+        return f"under {np.format_float_positional(_LEAST)}%"
+    return np.format_float_positional(percent, precision=2, fractional=False, trim="-") + "%"
 
 
 class NotebookSummary:

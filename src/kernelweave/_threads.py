@@ -68,5 +68,10 @@ def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     count = min(_current.get(), len(items))
     if count <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, items))
+    before = _core.get_threads()
+    _core.set_threads(1)  # one level of threads is enough
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(work, items))
+    finally:
+        _core.set_threads(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import narwhals as nw
@@ -15,10 +16,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from kernelweave._dask import PartedTable, gather, is_dask
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-fit_context = _fit_context
 check_names_in = _check_feature_names_in  # the names given are those seen in fit
 pick_rows = _safe_indexing  # of arrays and frames of any library
 
@@ -35,26 +36,56 @@ __all__ = [
 ]
 
 
+def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
+    """Validate parameters as scikit-learn does; what Dask holds besides ``X`` comes here."""
+
+    def decorator(fit: Any) -> Any:
+        checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
+
+        @functools.wraps(fit)
+        def wrapped(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
+            named = {name: gather(value) for name, value in options.items()}
+            return checked(estimator, X, *map(gather, args), **named)
+
+        return wrapped
+
+    return decorator
+
+
 def is_frame(X: Any) -> bool:
     """Tell whether ``X`` is a data frame of any library."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_table(estimator: Any, X: Any, *, reset: bool, parts: bool = False) -> Any:
     """Check ``X`` as scikit-learn does; a frame stays a frame and keeps its column types.
 
     Each kernel validates the columns it uses, so a frame may hold anything in the others.
+
+    Parameters
+    ----------
+    estimator : object
+        Learns or compares names and number of columns.
+    X : array, sparse matrix, data frame, or Dask array or data frame
+        The table.
+    reset : bool
+        Whether this is a fit.
+    parts : bool
+        Whether a Dask table may stay in its parts; otherwise it comes to this process.
+
+    Returns
+    -------
+    X : ndarray, CSR array, data frame or PartedTable
+        The table as kernels read it.
     """
+    if is_dask(X):
+        parted = PartedTable.of(X)
+        if not parts:
+            return check_table(estimator, gather(parted), reset=reset)
+        _check_names(estimator, parted.meta, len(parted), reset=reset)
+        return parted
     if is_frame(X):
-        names = list(X.columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")
-        if X.shape[0] < 1 or (reset and X.shape[0] < 2):
-            raise InputError(
-                f"Found {X.shape[0]} row(s) in X, but {2 if reset else 1} or more are needed."
-            )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        _check_names(estimator, X, X.shape[0], reset=reset)
         return X
     if nw.dependencies.is_polars_lazyframe(X):
         raise InputTypeError("X: a lazy frame has no rows yet; pass X.collect().")
@@ -80,6 +111,19 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     )
     _refuse_missing(X)
     return X
+
+
+def _check_names(estimator: Any, X: Any, n_samples: int, *, reset: bool) -> None:
+    """Check the columns of a frame, and that there are rows."""
+    names = list(getattr(X, "columns", ()))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")
+    if n_samples < 1 or (reset and n_samples < 2):
+        raise InputError(
+            f"Found {n_samples} row(s) in X, but {2 if reset else 1} or more are needed."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def _refuse_missing(X: Any) -> None:

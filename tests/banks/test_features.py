@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, Laplacian, Linear, Precomputed
-from kernelweave.banks import large, make_bank
+from kernelweave.banks import large, make_bank, source
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
 
@@ -16,7 +16,7 @@ def few(monkeypatch):
     """Let few rows count as many."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
     monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-    monkeypatch.setattr(large, "_BLOCK_BYTES", 2000)  # many blocks
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 2000)  # many blocks
 
 
 def table(n=90, seed=0):
@@ -74,7 +74,7 @@ def test_a_function_has_the_values_and_the_norm_that_are_claimed(few):
     W = np.random.default_rng(4).normal(size=(bank.blocks.n_columns, 1))
     function = bank.function(W)
     kernels = [KERNELS[j] for j in function.which]
-    values = function.values(kernels, bank.views)
+    values = function.values(kernels, bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-6)
     for j, norm in enumerate(bank.norms(W)):
         c, P = function.coefs[j], function.rows[j]
@@ -96,11 +96,11 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     """Heavy tails: more rows are missed by the sample than a few rounds can add."""
     monkeypatch.setattr(large, "_SAMPLE", 40)
     monkeypatch.setattr(large, "_ROUNDS", rounds)
-    monkeypatch.setattr(large, "_WORST", 1)
+    monkeypatch.setattr(source, "_WORST", 1)
     X = np.random.default_rng(9).standard_cauchy(size=(600, 1)) * 20
     bank = make_feature_bank([RBF(width=1.0)], X, normalize=None, tol=1e-3)
     W = np.random.default_rng(10).normal(size=(bank.blocks.n_columns, 1))
-    values = bank.function(W).values([RBF(width=1.0)], bank.views)
+    values = bank.function(W).values([RBF(width=1.0)], bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
     missed = bank.left[0] > 1e-9 * bank.diagonals[0]
     assert bank.is_complete == (not missed)
@@ -115,7 +115,7 @@ def test_kernels_of_nothing_and_of_one_value(few):
     assert bank.forms(V)[2] == 0.0
     assert np.isfinite(bank.combine(np.full(4, 0.25)) @ V).all()
     nothing = np.zeros((bank.blocks.n_columns, 1))
-    assert not bank.function(nothing).values(kernels[:1], bank.views).any()
+    assert not bank.function(nothing).values(kernels[:1], bank.source.views).any()
 
 
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):
@@ -145,6 +145,36 @@ def test_features_beyond_the_memory_allowed_are_kept_in_a_file(few):
     outside = make_feature_bank(KERNELS, X, tol=1e-3, memory_limit=1000.0)
     assert isinstance(outside.blocks.blocks[0], np.memmap)
     np.testing.assert_array_equal(inside.forms(V), outside.forms(V))
+    few_columns = outside.blocks.select(np.array([2, 0]))
+    assert isinstance(few_columns.blocks[0], np.memmap)
+    expected = inside.blocks.rows(np.arange(90), np.array([2, 0]))
+    np.testing.assert_array_equal(few_columns.rows(np.arange(90)), expected)
+
+
+def test_scores_are_read_once(few, monkeypatch):
+    X = table()
+    bank = make_feature_bank(KERNELS, X, tol=1e-3)
+    V = np.random.default_rng(7).normal(size=(90, 1))
+    reads = []
+    original = LocalBlocks.sums
+    monkeypatch.setattr(LocalBlocks, "sums", lambda self, V: reads.append(1) or original(self, V))
+    forms = bank.forms(V)
+    products = bank.products(V, np.arange(3), np.arange(90))
+    assert len(reads) == 1
+    np.testing.assert_allclose(np.einsum("jno,no->j", products, V), forms, rtol=1e-6)
+    other = bank.forms(2.0 * V)  # another vector is another reading
+    assert len(reads) == 2
+    np.testing.assert_allclose(other, 4.0 * forms)
+
+
+def test_a_function_is_taken_to_other_weights(few):
+    bank = make_feature_bank(KERNELS, table(), tol=1e-3)
+    old, new = bank.combine(np.array([0.5, 0.5, 0.0])), bank.combine(np.array([0.2, 0.5, 0.3]))
+    w = np.random.default_rng(8).normal(size=(old.n_features, 1))
+    function = old.raise_weights(w)
+    assert new.holds(function)
+    np.testing.assert_allclose(new.times(new.lower_weights(function)), old.times(w), atol=1e-10)
+    assert not bank.combine(np.array([1.0, 0.0, 0.0])).holds(function)
 
 
 def test_a_sample_of_the_rows(few):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, io
-from kernelweave.banks import large
+from kernelweave.banks import large, source
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def many(monkeypatch):
         plain = clone(model).fit(X, y, **options)
         monkeypatch.setattr(large, "MANY_ROWS", 10)
         monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-        monkeypatch.setattr(large, "_BLOCK_BYTES", 20_000)
+        monkeypatch.setattr(source, "_BLOCK_BYTES", 20_000)
         return clone(model).fit(X, y, **options), plain
 
     return both

@@ -1,6 +1,7 @@
 """What a page says is what the model and scikit-learn say."""
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,12 +11,15 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 
 from kernelweave import (
     RBF,
+    HierarchicalMKLClassifier,
     Linear,
     MKLClassifier,
     NoiseTolerantKernelClassifier,
     PairwiseKernelLearner,
     RadiusKernelClassifier,
     RuleEnsembleClassifier,
+    SumProductMKLClassifier,
+    group,
     report,
 )
 from kernelweave.errors import InputError
@@ -96,6 +100,32 @@ def test_performance_is_that_of_cross_validation():
     assert tile == expected[0]
     most = max(np.mean(TWO == "high"), np.mean(TWO == "low"))
     assert f"accuracy of {100 * most:.1f}%" in words
+
+
+def test_intervals_end_where_scores_end():
+    lines = {line[0]: line[1:4] for line in rows(parse(page("regression")), "performance")[1:]}
+    assert float(lines["R\u00b2"][2]) == 1.0  # two folds have a wide interval
+    assert float(lines["mean absolute error"][1]) == 0.0
+
+
+def test_equal_folds_have_no_interval():
+    apart = np.where(TWO == "high", 9.0, -9.0)[:, None] + X
+    model = MKLClassifier([Linear()]).fit(apart, TWO)
+    shown = parse(report.to_html(model, apart, TWO, cv=3))
+    assert rows(shown, "performance")[1][:4] == ["accuracy", "100.0%", "\u2013", "\u2013"]
+    part = shown.find("section", id="performance")[0]
+    assert "100.0% (the same in all 3 folds)" in part.text()
+    assert not part.find("line", class_="interval")
+    ticks = [one.text() for one in part.find("text", class_="tick")]
+    assert ticks[-1] == "100%"
+
+
+def test_axes_of_scores_are_in_per_cent_and_exact():
+    part = parse(page("radius")).find("section", id="performance")[0]
+    ticks = [one.text() for one in part.find("text", class_="tick")]
+    assert all(tick.endswith("%") for tick in ticks)
+    steps = np.diff([float(tick.rstrip("%")) for tick in ticks])
+    np.testing.assert_allclose(steps, steps[0])
 
 
 def test_scores_and_folds_of_the_user_are_used():
@@ -221,6 +251,7 @@ def test_graphs_of_kernels_are_drawn_with_their_edges():
     part = parse(page("graph")).find("section", id="structure")[0]
     assert len(part.find("circle", class_="product")) == len(fitted("graph")[0].active_nodes_) == 3
     assert len(part.find("path")) == 2
+    assert {one.text() for one in part.find("text")} == {"left", "right", "both"}
     lattice = fitted("lattice")[0]
     part = parse(page("lattice")).find("section", id="structure")[0]
     below = [
@@ -233,6 +264,23 @@ def test_graphs_of_kernels_are_drawn_with_their_edges():
     assert len(part.find("path")) == len(below) > 0
 
 
+def test_nodes_that_do_not_touch_are_not_drawn():
+    model = HierarchicalMKLClassifier({"a": RBF(1.0), "b": Linear()}, C=10).fit(X, TWO)
+    part = parse(report.to_html(model)).find("section", id="structure")[0]
+    assert "nothing to draw" in part.text()
+    assert not part.find("circle")
+    assert len(part.find("tr")) == 3
+
+
+def test_long_names_of_products_leave_room_for_the_next_column():
+    inner = group(RBF(1.0), Linear(), name="a rather long name for a group of kernels")
+    model = SumProductMKLClassifier(inner * RBF(2.0) + Linear()).fit(X, TWO)
+    part = parse(report.to_html(model)).find("section", id="structure")[0]
+    (label,) = [one.text() for one in part.find("text") if one.text().startswith("a rather")]
+    weight = model.node_weights_["a rather long name for a group of kernels"]
+    assert label.endswith(f"\u2026 {weight:.2g}")
+
+
 def test_suspects_are_those_of_the_model():
     for name in ("noisy", "tolerant"):
         found = fitted(name)[0].suspects()
@@ -242,6 +290,12 @@ def test_suspects_are_those_of_the_model():
             [found.given, found.suggested]
         ).tolist()
         assert f"{found.n_wrong} of {found.n_samples}" in text(name, "labels")
+    assert "Share of wrong labels, as given20.0%" in text("noisy", "labels")
+    assert "Estimated share of wrong labels" in text("tolerant", "labels")
+    given = NoiseTolerantKernelClassifier(rates=(0.1, 0.2)).fit(X, NOISY)
+    words = parse(report.to_html(given)).find("section", id="labels")[0].text()
+    assert "Rates as given" in words
+    assert "Estimated" not in words
     rates = rows(parse(page("tolerant of three")), "labels", table=1)[1:]
     shown = [[float(v.rstrip("%")) / 100 for v in line[1:]] for line in rates]
     np.testing.assert_allclose(shown, fitted("tolerant of three")[0].rates_, atol=6e-4)
@@ -306,6 +360,7 @@ def test_the_program_makes_the_same_model(name):
     np.testing.assert_array_equal(found, expected.labels_ if name == "clusters" else expected)
     shown = parse(page(name)).find("pre")[0].text()
     assert shown == code
+    assert max(map(len, code.splitlines())) < 90
 
 
 def test_every_parameter_is_listed():
@@ -341,4 +396,6 @@ def test_nodes_of_a_graph_do_not_lie_on_each_other():
     for flush in (True, False):
         places = layered([3, 4, 0, 1, 2], children, flush=flush)
         assert len(set(places.values())) == 5
+        for a, b in combinations([0, 1, 2], 2):  # a circle and the number above it need this much
+            assert abs(places[a][1] - places[b][1]) > 0.75
         assert all(places[p][0] < places[c][0] for p in children for c in children[p])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -66,10 +68,12 @@ class LocalBlocks(RowBlocks):
     ----------
     blocks : sequence of ndarray of shape (n_rows, n_columns)
         In C order, float32 or float64; may be mapped files.
+    mapped : bool
+        Whether copies go to files, too.
     """
 
-    def __init__(self, blocks: Sequence[Stored]) -> None:
-        self.blocks = list(blocks)
+    def __init__(self, blocks: Sequence[Stored], *, mapped: bool = False) -> None:
+        self.blocks, self.mapped = list(blocks), mapped
         self.starts = np.concatenate(([0], np.cumsum([len(block) for block in blocks])))
         self.n_columns = blocks[0].shape[1]
 
@@ -111,7 +115,19 @@ class LocalBlocks(RowBlocks):
         return out
 
     def select(self, columns: Indices) -> RowBlocks:
-        return LocalBlocks([np.ascontiguousarray(block[:, columns]) for block in self.blocks])
+        store = new_store(self.n_samples, len(columns), self.blocks[0].dtype, mapped=self.mapped)
+        parts = [store[rows] for rows in self.slices()]
+        for part, block in zip(parts, self.blocks, strict=True):
+            part[:] = block[:, columns]
+        return LocalBlocks(parts, mapped=self.mapped)
+
+
+def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Stored:
+    """Return an array in memory, or in a file without a name."""
+    if not mapped:
+        return np.empty((n_rows, n_columns), dtype=dtype)
+    with tempfile.TemporaryFile() as file:  # the map keeps it until it goes itself
+        return np.memmap(file, dtype=dtype, mode="w+", shape=(n_rows, n_columns))
 
 
 def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:

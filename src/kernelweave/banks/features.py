@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._threads import run_each
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
 from .blocks import LocalBlocks, RowBlocks
 from .landmarks import LandmarkFunction, Landmarks
-from .views import Views
+from .source import RowSource
 
+_REMEMBERED = 3  # vectors whose scores are kept
 _MOST = 0.5  # share of columns in use above which a copy of these alone is not worth it
 
 
@@ -38,8 +38,8 @@ class FeatureBank:
         The same after centring.
     kept, left : ndarray of shape (n_kernels,)
         Traces of what the features, and of what all landmarks together, leave out.
-    views : Views
-        The rows themselves.
+    source : RowSource or None
+        The rows themselves; None for a part of them, which is not asked about the exact kernels.
     """
 
     landmarks: tuple[Landmarks, ...]
@@ -49,7 +49,7 @@ class FeatureBank:
     centred: Floats
     kept: Floats
     left: Floats
-    views: Views
+    source: RowSource | None
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
     by_features = True
@@ -92,21 +92,38 @@ class FeatureBank:
     def forms(self, V: Floats, which: Indices | None = None) -> Floats:
         """Return ``tr(V' K_j V)`` of the normalised kernels; see `KernelBank.forms`."""
         every = np.arange(self.n_kernels) if which is None else which
-        blocks, columns = self._columns(every)
-        scores = np.zeros((self.blocks.n_columns, V.shape[1]))
-        scores[columns] = blocks.sums(V)
-        return np.asarray((self.scales * self.by_kernel(scores))[every])
+        return np.asarray((self.scales * self.by_kernel(self._scores(V, every)))[every])
 
     def products(self, V: Floats, which: Indices, rows: Indices) -> Floats:
         """Return ``K_j[rows] V`` of the normalised kernels; see `KernelBank.products`."""
         blocks, columns = self._columns(which)
-        scores, features = blocks.sums(V), blocks.rows(rows)
+        scores, features = self._scores(V, which)[columns], blocks.rows(rows)
         owner = self.owner()[columns]
         out = np.empty((len(which), len(rows), V.shape[1]))
         for k, j in enumerate(which):
             here = np.flatnonzero(owner == j)
             out[k] = self.scales[j] * (features[:, here] @ scores[here])
         return out
+
+    def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
+        """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
+        known = np.zeros(self.blocks.n_columns, dtype=bool)
+        known[columns] = True
+        spread = np.zeros((self.blocks.n_columns, V.shape[1]))
+        spread[columns] = scores
+        held = self._compact.setdefault("scores", [])
+        held.append((V, known, spread))
+        del held[:-_REMEMBERED]
+
+    def _scores(self, V: Floats, which: Indices) -> Floats:
+        """Return ``F' V``; only the columns of some kernels count."""
+        wanted = np.isin(self.owner(), which)
+        for vector, known, scores in self._compact.get("scores", ()):
+            if vector is V and not (wanted & ~known).any():
+                return np.asarray(scores)
+        blocks, columns = self._columns(which)
+        self.remember(V, columns, blocks.sums(V))
+        return np.asarray(self._compact["scores"][-1][-1])
 
     def norms(self, W: Floats) -> Floats:
         """Return the norm of the part of ``F W`` in the space of every normalised kernel."""
@@ -141,12 +158,8 @@ class FeatureBank:
     def exact_form(self, V: Floats, j: int) -> float:
         """Bound ``tr(V' K_j V)`` of one exact kernel from above, by all of its landmarks."""
         item = self.landmarks[j]
-
-        def scores(rows: slice) -> Floats:
-            used = rows.start + np.flatnonzero(V[rows].any(axis=1))
-            return np.asarray(item.features(take(self.views[j], used)).T @ V[used])
-
-        score = sum(run_each(scores, self.blocks.slices()))
+        assert self.source is not None
+        score = self.source.sums(j, item, V)
         rest = float(self.left[j]) * float(np.vdot(V, V))
         return float(self.scales[j]) * (float(np.vdot(score, score)) + rest)
 
@@ -164,7 +177,7 @@ class FeatureBank:
             diagonals=share * self.diagonals,
             # A bound of what a part of the rows has is that of all.
             centred=self.centred,
-            views=self.views.take(rows),
+            source=None,
             _compact={},
         )
 
@@ -208,6 +221,7 @@ class FeatureSum:
     ) -> None:
         self.bank, self.weights, self.blocks = bank, weights, blocks
         self.squares = np.ascontiguousarray((weights * bank.scales)[bank.owner()[columns]])
+        self.at_hand = columns
         self.used = np.flatnonzero(self.squares)  # columns of the blocks that are features
         self.columns = columns[self.used]
         self.roots = np.sqrt(self.squares[self.used])
@@ -230,7 +244,15 @@ class FeatureSum:
 
     def sums(self, V: Floats) -> Floats:
         """Return the transposed features times vectors of one value per row."""
-        return self.roots[:, None] * self.blocks.sums(V)[self.used]
+        return self.pick(self.scores(V))
+
+    def scores(self, V: Floats) -> Floats:
+        """Return the same of all columns at hand, as they are in the bank."""
+        return self.blocks.sums(V)
+
+    def pick(self, scores: Floats) -> Floats:
+        """Return what `sums` would have, from `scores`."""
+        return self.roots[:, None] * scores[self.used]
 
     def rows(self, index: Indices) -> Floats:
         """Return the features of some rows."""
@@ -255,6 +277,14 @@ class FeatureSum:
         out = np.zeros((self.bank.blocks.n_columns, w.shape[1]))
         out[self.columns] = self.roots[:, None] * w
         return out
+
+    def lower_weights(self, W: Floats) -> Floats:
+        """Return weights of the features for a function by all columns, as far as it has them."""
+        return np.asarray(W[self.columns] / self.roots[:, None])
+
+    def holds(self, W: Floats) -> bool:
+        """Tell whether the features have all of a function."""
+        return bool(np.count_nonzero(W[self.columns]) == np.count_nonzero(W))
 
     def descend(
         self,

@@ -47,12 +47,16 @@ class Landmarks:
     rank: int
     complete: bool
 
-    def features(self, rows: Rows, *, kept: bool = False) -> Floats:
-        """Return the features of rows by all landmarks, or by those kept."""
-        r = self.rank if kept else len(self.triangle)
-        block = self.kernel.block(rows, take(self.rows, slice(0, r)))
+    @property
+    def size(self) -> int:
+        """How many landmarks there are."""
+        return len(self.triangle)
+
+    def features(self, rows: Rows) -> Floats:
+        """Return the features of rows by all landmarks."""
+        block = self.kernel.block(rows, self.rows)
         solved = scipy.linalg.solve_triangular(
-            self.triangle[:r, :r], block.T, lower=True, check_finite=False
+            self.triangle, block.T, lower=True, check_finite=False
         )
         return np.asarray(solved.T)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from kernelweave._threads import run_each
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._dask import PartedTable
+from kernelweave._types import Floats, Indices
 from kernelweave.kernels import Kernel, Precomputed
-from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks
-from .build import parse_bytes, prepare_kernels, scales_for
+from .build import prepare_kernels, scales_for
+from .dask import DaskRows
 from .features import FeatureBank
 from .landmarks import Landmarks, find_landmarks
+from .source import LocalRows, Pass, RowSource
 from .views import Views
 
 MANY_ROWS = 5000  # from here on kernels of low rank are held as features
@@ -28,20 +28,7 @@ _MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
 _SAMPLE = 4096  # rows among which landmarks are looked for first
 _MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _ROUNDS = 3  # of adding rows that the sample did not stand for
-_WORST = 32  # such rows taken of every block and kernel
 _MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them
-_BLOCK_BYTES = 3.2e7
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """What one pass over the rows measured, by kernel."""
-
-    diagonals: Floats  # traces
-    kept: Floats  # what the features kept leave out of them
-    left: Floats  # what all landmarks together leave out
-    means: list[Floats]  # weighted means of the features kept
-    worst: list[Indices]  # rows that all landmarks together serve worst
 
 
 def make_feature_bank(
@@ -67,13 +54,13 @@ def make_feature_bank(
     if any(isinstance(kernel, Precomputed) for kernel in kernels):
         return None
     kernels = prepare_kernels(kernels, normalize)
-    views = Views.of(kernels, X)
-    n = views.n_samples
+    source = DaskRows(kernels, X) if isinstance(X, PartedTable) else LocalRows(Views.of(kernels, X))
+    n = source.n_samples
     sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
     samples = [sample] * len(kernels)
     everything = list(range(len(kernels)))
     options: dict[str, Any] = {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
-    landmarks = find_landmarks(kernels, everything, views, samples, **options)
+    landmarks = _find(source, kernels, everything, samples, **options)
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
     if n < TOO_MANY_ROWS and not (complete and low):
@@ -81,7 +68,7 @@ def make_feature_bank(
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
     for left_over in reversed(range(_ROUNDS)):
-        blocks, measured = _features(landmarks, views, share, dtype, memory_limit)
+        blocks, measured = source.features(landmarks, share, dtype, memory_limit)
         missed = [j for j in everything if landmarks[j].complete and _misses(measured, j)]
         if not missed:
             break
@@ -92,13 +79,11 @@ def make_feature_bank(
         # The sample missed something; the rows that show it are the best new candidates.
         for j in missed:
             samples[j] = np.union1d(samples[j], measured.worst[j])
-        again = find_landmarks(kernels, missed, views, [samples[j] for j in missed], **options)
+        again = _find(source, kernels, missed, [samples[j] for j in missed], **options)
         for j, item in zip(missed, again, strict=True):
             landmarks[j] = item
     means = np.array([float(mean @ mean) for mean in measured.means])
-    weighted = measured.diagonals / n  # the mean diagonal, by weight where rows have any
-    if sample_weight is not None:
-        weighted = np.array([share @ k.diagonal(views[j]) for j, k in enumerate(kernels)])
+    weighted = measured.weighted
     centred_means = np.where(weighted - means > 1e-12 * weighted, weighted - means, 0.0)
     sizes = {"trace": centred_means if centred else weighted, "diagonal": weighted}
     return FeatureBank(
@@ -109,57 +94,22 @@ def make_feature_bank(
         centred=n * centred_means if sample_weight is None else measured.diagonals,
         kept=measured.kept,
         left=measured.left,
-        views=views,
+        source=source,
     )
 
 
-def _misses(measured: _Pass, j: int) -> bool:
+def _misses(measured: Pass, j: int) -> bool:
     return bool(measured.left[j] > _MISSED * measured.diagonals[j])
 
 
-def _features(
-    landmarks: Sequence[Landmarks],
-    views: Views,
-    share: Floats,
-    dtype: Any,
-    memory_limit: float | str | None,
-) -> tuple[LocalBlocks, _Pass]:
-    """Compute all features, and what they leave out, in one pass over the rows."""
-    n, rank = views.n_samples, max(1, sum(item.rank for item in landmarks))
-    width = np.dtype(dtype).itemsize * rank
-    at_a_time = int(max(1, min(n, _BLOCK_BYTES // width)))
-    store = _allocate(n, rank, dtype, memory_limit)
-    slices = [slice(a, min(a + at_a_time, n)) for a in range(0, n, at_a_time)]
-
-    def fill(rows: slice) -> list[tuple[Floats, Floats, Indices]]:
-        out, first = [], 0
-        for j, item in enumerate(landmarks):
-            part = take(views[j], rows)
-            features = item.features(part)
-            last = first + item.rank
-            store[rows, first:last] = features[:, : item.rank]
-            diagonal = item.kernel.diagonal(part)
-            squares = features * features
-            kept = np.maximum(diagonal - squares[:, : item.rank].sum(axis=1), 0.0)
-            left = np.maximum(kept - squares[:, item.rank :].sum(axis=1), 0.0)
-            worst = rows.start + np.argsort(-left, kind="stable")[:_WORST]
-            sums = np.array([diagonal.sum(), kept.sum(), left.sum()])
-            out.append((sums, share[rows] @ features[:, : item.rank], worst))
-            first = last
-        return out
-
-    answers = run_each(fill, slices)
-    sums = np.array([[part[0] for part in answer] for answer in answers]).sum(axis=0)
-    means = [sum(answer[j][1] for answer in answers) for j in range(len(landmarks))]
-    worst = [np.concatenate([answer[j][2] for answer in answers]) for j in range(len(landmarks))]
-    blocks = LocalBlocks([store[rows] for rows in slices])
-    return blocks, _Pass(sums[:, 0], sums[:, 1], sums[:, 2], means, worst)
-
-
-def _allocate(n: int, rank: int, dtype: Any, memory_limit: float | str | None) -> Stored:
-    """Return an array in memory, or in a file without a name where the memory is not enough."""
-    needed = float(n) * rank * np.dtype(dtype).itemsize
-    if needed <= parse_bytes(memory_limit):
-        return np.empty((n, rank), dtype=dtype)
-    with tempfile.TemporaryFile() as file:  # the map keeps it until it goes itself
-        return np.memmap(file, dtype=dtype, mode="w+", shape=(n, rank))
+def _find(
+    source: RowSource,
+    kernels: Sequence[Kernel],
+    which: Sequence[int],
+    samples: Sequence[Indices],
+    **options: Any,
+) -> list[Landmarks]:
+    """Look for landmarks of some kernels among the rows of their samples."""
+    rows = functools.reduce(np.union1d, samples)
+    places = [np.searchsorted(rows, sample) for sample in samples]
+    return find_landmarks(kernels, which, source.take(rows), places, **options)

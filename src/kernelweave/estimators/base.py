@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import PartedTable, gather
 from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
-from kernelweave._threads import threads
+from kernelweave._threads import run_blocks, threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave._validation import Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
@@ -34,7 +35,8 @@ from .rows import Merged, merge_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-_BLOCK_BYTES = 6.4e7  # size of the kernel blocks that prediction works in
+_WIDTH_ROWS = 20_000  # rows that default widths are taken from
+_BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
 
 
 class BaseMKL(NotebookSummary, BaseEstimator):
@@ -92,7 +94,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = expand_kernels(self.kernels, rows.X, rows.weight)
+        kernels = self._expand(rows)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -101,7 +103,18 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             "sample_weight": rows.weight,
         }
         bank = make_feature_bank(kernels, rows.X, **options) if self._takes_features else None
-        return bank or make_bank(kernels, rows.X, **options)
+        if bank is None:
+            return make_bank(kernels, gather(rows.X), **options)
+        return bank
+
+    def _expand(self, rows: Merged) -> list[Kernel]:
+        """Write out the kernels; default widths are those of rows spread over the table."""
+        n = len(rows.Y)
+        if not self._takes_features or n <= _WIDTH_ROWS:
+            return expand_kernels(self.kernels, gather(rows.X), rows.weight)
+        some = np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
+        X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
+        return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
@@ -260,13 +273,15 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             kernels = [self.kernels_[j] for j in self._function.which]
             n_support = max(1, self._function.n_landmarks)
         rows = Views.of(kernels, check_table(self, X, reset=False))
-        out = np.empty((rows.n_samples, len(self.intercept_)))
-        at_a_time = int(max(1, _BLOCK_BYTES / (8 * n_support)))
+        return self._in_blocks(
+            lambda part: self._values(kernels, weights, rows.take(part)), rows.n_samples, n_support
+        )
+
+    def _in_blocks(self, values: Callable[[slice], Floats], n: int, entries: int) -> Floats:
+        """Return decision values, block by block of rows that need so many entries each."""
+        at_a_time = int(max(1, _BLOCK_BYTES / (8 * entries)))
         with threads(self.n_jobs):
-            for start in range(0, rows.n_samples, at_a_time):
-                part = slice(start, start + at_a_time)
-                out[part] = self._values(kernels, weights, rows.take(part))
-        return out + self.intercept_
+            return np.concatenate(run_blocks(values, n, at_a_time)) + self.intercept_
 
     def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
         """Return decision values of a block of rows, without the intercept."""

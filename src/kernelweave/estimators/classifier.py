@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from kernelweave._dask import by_parts
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
@@ -24,7 +25,7 @@ class BaseClassifier(ClassifierMixin, BaseMKL):
 
     def _read_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray[Any, Any], Indices]:
         """Return the table, the labels, and their codes; learn the classes."""
-        X = check_table(self, X, reset=True)
+        X = check_table(self, X, reset=True, parts=self._takes_features)
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -48,6 +49,7 @@ class BaseClassifier(ClassifierMixin, BaseMKL):
                 f"{label!r}{where}."
             )
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return ``f(x)`` for every row.
 
@@ -64,6 +66,7 @@ class BaseClassifier(ClassifierMixin, BaseMKL):
         decision = self._decide(X)
         return decision.ravel() if len(self.classes_) == 2 else decision
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kernelweave._dask import by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import check_table, check_weights
 from kernelweave.errors import InputError, warn
@@ -216,6 +217,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
             )[column]
         return X, np.where(labels > 0, 1.0, -1.0), cost, weight
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return ``f(x)`` for every row.
 
@@ -233,6 +235,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         decision = self._decide(X)
         return decision.ravel() if decision.shape[1] == 1 else decision
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
 

@@ -35,7 +35,6 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
-_BLOCK_BYTES = 6.4e7  # of the factors' blocks that prediction holds
 _NEGLIGIBLE = 1e-10  # norm of a node, relative to the largest, that prediction leaves out
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
@@ -252,15 +251,13 @@ class BaseHierarchical(BaseMKL):
         check_is_fitted(self)
         products, weights = self._products(), self.weights_ * self.scales_
         rows = Views.of(products.factors, check_table(self, X, reset=False))
+
+        def values(part: slice) -> Floats:
+            block = products.block(weights, rows.take(part), self._support_views)
+            return np.asarray(block @ self.dual_coef_.T)
+
         entries = max(1, len(self.support_)) * len(products.factors)
-        out = np.empty((rows.n_samples, len(self.intercept_)))
-        at_a_time = int(max(1, _BLOCK_BYTES / (8 * entries)))
-        with threads(self.n_jobs):
-            for start in range(0, rows.n_samples, at_a_time):
-                part = slice(start, start + at_a_time)
-                block = products.block(weights, rows.take(part), self._support_views)
-                out[part] = block @ self.dual_coef_.T
-        return out + self.intercept_
+        return self._in_blocks(values, rows.n_samples, entries)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all nodes in use, those with the largest norm first.

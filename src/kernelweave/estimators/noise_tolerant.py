@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
+from kernelweave._dask import by_parts
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
@@ -347,6 +348,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
         return cross_products(kernels, coef, rows, self._support_views)
 
+    @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the estimated probability of every class, as if labels were right.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
+from kernelweave._dask import by_parts
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
@@ -404,6 +405,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self._given = codes
         self._suggested = np.where(used, labels.suggested[rows.inverse], codes)
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
 

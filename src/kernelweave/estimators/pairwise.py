@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import by_parts
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -473,6 +474,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         X = Linear().prepare(X) if is_frame(X) else X
         return X if self._factors is None else scale_rows(X, self._factors)
 
+    @by_parts
     def transform(self, X: Any) -> Any:
         """Return features whose inner products are the learned kernel.
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from kernelweave._dask import by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
@@ -90,7 +91,7 @@ class KernelRegressor(RegressorMixin, BaseMKL):
     def _targets(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, Floats, Floats, Floats | None]:
-        X = check_table(self, X, reset=True)
+        X = check_table(self, X, reset=True, parts=self._takes_features)
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -103,6 +104,7 @@ class KernelRegressor(RegressorMixin, BaseMKL):
         cost = np.ones_like(Y) if weight is None else np.repeat(weight[:, None], Y.shape[1], axis=1)
         return X, Y, cost, weight
 
+    @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted value of every row.
 

@@ -7,10 +7,15 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
+from kernelweave._dask import PartedTable
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import is_frame
 from kernelweave.kernels.base import is_sparse
+
+_HASHED = 50_000  # rows at a time
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads bits over a word
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     """
     everything = np.arange(len(Y))
     kept = everything if weight is None else np.flatnonzero(weight > 0)
+    if isinstance(X, PartedTable):  # rows stay where they are; those without weight cost nothing
+        return Merged(X, Y, cost, weight, everything, everything)
     if is_frame(X):
         if weight is not None and len(kept) < len(Y):
             X = nw.from_native(X, eager_only=True)[kept].to_native()
@@ -54,24 +61,22 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
             inverse[kept] = np.arange(len(kept))
             return Merged(X, Y[kept], cost[kept], weight[kept], kept, inverse)
         return Merged(X, Y, cost, weight, everything, everything)
-    keys = _keys(X, Y)
-    groups: dict[bytes, list[int]] = {}
-    for i in kept:
-        groups.setdefault(keys[i], []).append(int(i))
-    if weight is None and len(groups) == len(Y):
+    if weight is None and _all_differ(X, Y):
         return Merged(X, Y, cost, None, everything, everything)
+    keys = _keys(X, Y)
     # Sorted by content, so that the order in which rows came does not matter.
-    members = [groups[key] for key in sorted(groups)]
-    index = np.array([rows[0] for rows in members])
+    _, first, places = np.unique(keys[kept], return_index=True, return_inverse=True)
+    if weight is None and len(first) == len(Y):
+        return Merged(X, Y, cost, None, everything, everything)
     inverse = np.full(len(Y), -1)
-    for place, rows in enumerate(members):
-        inverse[rows] = place
-    counts = np.ones(len(Y)) if weight is None else weight
+    inverse[kept] = places
+    counts = np.ones(len(kept)) if weight is None else weight[kept]
+    index = kept[first]
     return Merged(
         X[index],
         Y[index],
-        np.array([cost[rows].sum(axis=0) for rows in members]),
-        np.array([counts[rows].sum() for rows in members]),
+        np.column_stack([np.bincount(places, c, len(first)) for c in cost[kept].T]),
+        np.bincount(places, counts, len(first)).astype(np.float64),
         index,
         inverse,
     )
@@ -100,15 +105,29 @@ def merge_propositions(P: Bools, Y: Floats, cost: Floats, weight: Floats | None)
     )
 
 
-def _keys(X: Any, Y: Floats) -> list[bytes]:
+def _all_differ(X: Any, Y: Floats) -> bool:
+    """Tell whether no two rows can be equal, at little cost; False where that is not sure."""
+    if is_sparse(X):
+        return False
+    seen = []
+    for start in range(0, len(Y), _HASHED):
+        rows = slice(start, start + _HASHED)
+        bits = (np.column_stack([X[rows], Y[rows]]) + 0.0).view(np.uint64)
+        factors = np.arange(bits.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        mixed = (bits ^ (bits >> np.uint64(29))) * (factors * _ODD)
+        seen.append((mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64))
+    return len(np.unique(np.concatenate(seen))) == len(Y)  # equal rows have equal sums
+
+
+def _keys(X: Any, Y: Floats) -> NDArray[Any]:
+    """Return an item for every row that is equal for equal rows."""
     if not is_sparse(X):
-        table = np.column_stack([X, Y]) + 0.0  # minus zero is zero
-        return [row.tobytes() for row in table]
+        table = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
+        return table.view(f"V{8 * table.shape[1]}")[:, 0]
     X = X.tocsr().copy()
     X.sum_duplicates()
     X.eliminate_zeros()
-    cuts = X.indptr
-    return [
-        X.indices[a:b].tobytes() + X.data[a:b].tobytes() + y.tobytes()
-        for a, b, y in zip(cuts[:-1], cuts[1:], Y + 0.0, strict=True)
-    ]
+    keys = np.empty(len(Y), dtype=object)
+    for i, (a, b, y) in enumerate(zip(X.indptr[:-1], X.indptr[1:], Y + 0.0, strict=True)):
+        keys[i] = X.indices[a:b].tobytes() + X.data[a:b].tobytes() + y.tobytes()
+    return keys

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
 
+from kernelweave._dask import by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
 from kernelweave.errors import InputError, warn
@@ -316,6 +317,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         changed = ((before > 0) != (after > 0)) & (rows.cost > 0)
         return int(changed.any(axis=1).sum())
 
+    @by_parts
     def decision_function(self, X: Any, task: Any = None) -> Floats:
         """Return the scores of every row.
 
@@ -339,6 +341,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
             raise InputError("task: the model was fitted without tasks, so it must be None.")
         return scores[:, 0] if scores.shape[1] == 1 and not self._multilabel else scores
 
+    @by_parts
     def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
 
@@ -604,6 +607,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
         return Targets(Y, cost, weight, {})
 
+    @by_parts
     def predict(self, X: Any, task: Any = None) -> Floats:
         """Return the predicted value of every row.
 

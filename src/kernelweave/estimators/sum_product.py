@@ -42,7 +42,6 @@ from .rows import Merged, merge_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-_BLOCK_BYTES = 6.4e7  # of the leaves' blocks that prediction holds
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
 _NEGLIGIBLE = 1e-10  # path weight, relative to the largest, that prediction leaves out
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
@@ -404,15 +403,13 @@ class SumProductMKLClassifier(KernelClassifier):
     def _decide(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = Views.of(self.kernels_, check_table(self, X, reset=False))
-        n_support = max(1, len(self.support_))
-        out = np.empty((rows.n_samples, len(self.intercept_)))
-        at_a_time = int(max(1, _BLOCK_BYTES / (8 * n_support * len(self.kernels_))))
-        with threads(self.n_jobs):
-            for start in range(0, rows.n_samples, at_a_time):
-                part = slice(start, start + at_a_time)
-                block = self._learned_block(rows.take(part), self._support_views)
-                out[part] = block @ self.dual_coef_.T
-        return out + self.intercept_
+
+        def values(part: slice) -> Floats:
+            block = self._learned_block(rows.take(part), self._support_views)
+            return np.asarray(block @ self.dual_coef_.T)
+
+        entries = max(1, len(self.support_)) * len(self.kernels_)
+        return self._in_blocks(values, rows.n_samples, entries)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all paths, heaviest first.

@@ -70,6 +70,8 @@ class Solution:
         the upper bound, which then is `fitted` in place of ``K @ coef``.
     sharpness : float
         How little the last solve was smoothed, where it was; tells the next one where to begin.
+    scores : ndarray of shape (n_columns at hand, n_outputs), optional
+        Of kernels held as features: these transposed times `coef`.
     """
 
     coef: Floats
@@ -80,6 +82,7 @@ class Solution:
     work: int = 0
     function: Floats | None = None
     sharpness: float = 0.0
+    scores: Floats | None = None
 
     @property
     def gap(self) -> float:

@@ -48,8 +48,11 @@ class FeatureKernel(Protocol):
 
 
 @runtime_checkable
-class Descending(Protocol):
-    """A kernel of features that can begin by coordinate descent, and name the function found."""
+class BankKernel(Protocol):
+    """A kernel of features out of a bank, which knows functions and scores by all of its columns.
+
+    It can begin by coordinate descent.
+    """
 
     def descend(
         self,
@@ -64,6 +67,14 @@ class Descending(Protocol):
     ) -> Floats | None: ...
 
     def raise_weights(self, w: Floats) -> Floats: ...
+
+    def lower_weights(self, W: Floats) -> Floats: ...
+
+    def holds(self, W: Floats) -> bool: ...
+
+    def scores(self, V: Floats) -> Floats: ...
+
+    def pick(self, scores: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,6 @@ def solve_linear(
     n_outputs = Y.shape[1]
     parts = []
     for o in range(n_outputs):
-        begin = None if start is None else start.coef[:, [o]]
         box = _Box(
             np.ascontiguousarray(Y[:, [o]]),
             shape.lower[:, [o]],
@@ -122,8 +132,8 @@ def solve_linear(
             machine.fit_intercept,
         )
         solver = _Newton(machine, K, box, cost[:, [o]], np.ones((1, 1)))
-        sharpness = 0.0 if start is None else start.sharpness
-        parts.append(solver.run(tol, floor / n_outputs, begin, sharpness))
+        begin = None if start is None else _begin(K, start, o)
+        parts.append(solver.run(tol, floor / n_outputs, begin))
     return Solution(
         coef=np.hstack([part.coef for part in parts]),
         intercept=np.concatenate([part.bias for part in parts]),
@@ -132,10 +142,32 @@ def solve_linear(
         dual=sum(part.dual for part in parts),
         work=sum(part.work for part in parts),
         function=K.raise_weights(np.hstack([part.w for part in parts]))
-        if isinstance(K, Descending)
+        if isinstance(K, BankKernel)
         else None,
         sharpness=max(part.sharpness for part in parts),
+        scores=np.hstack([part.scores for part in parts]) if isinstance(K, BankKernel) else None,
     )
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """Where a solve begins: coefficients, and the function of a neighbouring one if known."""
+
+    coef: Floats
+    w: Floats | None = None
+    fitted: Floats | None = None
+    sharpness: float = 0.0
+
+
+def _begin(K: FeatureKernel, start: Solution, o: int) -> _Begin:
+    coef = start.coef[:, [o]]
+    if start.function is None or not isinstance(K, BankKernel):
+        return _Begin(coef, sharpness=start.sharpness)
+    # With other weights of the kernels the same function is nearer to the solution than that of the
+    # same coefficients: most rows stay on their side of the margin.
+    function = start.function[:, [o]]
+    fitted = start.fitted[:, [o]] if K.holds(function) else None
+    return _Begin(coef, K.lower_weights(function), fitted, start.sharpness)
 
 
 def solve_related(
@@ -157,7 +189,8 @@ def solve_related(
     values, vectors = scipy.linalg.eigh(relation)
     keep = values > 1e-14 * values[-1]
     root = np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
-    part = _Newton(machine, K, box, cost, root).run(tol, 0.0, start)
+    begin = None if start is None else _Begin(start)
+    part = _Newton(machine, K, box, cost, root).run(tol, 0.0, begin)
     return Solution(part.coef, part.bias, part.fitted, part.primal, part.dual, part.work)
 
 
@@ -173,14 +206,13 @@ class _Newton:
         self.w = np.zeros((K.n_features, root.shape[1]))
         self.work = 0
         self.sharpness = 0.0
+        self.scores = np.zeros((0, box.y.shape[1]))  # of the best coefficients
 
     def _times(self, w: Floats) -> Floats:
         """Return the values of functions."""
         return np.asarray(self.K.times(w) @ self.root.T)
 
-    def run(
-        self, tol: float, floor: float, begin: Floats | None, sharpness: float = 0.0
-    ) -> _Newton:
+    def run(self, tol: float, floor: float, begin: _Begin | None) -> _Newton:
         box, K = self.box, self.K
         present = box.upper > box.lower
         widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
@@ -188,10 +220,13 @@ class _Newton:
         smooth = flattest > 0.0
         if begin is None and np.isfinite(widest):
             begin = self._descend()
-        anchor = np.zeros_like(box.y) if begin is None else begin.copy()
+        anchor = np.zeros_like(box.y) if begin is None else begin.coef.copy()
         w = np.zeros((K.n_features, self.root.shape[1]))
         f = np.zeros_like(box.y)
-        if begin is not None:
+        if begin is not None and begin.w is not None:
+            w = begin.w
+            f = self._times(w) if begin.fitted is None else begin.fitted
+        elif begin is not None:
             w = K.sums(anchor) @ self.root
             f = self._times(w)
             self._offer(anchor, w, f)
@@ -201,8 +236,8 @@ class _Newton:
         blunt = 0.2 / max(widest, 1e-300)
         s = 10.0 * blunt if begin is None else 0.0 if smooth else blunt
         sharpest = 0.0 if smooth else _SHARPEST * blunt
-        if sharpness > 0.0 and s > 0.0:
-            s = min(s, _BLUNTER / sharpness)
+        if begin is not None and begin.sharpness > 0.0 and s > 0.0:
+            s = min(s, _BLUNTER / begin.sharpness)
         for _ in range(_STEPS):
             t, q = box.respond(box.y - f - b, anchor, s)
             z = self._offer(t, w, f)
@@ -244,16 +279,16 @@ class _Newton:
         self.sharpness = 1.0 / s if s > 0.0 else 0.0
         return self
 
-    def _descend(self) -> Floats | None:
+    def _descend(self) -> _Begin | None:
         """Return rough coefficients from a few passes of coordinate descent, if the kernel can."""
         box = self.box
-        if box.y.shape[1] > 1 or not isinstance(self.K, Descending):
+        if box.y.shape[1] > 1 or not isinstance(self.K, BankKernel):
             return None
         columns = (np.ascontiguousarray(a[:, 0]) for a in (box.y, box.lower, box.upper, box.ridge))
         t = self.K.descend(
             *columns, dead_zone=box.dead_zone, intercept=box.intercept, epochs=_EPOCHS
         )
-        return None if t is None else t[:, None]
+        return None if t is None else _Begin(t[:, None])
 
     def _middle(self, f: Floats, anchor: Floats, s: float) -> Floats:
         """Return the biases at which the coefficients of every output sum to nearly zero."""
@@ -278,7 +313,12 @@ class _Newton:
         """Keep the bounds that follow from a point, and return ``Z't root``."""
         box, n_outputs = self.box, t.shape[1]
         up, down = np.maximum(t, 0.0), np.minimum(t, 0.0)
-        sums = self.K.sums(np.column_stack([up, down]))
+        sides, scores = np.column_stack([up, down]), None
+        if isinstance(self.K, BankKernel):
+            scores = self.K.scores(sides)
+            sums = self.K.pick(scores)
+        else:
+            sums = self.K.sums(sides)
         raised, lowered = sums[:, :n_outputs], sums[:, n_outputs:]
         rise, fall = np.ones(n_outputs), np.ones(n_outputs)
         if box.intercept:  # the heavier side is scaled down, so that the coefficients sum to zero
@@ -291,6 +331,8 @@ class _Newton:
         dual = box.dual(balanced, float(np.vdot(z, z)))
         if dual > self.dual:
             self.dual, self.coef = dual, balanced
+            if scores is not None:
+                self.scores = rise * scores[:, :n_outputs] + fall * scores[:, n_outputs:]
         primal, bias = self._value(w, f)
         if primal < self.primal:
             self.primal, self.bias, self.fitted, self.w = primal, bias, f, w

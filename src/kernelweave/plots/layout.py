@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-_APART = 0.55  # of the rows of a drawn structure, the least between two nodes of a column
+_APART = 0.8  # of the rows of a drawn structure, the least between two nodes of a column
 
 
 def layered(

@@ -163,10 +163,10 @@ class Plot:
     def upright(self, value: float, text: str) -> Markup:
         """Return a dashed line from top to bottom, with its name."""
         at = self.at(value)
-        line = tag("line", x1=at, x2=at, y1=_TOP - 4, y2=f"{self.floor:.1f}", class_="level")
+        line = tag("line", x1=at, x2=at, y1=2, y2=f"{self.floor:.1f}", class_="level")
         right = self.x.at(value) > 0.6
         shift: dict[str, Any] = {"dx": -6, "text_anchor": "end"} if right else {"dx": 6}
-        return join([line, tag("text", text, x=at, y=_TOP + 6, class_="tick strong", **shift)])
+        return join([line, tag("text", text, x=at, y=_TOP - 6, class_="tick strong", **shift)])
 
     def columns(self, edges: Floats, counts: Any, top: float, kind: str) -> Markup:
         """Return the bars of a histogram; ``top`` is what reaches the upper end."""
@@ -188,14 +188,18 @@ def intervals(rows: Sequence[tuple[str, float, float, float, Floats]], x: Axis) 
     marks = []
     for k, (name, mean, low, high, folds) in enumerate(rows):
         y = f"{_TOP + 30 + step * k:.0f}"
-        ends = {"x1": plot.at(low), "x2": plot.at(high), "y1": y, "y2": y}
+        known = not np.isnan(low)
+        ends = {"x1": plot.at(low), "x2": plot.at(high), "y1": y, "y2": y} if known else {}
         marks += [
             tag("text", name, x=f"{plot.left}%", y=y, dy=-14, class_="name"),
-            tag("line", **ends, class_="interval"),
+            tag("line", **ends, class_="interval") if known else None,
             [tag("circle", cx=plot.at(fold), cy=y, r=3, class_="fold") for fold in folds],
             tag("circle", cx=plot.at(mean), cy=y, r=5.5, class_="dot"),
         ]
-    words = "; ".join(f"{name}: {m:.3g}, interval {a:.3g} to {b:.3g}" for name, m, a, b, _ in rows)
+    words = "; ".join(
+        f"{name}: {m:.3g}" + ("" if np.isnan(a) else f", interval {a:.3g} to {b:.3g}")
+        for name, m, a, b, _ in rows
+    )
     return plot.render("", marks, words)
 
 

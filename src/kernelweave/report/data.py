@@ -24,12 +24,12 @@ _MOST_CLASSES = 40
 
 @dataclass(frozen=True)
 class Described:
-    """A column: its type, how many values are missing and different, and the range of the rest."""
+    """A column: its type, how many values are missing and distinct, and the range of the rest."""
 
     name: str
     kind: str
     missing: int
-    different: int
+    distinct: int
     values: str
 
 
@@ -87,7 +87,7 @@ def _columns(subject: Subject) -> Markup:
             one.name,
             one.kind,
             Cell(f"{one.missing:,}", float(one.missing)),
-            Cell(f"{one.different:,}", float(one.different)),
+            Cell(f"{one.distinct:,}", float(one.distinct)),
             one.values,
         ]
         for one in described
@@ -96,7 +96,7 @@ def _columns(subject: Subject) -> Markup:
         Column("column", number=False),
         Column("type", number=False),
         Column("missing"),
-        Column("different"),
+        Column("distinct"),
         Column("values", number=False),
     ]
     return table("columns", columns, rows, n_all=n_columns)

@@ -29,7 +29,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
         if value is not None and value is not False
     )
     inside = join(children)
-    if not inside and name in ("circle", "line", "rect", "polyline", "input", "meta"):
+    if not inside and name in ("circle", "line", "rect", "polyline", "input", "meta", "wbr"):
         return Markup(f"<{name}{head}/>")
     return Markup(f"<{name}{head}>{inside}</{name}>")
 
@@ -173,7 +173,7 @@ def _cell(column: Column, value: Any) -> Markup:
     cell = value if isinstance(value, Cell) else Cell(value, str(value))
     shown = cell.shown if isinstance(cell.shown, Markup) else clip(cell.shown, _LONGEST)
     key = f"{cell.value:.17g}" if isinstance(cell.value, float | int) else None
-    wordy = not column.number and isinstance(shown, str) and len(shown) > _WORDY
+    wordy = not column.number and isinstance(cell.value, str) and len(cell.value) > _WORDY
     kind = "number" if column.number else "words" if wordy else "short" if key else None
     return tag("td", shown, class_=kind, data_value=key)
 

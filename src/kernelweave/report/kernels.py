@@ -58,7 +58,8 @@ def _words(word: str, used: int, offered: int, weights: Any) -> str:
         return f"None of the {count(offered, word)} has a weight."
     kept = f"{used:,} of {count(offered, word)} {'is' if used == 1 else 'are'} in use"
     if used == offered:
-        kept = f"All {count(offered, word)} are in use" if used > 1 else f"There is one {word}"
+        every = f"Both {word}s" if used == 2 else f"All {count(offered, word)}"
+        kept = f"{every} are in use" if used > 1 else f"There is one {word}"
     few = int(np.searchsorted(np.cumsum(np.sort(weights)[::-1]), 0.8)) + 1
     if used > 3 and few < used:
         return f"{kept}; the {few} heaviest carry 80% of the weight."

@@ -22,6 +22,7 @@ from .html import (
     paragraph,
     percent,
     table,
+    tag,
 )
 from .subject import Subject
 
@@ -95,9 +96,10 @@ def _histogram(model: Any) -> Markup:
 
 
 def _facts(model: Any) -> Markup:
-    lines: list[tuple[str, Any]] = [
-        ("Estimated share of wrong labels", percent(model.noise_level_))
-    ]
+    share = (
+        "Share of wrong labels, as given" if _is_given(model) else "Estimated share of wrong labels"
+    )
+    lines: list[tuple[str, Any]] = [(share, percent(model.noise_level_))]
     if hasattr(model, "cap_"):
         lines.append(
             ("Share of the rows that counts", ", ".join(f"{c:.3g}" for c in np.ravel(model.cap_)))
@@ -106,8 +108,22 @@ def _facts(model: Any) -> Markup:
         shown = ", ".join(f"{g:.3g}" for g in np.ravel(model.gamma_))
         lines.append(("Gamma (1: the cap does nothing)", shown))
     if hasattr(model, "loo_error_"):
-        lines.append(("Leave-one-out error", f"{model.loo_error_:.4g}"))
-    return facts(lines)
+        lines.append(("Leave-one-out squared error", f"{model.loo_error_:.4g}"))
+    if _is_given(model):
+        return facts(lines)
+    hint = (
+        "The share is estimated from how sure the model ever gets, not from the list above. It is "
+        "too low where few labels are wrong or classes are easy to tell apart, and too high where "
+        "they overlap; and a label in the list may be right."
+    )
+    return join([facts(lines), note(hint)])
+
+
+def _is_given(model: Any) -> bool:
+    """Say whether the model was told how many labels are wrong."""
+    if hasattr(model, "rates"):
+        return model.rates is not None
+    return not isinstance(model.noise_level, str)
 
 
 def _rates(model: Any) -> Markup | None:
@@ -125,4 +141,5 @@ def _rates(model: Any) -> Markup | None:
         [name, *(Cell(percent(v), float(v)) for v in row)]
         for name, row in zip(classes, matrix, strict=True)
     ]
-    return join([Markup("<h3>Estimated rates</h3>"), table("rates of labels", columns, rows)])
+    title = "Rates as given" if _is_given(model) else "Estimated rates"
+    return join([tag("h3", title), table("rates of labels", columns, rows)])

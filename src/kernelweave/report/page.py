@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from .html import Markup, Section, tag
 from .performance import Performance
 from .subject import Subject
 
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")  # where a long name may be broken on a phone
 _PARTS = (
     rules,
     structure,
@@ -85,11 +87,12 @@ def _title(subject: Subject) -> str:
 
 
 def _header(subject: Subject, heading: str) -> Markup:
+    first, *rest = _HUMP.split(heading)
     toggle = tag("button", "Dark theme", type="button", id="theme", aria_pressed="false")
     return tag(
         "header",
         tag("div", tag("p", "kernelweave report", class_="eyebrow"), toggle, class_="bar-top"),
-        tag("h1", heading),
+        tag("h1", first, [[tag("wbr"), part] for part in rest]),
         tag("p", sentence(subject.estimator, subject.target), class_="lead"),
         tag("ul", [_tile(*tile) for tile in _tiles(subject)], class_="tiles"),
     )
@@ -106,8 +109,7 @@ def _tiles(subject: Subject) -> list[Any]:
     found = subject.performance
     if isinstance(found, Performance):
         first = found.scores[0]
-        ends = f"{first.show(first.low)} to {first.show(first.high)}"
-        out.append((first.show(first.mean), f"{first.name}, 95% interval {ends}"))
+        out.append((first.show(first.mean), f"{first.name}, {first.spread}"))
     if hasattr(model, "rules_"):
         out.append((f"{len(model.rules_):,}", "rules"))
     elif hasattr(model, "labels_"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ _WORDS = {
     "error_constant": "Constant of the published error bound",
     "own_error_constant": "Constant of the sharper error bound",
     "lam": "Strength of the penalty",
+    "repeated_pairs": "Pairs that had been given before",
 }
 
 
@@ -72,7 +74,8 @@ def _facts(model: Any) -> Markup:
         lines.append((_WORDS.get(name, name), shown))
     lines.append(("Bias", f"{model.intercept_:.4g}"))
     if model.setting_ is not None:
-        lines.append(("Options in use", str(model.setting_)))
+        options = asdict(model.setting_).items()
+        lines.append(("Options in use", ", ".join(f"{name} {value}" for name, value in options)))
     return facts(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,19 @@ _LEVEL = 0.95
 _MOST_FOLDS = 10  # that have columns of their own
 _MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
-_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}  # from 0 to 1
+_R2 = "R\u00b2"
+_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}
+# What a score cannot be below and above; Student's t knows nothing of it.
+_LIMITS = {
+    **dict.fromkeys(_SHARES, (0.0, 1.0)),
+    _R2: (-np.inf, 1.0),
+    "mean absolute error": (0.0, np.inf),
+}
 _SCORERS = {
     "accuracy": "accuracy",
     "balanced accuracy": "balanced_accuracy",
     "area under the ROC curve": "roc_auc",
-    "R\u00b2": "r2",
+    _R2: "r2",
     "mean absolute error": "neg_mean_absolute_error",
 }
 
@@ -52,7 +59,8 @@ class Score:
     folds : ndarray of shape (n_folds,)
         Its values.
     low, high : float
-        Ends of the interval for its mean.
+        Ends of the interval for its mean; NaN where all folds are equal, which says that they are
+        too few or too small to tell, and not that the mean is known.
     """
 
     name: str
@@ -67,7 +75,18 @@ class Score:
 
     def show(self, value: float) -> str:
         """Return a value of this score as it is written."""
+        if np.isnan(value):
+            return "\u2013"
+        if self.name == _R2:
+            return f"{value:.3f}"
         return percent(value) if self.name in _SHARES else f"{value:.4g}"
+
+    @property
+    def spread(self) -> str:
+        """How far the mean can be trusted, in words."""
+        if np.isnan(self.low):
+            return f"the same in all {len(self.folds)} folds"
+        return f"95% interval {self.show(self.low)} to {self.show(self.high)}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +184,7 @@ def _splitter(cv: Any, y: Any, classes: bool) -> Any:
 
 def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
     if is_regressor(estimator):
-        names = ["R\u00b2", "mean absolute error"]
+        names = [_R2, "mean absolute error"]
     elif not is_classifier(estimator):
         return {_PAIRS: check_scoring(model)}
     else:
@@ -205,10 +224,11 @@ def _score(name: str, folds: Floats, ratio: float) -> Score:
     k = len(folds)
     spread = float(folds.std(ddof=1)) * np.sqrt(1.0 / k + ratio)
     half = float(stats.t.ppf(0.5 + 0.5 * _LEVEL, k - 1)) * spread
+    if np.ptp(folds) == 0:
+        return Score(name, folds, np.nan, np.nan)
+    least, most = _LIMITS.get(name, (-np.inf, np.inf))
     low, high = float(folds.mean()) - half, float(folds.mean()) + half
-    if name in _SHARES:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Score(name, folds, low, high)
+    return Score(name, folds, max(low, least), min(high, most))
 
 
 def _reference(estimator: Any, y: Any) -> str:
@@ -235,8 +255,7 @@ def section(subject: Subject) -> Section:
     first, k = found.scores[0], len(found.scores[0].folds)
     text = paragraph(
         f"On rows it has not seen, the model reaches {first.name} ",
-        f"{first.show(first.mean)} (95% interval {first.show(first.low)} to ",
-        f"{first.show(first.high)}). {found.reference}",
+        f"{first.show(first.mean)} ({first.spread}). {found.reference}",
     )
     early = f" {count(found.stopped, 'fold')} stopped before the tolerance was met."
     meaning = note(
@@ -255,10 +274,14 @@ def section(subject: Subject) -> Section:
 
 def _picture(scores: list[Score]) -> Any:
     rows = [(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
-    low = min(min(s.low, s.folds.min()) for s in scores)
-    high = max(max(s.high, s.folds.max()) for s in scores)
+    low = min(np.fmin(s.low, s.folds.min()) for s in scores)
+    high = max(np.fmax(s.high, s.folds.max()) for s in scores)
     share = scores[0].name in _SHARES
-    axis = linear(low, high, "{:.0%}" if share and high - low > 0.04 else "{:g}")
+    if share and low == high:
+        low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
+    axis = linear(low, high)
+    if share:
+        axis = replace(axis, ticks=[(v, f"{100 * v:g}%") for v, _ in axis.ticks])
     return figure(
         intervals(rows, axis),
         "Large dots are means, lines are 95% intervals, small dots are the folds.",
@@ -273,5 +296,8 @@ def _folds(found: Performance) -> Any:
     rows = []
     for score in found.scores:
         values = [score.mean, score.low, score.high, *score.folds[:shown]]
-        rows.append([score.name, *(Cell(score.show(v), float(v)) for v in values)])
+        # What is not known is sorted as the mean.
+        keys = np.where(np.isnan(values), score.mean, values)
+        cells = (Cell(score.show(v), float(k)) for v, k in zip(values, keys, strict=True))
+        rows.append([score.name, *cells])
     return table("scores by fold", columns, rows)

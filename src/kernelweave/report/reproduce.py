@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import platform
 import re
@@ -14,8 +15,10 @@ from kernelweave._summary import clip
 from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
 from .subject import Subject
 
-_LONGEST = 2000  # letters of the value of one parameter
+_LONGEST = 20_000  # letters of the value of one parameter
+_CELL = 300  # the same in the table, where the program above can be looked at
 _MOST_ITEMS = 40  # of a list
+_WIDTH = 80  # letters of a line of the program
 _HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
 _WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
@@ -44,7 +47,7 @@ def section(subject: Subject) -> Section:
 
 def _long(value: Any) -> Cell:
     """Return a value that may take more room than cells do otherwise."""
-    text = clip(repr(value), _LONGEST)
+    text = clip(repr(value), _CELL)
     return Cell(tag("span", text), text)
 
 
@@ -53,7 +56,7 @@ def program(subject: Subject) -> str:
     model = subject.estimator
     usual = _defaults(model)
     changed = {k: v for k, v in model.get_params(deep=False).items() if not _same(v, usual.get(k))}
-    arguments = "".join(f"    {name}={_written(value)},\n" for name, value in changed.items())
+    arguments = "".join(f"    {name}={_written(name, value)},\n" for name, value in changed.items())
     made = f"{subject.name}(\n{arguments})" if changed else f"{subject.name}()"
     lines = [*_imports(made), "", f"model = {made}"]
     if subject.preparer is not None:
@@ -65,13 +68,54 @@ def program(subject: Subject) -> str:
     return "\n".join([*lines, fits])
 
 
-def _written(value: Any) -> str:
-    """Return a value as it is written in Python, the items of a list below each other."""
-    if type(value) is not list or len(value) < 2:
-        return clip(repr(value), _LONGEST)
-    items = "".join(f"        {clip(repr(item), _LONGEST)},\n" for item in value[:_MOST_ITEMS])
-    more = f"        \u2026 ({len(value)} in all)\n" if len(value) > _MOST_ITEMS else ""
-    return f"[\n{items}{more}    ]"
+def _written(name: str, value: Any) -> str:
+    """Return a value as it is written in Python, long ones over several lines."""
+    if type(value) is list and len(value) > _MOST_ITEMS:
+        items = "".join(f"        {clip(repr(item), _LONGEST)},\n" for item in value[:_MOST_ITEMS])
+        return f"[\n{items}        \u2026 ({len(value)} in all)\n    ]"
+    text = repr(value)
+    if len(text) > _LONGEST:
+        return clip(text, _LONGEST)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:  # values such as functions are shown in angle brackets
+        return text
+    return wrap(tree, indent=4, used=5 + len(name))
+
+
+def wrap(tree: ast.expr, indent: int, used: int = 0) -> str:
+    """Return code whose calls and lists are broken, outermost first, where a line is too long.
+
+    Parameters
+    ----------
+    tree : ast.expr
+        The code.
+    indent : int
+        Spaces in front of the line that it begins in.
+    used : int
+        Letters that stand on this line already.
+    """
+    text = ast.unparse(tree)
+    if indent + used + len(text) < _WIDTH:
+        return text
+    deep, pad = indent + 4, " " * (indent + 4)
+    if isinstance(tree, ast.Call):
+        items = [wrap(a, deep) for a in tree.args]
+        items += [f"{k.arg}={wrap(k.value, deep, len(k.arg or '') + 1)}" for k in tree.keywords]
+        start, end = f"{ast.unparse(tree.func)}(", ")"
+    elif isinstance(tree, ast.List | ast.Tuple):
+        items = [wrap(item, deep) for item in tree.elts]
+        start, end = "[]" if isinstance(tree, ast.List) else "()"
+    elif isinstance(tree, ast.Dict) and all(tree.keys):
+        keys = [ast.unparse(key) for key in tree.keys if key is not None]
+        items = [
+            f"{key}: {wrap(v, deep, len(key) + 2)}"
+            for key, v in zip(keys, tree.values, strict=True)
+        ]
+        start, end = "{}"
+    else:
+        return text
+    return "\n".join([start, *(f"{pad}{item}," for item in items), " " * indent + end])
 
 
 def _imports(code: str) -> list[str]:

@@ -102,7 +102,10 @@ def _search(model: Any) -> Markup | None:
         return None
     costs, means = found["C"], found["mean_score"]
     x = logarithmic(costs.min(), costs.max(), lambda p: f"{p:g}")
-    plot = Plot(x, linear(means.min(), means.max(), "{:.3g}"))
+    low, high = float(means.min()), float(means.max())
+    if low == high:  # accuracy and R\u00b2 alike end at one
+        low, high = low - 0.1, max(low, min(high + 0.1, 1.0))
+    plot = Plot(x, linear(low, high, "{:.3g}"))
     best = f"best: {means.max():.3g} at C = {model.C_:g}"
     marks = [plot.level(means.max(), best), plot.line(costs, means)]
     label = f"Mean score over C; the best is {means.max():.3g} at C = {model.C_:g}."

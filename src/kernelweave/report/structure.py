@@ -29,6 +29,7 @@ from .subject import Subject
 _MOST = 60  # nodes that can be told apart in a drawing
 _SHEET, _TALL = 700.0, 62.0  # pixels of a wide page, and between rows
 _LETTERS = 34
+_NAMED = 16
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Dot:
     share: float | None
     children: tuple[int, ...]
     meaning: str = ""  # shown when the mouse rests on it
+    weight: str = ""
 
 
 def section(subject: Subject) -> Section | None:
@@ -61,9 +63,8 @@ def _network(model: Any) -> Section:
         node = network.nodes[i]
         name = str(node.kernel) if node.kind == "leaf" else node.name or ""
         share = by_node[i] / top if i in by_node else None
-        if share is not None:
-            name = f"{name} {by_node[i]:.2g}".strip()
-        dots[i] = Dot(node.kind, name, share, node.children)
+        weight = "" if share is None else f"{by_node[i]:.2g}"
+        dots[i] = Dot(node.kind, name, share, node.children, weight=weight)
     n_paths = network.count_paths()
     words = (
         f"The structure has {count(len(weights), 'weight')}, one for each product, and writes out "
@@ -100,35 +101,42 @@ def _graph(model: Any) -> Section:
                 children[place[parent]].append(k)
     order = _below_first(children)
     numbers = {k: f"{rank + 1}" for rank, k in enumerate(kept)}
+    # Few nodes have room for their names.
+    shown = names if len(kept) <= _NAMED else numbers
     dots = {
-        k: Dot("node", numbers[k], float(shares[k]) / top, tuple(children[k]), names[k])
+        k: Dot("node", shown[k], float(shares[k]) / top, tuple(children[k]), names[k])
         for k in order
     }
     words = (
         f"{count(len(nodes), 'node')} of the graph of kernels are in use, of "
         f"{count(int(model.n_nodes_), 'node')} that came into play. A kernel can be learned only "
-        "where those to its left are paid for."
+        "where its parents in the graph are paid for."
     )
+    known = "" if shown is names else ", with their numbers in the table"
     caption = (
-        "Circles are kernels, larger the more they contribute, with their numbers in the table; "
-        "lines lead from parents to children."
+        f"Circles are kernels, larger the more they contribute{known}; lines lead from parents to "
+        "children, dotted where one of the two contributes nothing."
     )
     left_out = len(nodes) - len(kept)
     less = f"{count(left_out, 'node')} that contribute least are not drawn."
-    columns = [Column("no.", number=False), Column("node", number=False)]
-    columns += [Column("contribution", sorted="descending"), Column("norm")]
+    columns = [] if shown is names else [Column("no.", number=False)]
+    columns += [Column("node", number=False), Column("contribution", sorted="descending")]
+    columns.append(Column("norm"))
     rows = [
         [
-            Cell(numbers[k], float(numbers[k])),
+            *([] if shown is names else [Cell(numbers[k], float(numbers[k]))]),
             names[k],
             meter(float(shares[k]) / top, f"{shares[k]:.1%}"),
             number(model.block_norms_[k]),
         ]
         for k in kept
     ]
+    drawn = _drawn(dots, order, caption, flush=False)
+    if not any(children.values()):
+        drawn = note("None of them stands above another one in use, so there is nothing to draw.")
     body = [
         paragraph(words),
-        _drawn(dots, order, caption, flush=False),
+        drawn,
         note(less) if left_out else None,
         table("nodes", columns, rows, n_all=len(nodes)),
     ]
@@ -183,7 +191,9 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
     high = max(y for _, y in places.values())
     right = max(x for x, _ in places.values())
     names = 20 + 7 * min(_LETTERS, max(len(dots[i].name) for i in order))  # room for the last ones
-    wide = min(max((_SHEET - names) / (right or 1.0), 90.0), 160.0)
+    spoken = any(d.kind == "node" and d.children and not d.name.isdigit() for d in dots.values())
+    between = names if spoken else 90.0  # names of nodes stand on the way to their children
+    wide = min(max((_SHEET - names) / (right or 1.0), between), max(160.0, between))
     xy = {i: (24 + wide * x, 40 + _TALL * (high - y)) for i, (x, y) in places.items()}
     width = 24 + wide * right + names
     height = 40 + _TALL * (high - low) + 40
@@ -196,7 +206,7 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
             middle = 0.5 * (x + a)
             curve = f"M{x:.1f},{y:.1f} C{middle:.1f},{y:.1f} {middle:.1f},{b:.1f} {a:.1f},{b:.1f}"
             edges.append(tag("path", d=curve, class_="edge empty" if empty else "edge"))
-        marks.append(_mark(dot, x, y))
+        marks.append(_mark(dot, x, y, int(wide / 5)))
     words = f"A graph of {count(len(dots), 'node')}; the table below lists its weights."
     drawing = tag(
         "svg",
@@ -213,7 +223,8 @@ def _drawn(dots: dict[int, Dot], order: list[int], caption: str, *, flush: bool)
     return figure(box, caption)
 
 
-def _mark(dot: Dot, x: float, y: float) -> Markup:
+def _mark(dot: Dot, x: float, y: float, room: int) -> Markup:
+    """Return a node with its name; ``room`` is how many letters fit before the next column."""
     name, full = clip(dot.name, _LETTERS), tag("title", dot.meaning or dot.name)
     across, down = f"{x:.1f}", f"{y:.1f}"
     if dot.kind == "leaf":
@@ -230,5 +241,6 @@ def _mark(dot: Dot, x: float, y: float) -> Markup:
         words = tag("text", name, x=f"{x + radius + 4:.1f}", y=f"{y + 4:.1f}", class_="name")
     else:
         above = f"{y - radius - 5:.1f}"
+        name = f"{clip(dot.name, room)} {dot.weight}".strip()
         words = tag("text", name, x=f"{max(x - 16, 4):.1f}", y=above, class_="name")
     return join([circle, words])

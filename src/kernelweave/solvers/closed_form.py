@@ -105,6 +105,6 @@ def closed_form(
             here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
             weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)
-        begin = learner.start(kernel, point.coef, point)
+        begin = point.start_at(kernel)
     learner.settle()
     return account.result()

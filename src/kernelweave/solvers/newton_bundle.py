@@ -28,7 +28,8 @@ _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
 _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
 _SAMPLE_CHEAP, _SAMPLE_DEAR = 1000, 300  # rows from which weights are learned on a part first
-_SAMPLE_SHARE = 4  # every fourth row
+_SAMPLE_SHARE = 4  # every fourth row, or fewer, so that there are no more than
+_SAMPLE_MOST = 25_000
 _SAMPLE_TOL = 0.1
 _IDLE = 0.6  # slope, relative to the largest, below which a kernel without weight is set aside
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
@@ -92,17 +93,18 @@ def newton_bundle(
 def _sample_weights(
     bank: KernelBank, Y: Floats, cost: Floats, machine: Machine, max_iter: int
 ) -> tuple[Floats, int]:
-    """Return weights learned roughly on a quarter of the rows, and the machines that took.
+    """Return weights learned roughly on some of the rows, and the machines that took.
 
     Rows are evenly spaced among those of equal targets, so that every class is there; their cost is
     raised so that errors weigh against the norm as they do on all rows.
     """
     order = np.lexsort(Y.T)
-    rows = np.sort(order[::_SAMPLE_SHARE])
+    share = max(_SAMPLE_SHARE, -(-len(Y) // _SAMPLE_MOST))
+    rows = np.sort(order[::share])
     bundle = _Bundle(
         bank.take(rows),
         np.ascontiguousarray(Y[rows]),
-        _SAMPLE_SHARE * cost[rows],
+        share * cost[rows],
         machine,
         _SAMPLE_TOL,
         max(1, max_iter // 2),
@@ -465,12 +467,14 @@ class _Bundle:
     def _predicted_start(self, point: Point, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         coef = point.coef
+        if self.bank.by_features:  # a machine begins from the function there
+            return point.start_at(kernel)
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
             followed = self.curvature.predict(coef, self.step)
             followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-            ahead = self.learner.start(kernel, followed, point)
+            ahead = self.learner.start(kernel, followed)
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
-            if self.learner.dual_value(kernel, ahead) > stay:
+            if self.learner.dual_value(ahead) > stay:
                 return ahead
         return point.start_at(kernel)
 

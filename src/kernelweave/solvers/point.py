@@ -74,8 +74,8 @@ class Point:
 
     def start_at(self, kernel: CombinedKernel) -> Solution:
         """Return where a machine begins for other weights of the same kernels."""
-        if kernel.bank.by_features:  # it computes what it needs itself
-            return moved(self.coef, self.coef, self.solution.sharpness)
+        if kernel.bank.by_features:
+            return replace(self.solution, primal=np.inf, dual=-np.inf)
         return moved(self.coef, self._fitted_at(kernel))
 
     def _fitted_at(self, kernel: CombinedKernel) -> Floats:
@@ -89,10 +89,9 @@ class Point:
         return self.solution.fitted + np.tensordot(change[ids], self.products(ids), axes=1)
 
 
-def moved(coef: Floats, fitted: Floats, sharpness: float = 0.0) -> Solution:
+def moved(coef: Floats, fitted: Floats) -> Solution:
     """Return a start for a machine: coefficients with their fitted values, nothing proved."""
-    bias = np.zeros(coef.shape[1])
-    return Solution(coef, bias, fitted, np.inf, -np.inf, sharpness=sharpness)
+    return Solution(coef, np.zeros(coef.shape[1]), fitted, np.inf, -np.inf)
 
 
 class Learner:
@@ -141,20 +140,15 @@ class Learner:
         kernel = self.bank.combine(weights)
         return self.evaluate(kernel, self.start(kernel, coef), which)
 
-    def start(self, kernel: CombinedKernel, coef: Floats, like: Point | None = None) -> Solution:
-        """Return where a machine begins, from feasible coefficients like those of a point."""
-        sharpness = 0.0 if like is None else like.solution.sharpness
+    def start(self, kernel: CombinedKernel, coef: Floats) -> Solution:
+        """Return where a machine begins, from feasible coefficients."""
         # A machine on features computes what it needs itself.
-        return moved(coef, coef if self.bank.by_features else kernel @ coef, sharpness)
+        return moved(coef, coef if self.bank.by_features else kernel @ coef)
 
-    def dual_value(self, kernel: CombinedKernel, start: Solution) -> float:
+    def dual_value(self, start: Solution) -> float:
         """Return the dual value of the coefficients that a machine begins from."""
         coef = start.coef
-        if self.bank.by_features:
-            w = kernel.sums(coef)  # type: ignore[attr-defined]
-            quadratic = float(np.vdot(w, w))
-        else:
-            quadratic = float(np.vdot(coef, start.fitted))
+        quadratic = float(np.vdot(coef, start.fitted))
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
         return self.machine.linear(coef, self.Y) - 0.5 * (quadratic + ridge)
 
@@ -173,6 +167,9 @@ class Learner:
         )
         self.account.solves += 1
         self.account.work += solution.work
+        if solution.scores is not None:
+            at_hand = kernel.at_hand  # type: ignore[attr-defined]
+            self.bank.remember(solution.coef, at_hand, solution.scores)
         return solution
 
     def evaluate(

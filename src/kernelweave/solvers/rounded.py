@@ -62,7 +62,7 @@ def learn_rounded(
     start : Warm, optional
         Weights and coefficients to begin from.
     report : callable, optional
-        Called with every `Step`.
+        Called with every `Step`, those of the rounded problems among them.
 
     Returns
     -------
@@ -84,6 +84,7 @@ def learn_rounded(
             tol=0.5 * tol if close else _ROUGH * tol,
             max_iter=max_iter - account.solves,
             start=start,
+            report=_heard(report, account.solves),
             provisional=True,
         )
         last = found.history[-1]
@@ -104,6 +105,13 @@ def learn_rounded(
         start = Warm(found.weights, found.coef)
     learner.settle()
     return account.result()
+
+
+def _heard(report: Report | None, solves: int) -> Report | None:
+    """Let a listener follow a rounded problem, whose gap is near that of the loss as it is."""
+    if report is None:
+        return None
+    return lambda step: report(replace(step, solves=solves + step.solves))
 
 
 def _offer(learner: Learner, found: Result) -> None:

@@ -1,0 +1,287 @@
+"""Tables that Dask holds in parts; Dask is imported only once such a table is there.
+
+Everything a fit needs is asked for in passes: a pure function of one part and small arguments, run
+where the part is. Parts are never sent anywhere and nothing is changed in place, so that any
+scheduler serves and a part that is lost with its worker is computed again from its recipe.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from kernelweave._types import Indices
+from kernelweave.errors import InputError, InputTypeError, KernelweaveError
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+
+_FAN_IN = 4  # parts added up at a time, where they are
+# Vectors with an entry per row travel with the tasks, which is what Dask would warn of.
+_QUIET = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def is_dask(value: Any) -> bool:
+    """Tell whether a value is a collection of Dask."""
+    return type(value).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(
+        value, "__dask_graph__"
+    )
+
+
+def gather(value: Any) -> Any:
+    """Return a collection of Dask as a value of this process, anything else as it is."""
+    if isinstance(value, PartedTable):
+        return value.take(np.arange(len(value)))
+    return value.compute() if is_dask(value) else value
+
+
+def call(function: Callable[..., Any], *args: Any) -> Delayed:
+    """Return a task that calls a function; the first argument may be a task."""
+    import dask
+
+    return dask.delayed(function, pure=False, traverse=False)(*args)
+
+
+def run(tasks: Iterable[Delayed]) -> list[Any]:
+    """Run tasks, by the scheduler that Dask is told to use; results in order."""
+    import dask
+
+    with dask.config.set(_QUIET):
+        return list(dask.compute(*tasks, traverse=False, optimize_graph=False))
+
+
+def keep(tasks: Iterable[Delayed]) -> list[Delayed]:
+    """Run tasks, and leave the results where they were computed."""
+    import dask
+
+    with dask.config.set(_QUIET):
+        return list(dask.persist(*tasks, traverse=False))
+
+
+def add_up(tasks: Sequence[Delayed]) -> Delayed:
+    """Return a task for the sum of the results of others, in an order that is always the same."""
+    while len(tasks) > 1:
+        tasks = [call(_add, *tasks[i : i + _FAN_IN]) for i in range(0, len(tasks), _FAN_IN)]
+    return tasks[0]
+
+
+def _add(first: Any, *others: Any) -> Any:
+    for other in others:
+        first = tuple(a + b for a, b in zip(first, other, strict=True))
+    return first
+
+
+class PartedTable:
+    """The rows of a Dask array or data frame, part by part.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        Arrays, sparse matrices or data frames; none of them empty.
+    lengths : sequence of int
+        Their numbers of rows.
+    meta : array or data frame
+        No rows, but the columns.
+    """
+
+    def __init__(self, parts: Sequence[Delayed], lengths: Sequence[int], meta: Any) -> None:
+        self.parts, self.meta = list(parts), meta
+        self.starts: Indices = np.concatenate(([0], np.cumsum(lengths))).astype(np.intp)
+
+    @classmethod
+    def of(cls, X: Any) -> PartedTable:
+        """Read the table, and refuse what is not finite in an array."""
+        parts, meta = parts_of(X)
+        found = run(call(_look_at, part) for part in parts)
+        starts = np.concatenate(([0], np.cumsum([length for length, _ in found]))).astype(int)
+        for number, (first, (_, bad)) in enumerate(zip(starts, found, strict=False)):
+            if bad is not None:
+                raise InputError(
+                    f"X: contains NaN or infinity, first in row {first + bad[0]} (row {bad[0]} of "
+                    f"part {number}), column {bad[1]}. Hint: fill missing values, for example "
+                    "with scikit-learn's SimpleImputer."
+                )
+        filled = [i for i, (length, _) in enumerate(found) if length]
+        return cls([parts[i] for i in filled], [found[i][0] for i in filled], meta)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), int(self.meta.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def slices(self) -> list[slice]:
+        """Return the rows of every part."""
+        return [slice(int(a), int(b)) for a, b in pairwise(self.starts)]
+
+    def calls(self, function: Callable[..., Any], *each: Sequence[Any]) -> list[Delayed]:
+        """Return a task for every part: the function of it and of its items of some lists.
+
+        What the function refuses, it refuses with the rows of the part.
+        """
+        return [
+            call(_named, part, function, rows, *args)
+            for part, rows, *args in zip(self.parts, self.slices(), *each, strict=True)
+        ]
+
+    def grouped(self, n_rows: int) -> PartedTable:
+        """Return the same rows in fewer parts, consecutive ones together up to so many rows."""
+        groups: list[list[int]] = []
+        size = 0
+        for i, length in enumerate(np.diff(self.starts).tolist()):
+            if not groups or size + length > n_rows:
+                groups.append([])
+                size = 0
+            groups[-1].append(i)
+            size += length
+        if len(groups) == len(self.parts):
+            return self
+        parts = [call(_stack, *(self.parts[i] for i in group)) for group in groups]
+        ends = self.starts[[0, *(group[-1] + 1 for group in groups)]]
+        return PartedTable(parts, np.diff(ends).tolist(), self.meta)
+
+    def take(self, index: Indices) -> Any:
+        """Return some rows as a table of this process, in the order asked for."""
+        home = np.searchsorted(self.starts, index, side="right") - 1
+        wanted = [index[home == b] - self.starts[b] for b in range(len(self.parts))]
+        tasks = self.calls(_pick, wanted)
+        found = run(task for task, rows in zip(tasks, wanted, strict=True) if len(rows))
+        order = np.empty(len(index), dtype=np.intp)
+        order[np.argsort(home, kind="stable")] = np.arange(len(index))
+        return _pick(_stack(*found), order) if found else self.meta
+
+
+def parts_of(X: Any) -> tuple[list[Delayed], Any]:
+    """Return the parts of a Dask table, and an empty table with its columns."""
+    if hasattr(X, "to_delayed") and hasattr(X, "_meta"):
+        if hasattr(X, "npartitions") and hasattr(X, "columns") and hasattr(X, "map_partitions"):
+            return list(X.to_delayed()), X._meta
+        if getattr(X, "ndim", 0) == 2:
+            if len(X.chunks[1]) > 1:
+                X = X.rechunk({1: -1})
+            if X.dtype.kind not in "biuf":
+                raise InputTypeError(
+                    f"X: a Dask array must hold numbers, got dtype {X.dtype}; "
+                    "a Dask data frame may hold categories."
+                )
+            return list(X.to_delayed().ravel()), np.empty((0, X.shape[1]))
+        if hasattr(X, "ndim"):
+            raise InputError(f"X: expected a 2D Dask array, got a {X.ndim}D array.")
+    raise InputTypeError(
+        "X: of Dask's collections an array or a data frame is needed, "
+        f"got {type(X).__module__}.{type(X).__name__}."
+    )
+
+
+def by_parts(method: Method) -> Method:
+    """Let a method of a fitted estimator answer a Dask table with a lazy Dask array.
+
+    It is called for every part, where the part is.
+    """
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **options)
+        if args or any(value is not None for value in options.values()):
+            raise InputTypeError(
+                f"{method.__name__}: with X of Dask no other argument can be given."
+            )
+        return _lazily(self, method.__name__, X)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _lazily(estimator: Any, name: str, X: Any) -> Any:
+    """Return what a method says about every part, one after the other."""
+    import dask
+    import dask.array as da
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator)
+    parts, meta = parts_of(X)
+    # One row tells the shape and the type of all answers.
+    example = np.asarray(getattr(estimator, name)(_one_row(meta)))
+    model = dask.delayed(estimator, traverse=False)
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+    answers = [
+        da.from_delayed(
+            call(_answer, part, model, name, example[:0]),
+            shape=(length, *example.shape[1:]),
+            dtype=example.dtype,
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def _one_row(meta: Any) -> Any:
+    """Return a row of zeros, of first categories and of empty text."""
+    if isinstance(meta, np.ndarray):
+        return np.zeros((1, meta.shape[1]))
+    row: dict[Any, Any] = {}
+    for name, kind in meta.dtypes.items():
+        categories = getattr(kind, "categories", None)
+        if categories is not None and len(categories):
+            row[name] = categories[:1].astype(kind)
+        elif getattr(kind, "kind", "O") in "biufmM":
+            row[name] = np.zeros(1).astype(kind if isinstance(kind, np.dtype) else float)
+        else:
+            row[name] = np.array([""], dtype=object)
+    return type(meta)(row, columns=meta.columns)
+
+
+def _answer(part: Any, model: Any, name: str, empty: Any) -> Any:
+    return getattr(model, name)(part) if len(part) else empty
+
+
+def _look_at(part: Any) -> tuple[int, tuple[int, int] | None]:
+    """Return the number of rows, and the place of the first value of an array that is missing."""
+    length = int(part.shape[0])
+    if hasattr(part, "columns") or not length:
+        return length, None
+    if hasattr(part, "tocoo"):
+        entries = part.tocoo()
+        wrong = np.flatnonzero(~np.isfinite(entries.data))
+        places = [(int(entries.row[i]), int(entries.col[i])) for i in wrong[:1]]
+    else:
+        places = [(int(i), int(j)) for i, j in np.argwhere(~np.isfinite(part))[:1]]
+    return length, places[0] if places else None
+
+
+def _named(part: Any, function: Callable[..., Any], rows: slice, *args: Any) -> Any:
+    try:
+        return function(_as_table(part), *args)
+    except KernelweaveError as error:
+        where = f"rows {rows.start} to {rows.stop - 1} of X"
+        raise type(error)(f"In the part with {where}: {error}") from None
+
+
+def _as_table(part: Any) -> Any:
+    return part if hasattr(part, "columns") or hasattr(part, "tocsr") else np.asarray(part, float)
+
+
+def _pick(part: Any, rows: Indices) -> Any:
+    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+
+
+def _stack(*parts: Any) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(list(parts), ignore_index=True)
+    if hasattr(parts[0], "tocsr"):
+        import scipy.sparse as sp
+
+        return sp.vstack(list(parts), format="csr")
+    return np.concatenate(list(parts))

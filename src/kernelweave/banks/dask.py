@@ -1,0 +1,227 @@
+"""Features in the memory of Dask's workers, one block for every part of the table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._dask import PartedTable, add_up, call, keep, run
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.errors import MemoryBudgetError
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import take
+
+from .blocks import RowBlocks, block_gram
+from .landmarks import Landmarks
+from .source import (
+    PartAnswer,
+    Pass,
+    RowSource,
+    feature_sums,
+    fill_block,
+    row_slices,
+    rows_at_a_time,
+    total_rank,
+)
+from .views import Views
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+
+_SHARE = 0.8  # of the memory of all workers, that features may take
+Block = tuple[Stored, list[PartAnswer]]  # features of a part, and what was measured on the way
+
+
+class DaskRows(RowSource):
+    """Rows that stay in the parts of a Dask table.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        What looks at them.
+    table : PartedTable
+        The parts.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], table: PartedTable) -> None:
+        self.kernels, self.table = list(kernels), table
+        self.n_samples = len(table)
+
+    def take(self, index: Indices) -> Views:
+        return Views.of(self.kernels, self.table.take(index))
+
+    def features(
+        self,
+        landmarks: Sequence[Landmarks],
+        share: Floats,
+        dtype: Any,
+        memory_limit: float | str | None,
+    ) -> tuple[RowBlocks, Pass]:
+        rank = total_rank(landmarks)
+        itemsize = np.dtype(dtype).itemsize
+        _refuse_too_much(float(self.n_samples) * rank * itemsize)
+        import dask
+
+        # Tasks cost the scheduler some milliseconds, and should be worth it.
+        table = self.table.grouped(rows_at_a_time(rank, dtype))
+        slices = table.slices()
+        # In the graph, not scattered: what is scattered has no recipe and goes with its worker.
+        known = dask.delayed(list(landmarks), traverse=False)
+        blocks = keep(
+            table.calls(
+                _build,
+                [known] * len(slices),
+                [share[rows] for rows in slices],
+                [rows.start for rows in slices],
+                [np.dtype(dtype)] * len(slices),
+                [row_slices(rows.stop - rows.start, rank, dtype) for rows in slices],
+            )
+        )
+        measured = Pass.of(run(call(_measured, block) for block in blocks))
+        return DaskBlocks(blocks, table.starts, rank, itemsize), measured
+
+    def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
+        slices = self.table.slices()
+        used = [b for b, rows in enumerate(slices) if V[rows].any()]
+        tasks = self.table.calls(_exact_sums, [item] * len(slices), [V[rows] for rows in slices])
+        return (
+            np.asarray(sum(run(tasks[b] for b in used)))
+            if used
+            else np.zeros((item.size, V.shape[1]))
+        )
+
+
+class DaskBlocks(RowBlocks):
+    """Blocks of features where Dask keeps them; vectors with an entry per row come and go.
+
+    Parameters
+    ----------
+    blocks : list of Delayed
+        Kept pairs of features and what was measured.
+    starts : ndarray of int
+        First row of every block, and the number of rows.
+    n_columns : int
+        Features.
+    itemsize : int
+        Bytes of a number.
+    """
+
+    def __init__(
+        self, blocks: list[Delayed], starts: Indices, n_columns: int, itemsize: int
+    ) -> None:
+        self.blocks, self.starts, self.n_columns = blocks, starts, n_columns
+        self.itemsize = itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.n_samples * self.n_columns * self.itemsize
+
+    def times(self, W: Floats) -> Floats:
+        W = np.ascontiguousarray(W)
+        return np.concatenate(run(call(_times, block, W) for block in self.blocks))
+
+    def sums(self, V: Floats) -> Floats:
+        parts = ((block, V[rows]) for block, rows in zip(self.blocks, self.slices(), strict=True))
+        found = run(call(_sums, block, part) for block, part in parts if part.any())
+        out = np.zeros((self.n_columns, V.shape[1]))
+        for part in found:
+            out += part
+        return out
+
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+        parts = ((block, q[rows]) for block, rows in zip(self.blocks, self.slices(), strict=True))
+        tasks = [call(_gram, block, part, columns) for block, part in parts if part.any()]
+        if not tasks:
+            return np.zeros((len(columns), len(columns))), np.zeros(len(columns))
+        inner, edge = run([add_up(tasks)])[0]
+        return inner, edge
+
+    def rows(self, index: Indices, columns: Indices | None = None) -> Floats:
+        columns = np.arange(self.n_columns) if columns is None else columns
+        home = np.searchsorted(self.starts, index, side="right") - 1
+        places = {int(b): np.flatnonzero(home == b) for b in np.unique(home)}
+        found = run(
+            call(_rows, self.blocks[b], index[here] - self.starts[b], columns)
+            for b, here in places.items()
+        )
+        out = np.empty((len(index), len(columns)))
+        for here, part in zip(places.values(), found, strict=True):
+            out[here] = part
+        return out
+
+    def select(self, columns: Indices) -> RowBlocks:
+        blocks = keep(call(_select, block, columns) for block in self.blocks)
+        return DaskBlocks(blocks, self.starts, len(columns), self.itemsize)
+
+
+def _build(
+    part: Any,
+    landmarks: list[Landmarks],
+    share: Floats,
+    first_row: int,
+    dtype: Any,
+    slices: list[slice],
+) -> Block:
+    views = Views.of([item.kernel for item in landmarks], part)
+    out = np.empty((views.n_samples, total_rank(landmarks)), dtype=dtype)
+    answers = []
+    for rows in slices:
+        parts = (take(views[j], rows) for j in range(len(landmarks)))
+        answers.append(fill_block(out[rows], landmarks, parts, share[rows], first_row + rows.start))
+    return out, [_merge(pieces) for pieces in zip(*answers, strict=True)]
+
+
+def _merge(pieces: Sequence[PartAnswer]) -> PartAnswer:
+    sums, means, worst = zip(*pieces, strict=True)
+    return np.asarray(sum(sums)), np.asarray(sum(means)), np.concatenate(worst)
+
+
+def _measured(block: Block) -> list[PartAnswer]:
+    return block[1]
+
+
+def _exact_sums(part: Any, item: Landmarks, V: Floats) -> Floats:
+    return feature_sums(item, item.kernel.prepare(part), V)
+
+
+def _times(block: Block, W: Floats) -> Floats:
+    return _core.feature_times(block[0], W)
+
+
+def _sums(block: Block, V: Floats) -> Floats:
+    return _core.feature_sums(block[0], np.ascontiguousarray(V))
+
+
+def _gram(block: Block, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+    return block_gram(block[0], q, columns)
+
+
+def _rows(block: Block, index: Indices, columns: Indices) -> Floats:
+    return np.asarray(block[0][index][:, columns], dtype=np.float64)
+
+
+def _select(block: Block, columns: Indices) -> Block:
+    return np.ascontiguousarray(block[0][:, columns]), []
+
+
+def _refuse_too_much(needed: float) -> None:
+    """Refuse features that the workers of a cluster cannot hold, before any is computed."""
+    if "distributed" not in sys.modules:
+        return
+    from distributed import get_client
+
+    try:
+        workers = get_client().scheduler_info(n_workers=-1)["workers"].values()
+    except ValueError:  # no cluster; Dask works in this process
+        return
+    limits = [float(worker["memory_limit"]) for worker in workers]
+    if limits and all(limits) and needed > _SHARE * sum(limits):
+        raise MemoryBudgetError(
+            f"The features of X need {needed / 1e9:.1f} GB, but the {len(limits)} Dask worker(s) "
+            f"have {sum(limits) / 1e9:.1f} GB together. Hint: add workers, use fewer kernels, or "
+            "a larger tol."
+        )

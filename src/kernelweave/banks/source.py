@@ -1,0 +1,170 @@
+"""Rows that kernels become features of: where they are, and one pass over them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave._threads import run_each
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.kernels.base import take
+
+from .blocks import LocalBlocks, RowBlocks, new_store
+from .build import parse_bytes
+from .landmarks import Landmarks
+from .views import Views
+
+_WORST = 32  # rows of every block and kernel that may become landmarks
+_BLOCK_BYTES = 3.2e7
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over the rows measured, by kernel."""
+
+    diagonals: Floats  # traces
+    kept: Floats  # what the features kept leave out of them
+    left: Floats  # what all landmarks together leave out
+    weighted: Floats  # means of the diagonals, by weight
+    means: list[Floats]  # means of the features kept, by weight
+    worst: list[Indices]  # rows that all landmarks together serve worst
+
+    @classmethod
+    def of(cls, answers: Sequence[Sequence[PartAnswer]]) -> Pass:
+        """Add up the answers of all blocks, kernel by kernel."""
+        sums = np.array([[part[0] for part in answer] for answer in answers]).sum(axis=0)
+        kernels = range(len(answers[0]))
+        means = [np.asarray(sum(answer[j][1] for answer in answers)) for j in kernels]
+        worst = [np.concatenate([answer[j][2] for answer in answers]) for j in kernels]
+        return cls(sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3], means, worst)
+
+
+PartAnswer = tuple[Floats, Floats, Indices]  # sums, weighted sums of features, worst rows
+
+
+class RowSource(ABC):
+    """All rows, as far as a bank of features needs them."""
+
+    n_samples: int
+
+    @abstractmethod
+    def take(self, index: Indices) -> Views:
+        """Return some rows, prepared for every kernel."""
+
+    @abstractmethod
+    def features(
+        self,
+        landmarks: Sequence[Landmarks],
+        share: Floats,
+        dtype: Any,
+        memory_limit: float | str | None,
+    ) -> tuple[RowBlocks, Pass]:
+        """Compute all features, and what they leave out, in one pass over the rows."""
+
+    @abstractmethod
+    def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
+        """Return ``F' V`` of the features of kernel ``j`` by all of its landmarks."""
+
+
+class LocalRows(RowSource):
+    """Rows in the memory of this process, or mapped.
+
+    Parameters
+    ----------
+    views : Views
+        Prepared for every kernel.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self.views, self.n_samples = views, views.n_samples
+
+    def take(self, index: Indices) -> Views:
+        return self.views.take(index)
+
+    def features(
+        self,
+        landmarks: Sequence[Landmarks],
+        share: Floats,
+        dtype: Any,
+        memory_limit: float | str | None,
+    ) -> tuple[RowBlocks, Pass]:
+        rank = total_rank(landmarks)
+        needed = float(self.n_samples) * rank * np.dtype(dtype).itemsize
+        mapped = needed > parse_bytes(memory_limit)
+        store = new_store(self.n_samples, rank, dtype, mapped=mapped)
+        slices = row_slices(self.n_samples, rank, dtype)
+
+        def fill(rows: slice) -> list[PartAnswer]:
+            parts = (take(self.views[j], rows) for j in range(len(landmarks)))
+            return fill_block(store[rows], landmarks, parts, share[rows], rows.start)
+
+        answers = run_each(fill, slices)
+        return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
+
+    def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
+        def part(rows: slice) -> Floats:
+            return feature_sums(item, take(self.views[j], rows), V[rows])
+
+        return np.asarray(sum(run_each(part, row_slices(self.n_samples, item.size, float))))
+
+
+def total_rank(landmarks: Sequence[Landmarks]) -> int:
+    """Return how many features there are; one at least, so that there is something to hold."""
+    return max(1, sum(item.rank for item in landmarks))
+
+
+def row_slices(n: int, rank: int, dtype: Any) -> list[slice]:
+    """Return rows in blocks of a size that a processor likes."""
+    at_a_time = rows_at_a_time(rank, dtype)
+    return [slice(a, min(a + at_a_time, n)) for a in range(0, n, at_a_time)]
+
+
+def rows_at_a_time(rank: int, dtype: Any) -> int:
+    """Return the number of rows of a block."""
+    return int(max(1, _BLOCK_BYTES // (np.dtype(dtype).itemsize * max(1, rank))))
+
+
+def fill_block(
+    out: Stored, landmarks: Sequence[Landmarks], parts: Any, share: Floats, first_row: int
+) -> list[PartAnswer]:
+    """Compute the features of some rows, and tell what they leave out.
+
+    Parameters
+    ----------
+    out : ndarray of shape (n_rows, n_features)
+        Filled.
+    landmarks : sequence of Landmarks
+        Of every kernel.
+    parts : iterable of prepared rows
+        For every kernel.
+    share : ndarray of shape (n_rows,)
+        Weights; those of all blocks sum to one.
+    first_row : int
+        Number of the first of these rows among all.
+    """
+    answers, first = [], 0
+    if not sum(item.rank for item in landmarks):
+        out[:] = 0.0
+    for item, part in zip(landmarks, parts, strict=True):
+        features = item.features(part)
+        last = first + item.rank
+        out[:, first:last] = features[:, : item.rank]
+        diagonal = item.kernel.diagonal(part)
+        squares = features * features
+        kept = np.maximum(diagonal - squares[:, : item.rank].sum(axis=1), 0.0)
+        left = np.maximum(kept - squares[:, item.rank :].sum(axis=1), 0.0)
+        worst = first_row + np.argsort(-left, kind="stable")[:_WORST]
+        sums = np.array([diagonal.sum(), kept.sum(), left.sum(), share @ diagonal])
+        answers.append((sums, share @ features[:, : item.rank], worst))
+        first = last
+    return answers
+
+
+def feature_sums(item: Landmarks, rows: Any, V: Floats) -> Floats:
+    """Return ``F' V`` of some rows by all landmarks; rows of zeros cost nothing."""
+    used = np.flatnonzero(V.any(axis=1))
+    return np.asarray(item.features(take(rows, used)).T @ V[used])

@@ -1,0 +1,261 @@
+"""Tables held by Dask: the same models, and lazy predictions."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from kernelweave import (
+    RBF,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    Overlap,
+    io,
+    rbf_ladder,
+)
+from kernelweave.banks import large, source
+from kernelweave.banks.dask import DaskBlocks
+from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+KERNELS = [RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)]
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let few rows count as many, in small blocks."""
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 4000)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"dashboard_address": None, "worker_dashboard_address": None}
+    with (
+        dask.config.set({"distributed.worker.memory.terminate": False}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as workers,
+        distributed.Client(workers) as client,
+    ):
+        yield client
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 - 1 + 0.2 * rng.normal(size=n)
+
+
+def frame(n=300):
+    X, f = table(n)
+    color = np.where(f > 0.3, "red", np.where(X[:, 2] > 0, "green", "blue"))
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "color": color}), np.where(f > 0, "up", "down")
+
+
+CHUNKS = (1, 150, 0, 49, 100)  # one row, no rows, uneven
+
+
+def parted(X):
+    return da.from_array(X, chunks=(CHUNKS, *((s,) for s in X.shape[1:])))
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_a_classifier_is_the_one_of_the_same_rows_here(many, norm):
+    X, f = table()
+    y = np.where(f > 0, "up", "down")
+    here = MKLClassifier(KERNELS, norm=norm, tol=1e-7).fit(X, y)
+    there = MKLClassifier(KERNELS, norm=norm, tol=1e-7).fit(parted(X), parted(y))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-3)
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+    assert there.converged_
+    assert there.n_features_in_ == 3
+    assert there.landmark_gap_ <= there.duality_gap_
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
+def test_regression_of_two_targets(many, loss):
+    X, f = table()
+    Y = np.column_stack([f, -0.5 * f + X[:, 2]])
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    weight[3] = 0.0
+    model = MKLRegressor(KERNELS, loss=loss, epsilon=0.2, tol=1e-6)
+    here = model.fit(X, Y, weight).predict(X)
+    value = model.objective_
+    there = model.fit(parted(X), parted(Y), sample_weight=parted(weight))
+    assert there.objective_ == pytest.approx(value, rel=1e-5)
+    np.testing.assert_allclose(there.predict(X), here, atol=2e-2)
+
+
+def test_default_kernels_are_those_of_the_rows_here(many, monkeypatch):
+    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 40)
+    X, f = table()
+    here, there = MKLClassifier().fit(X, f > 0), MKLClassifier().fit(parted(X), parted(f > 0))
+    assert here.kernels_ == there.kernels_
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-3)
+
+
+def test_frames_keep_names_and_categories(many):
+    X, y = frame()
+    kernels = [rbf_ladder([1.0], columns=["a"]), Linear(columns=["b"]), Overlap(columns=["color"])]
+    here = MKLClassifier(kernels).fit(X, y)
+    there = MKLClassifier(kernels).fit(dd.from_pandas(X, npartitions=4), pd.Series(y))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-3)
+    assert there.feature_names_in_.tolist() == ["a", "b", "color"]
+    lazy = there.predict(dd.from_pandas(X, npartitions=3))
+    np.testing.assert_array_equal(lazy.compute(), here.predict(X))
+
+
+def test_many_columns_of_chunks_and_whole_numbers(many):
+    X = np.random.default_rng(0).integers(0, 5, size=(300, 3))
+    y = X.sum(axis=1) > 6
+    there = MKLClassifier(KERNELS).fit(da.from_array(X, chunks=(100, 2)), y)
+    here = MKLClassifier(KERNELS).fit(X.astype(float), y)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-3)
+
+
+def test_few_rows_come_here():
+    X, f = table()
+    here, there = MKLClassifier(KERNELS).fit(X, f > 0), MKLClassifier(KERNELS).fit(parted(X), f > 0)
+    assert there.objective_ == here.objective_
+    np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+def test_other_estimators_take_dask_too():
+    X, f = table(120)
+    y = f > 0
+    model = NoiseTolerantKernelClassifier()
+    here = model.fit(X, y).predict_proba(X)
+    lazy = model.fit(da.from_array(X, chunks=50), da.from_array(y, chunks=40)).predict_proba(
+        da.from_array(X, chunks=50)
+    )
+    assert lazy.shape == (120, 2)
+    np.testing.assert_allclose(lazy.compute(), here, atol=1e-12)
+
+
+def test_predictions_are_lazy_arrays_of_the_right_kind(many):
+    X, f = table()
+    model = MKLClassifier(KERNELS).fit(X, np.where(f > 0.5, "high", np.where(f > 0, "mid", "low")))
+    lazy = model.predict(parted(X))
+    assert isinstance(lazy, da.Array)
+    assert lazy.dtype == model.predict(X).dtype
+    assert lazy.chunks == (tuple(c for c in CHUNKS if c),)
+    np.testing.assert_array_equal(lazy.compute(), model.predict(X))
+    decision = model.decision_function(parted(X))
+    assert decision.shape == (300, 3)
+    np.testing.assert_allclose(decision.compute(), model.decision_function(X), atol=1e-12)
+
+
+def test_the_fitted_model_is_an_ordinary_one(many, tmp_path):
+    X, f = table()
+    model = MKLClassifier(KERNELS).fit(parted(X), parted(f > 0))
+    io.save(model, tmp_path / "model.kw")
+    loaded = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert not any("dask" in type(v).__module__ for v in vars(model).values())
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "words"),
+    [
+        (lambda X: da.from_array(X[:, 0], chunks=50), None, InputError, "2D Dask array"),
+        (lambda X: da.from_array(X.astype(str), chunks=50), None, InputTypeError, "numbers"),
+        (lambda X: dask.delayed(X), None, InputTypeError, "an array or a data frame"),
+        (lambda X: parted(np.where(np.arange(300) == 170, np.nan, X.T).T), None, InputError,
+         r"row 170 \(row 19 of part 3\), column 0"),
+        (parted, np.zeros(10), ValueError, "inconsistent numbers of samples"),
+        (lambda X: parted(X)[:0], np.zeros(0), InputError, "Found 0 row"),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_refused_in_a_sentence(X, y, error, words):
+    values, f = table()
+    with pytest.raises(error, match=words):
+        MKLClassifier(KERNELS).fit(X(values), f > 0 if y is None else y)
+
+
+def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
+    monkeypatch.setattr(large, "_SAMPLE", 4)  # rows that are looked at here
+    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 4)
+    X, y = frame()
+    X.loc[250, "a"] = np.nan
+    with pytest.raises(InputError, match=r"part with rows 150 to 299 of X: .*missing"):
+        MKLClassifier([RBF(columns=["a"]), Linear(columns=["b"])]).fit(
+            dd.from_pandas(X, npartitions=4), y
+        )
+
+
+def test_unfitted_and_wrong_columns_are_refused_at_once(many):
+    X, f = table()
+    with pytest.raises(NotFittedError):
+        MKLClassifier().predict(parted(X))
+    model = MKLClassifier(KERNELS).fit(X, f > 0)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(da.from_array(X[:, :2], chunks=100))
+
+
+def test_a_cluster_gives_the_same_bits_as_threads(many, cluster):
+    X, f = table()
+    with dask.config.set(scheduler="synchronous"):
+        alone = MKLClassifier(KERNELS).fit(parted(X), f > 0)
+    model = MKLClassifier(KERNELS).fit(parted(X), parted(f > 0))
+    np.testing.assert_array_equal(model.weights_, alone.weights_)
+    assert model.objective_ == alone.objective_
+    lazy = model.predict(parted(X))
+    np.testing.assert_array_equal(lazy.compute(), alone.predict(X))
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(many, cluster, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    X, f = table(2000, seed=3)
+    X = da.from_array(X, chunks=(250, 3))
+    with dask.config.set(scheduler="synchronous"):
+        alone = MKLClassifier(KERNELS).fit(X, f > 0)
+    X = X.persist()
+    distributed.wait(X)
+    victim = next(iter(cluster.run(os.getpid).values()))  # a process this test has started
+    passes = itertools.count()
+    original = DaskBlocks.sums
+
+    def sums(self, V):
+        if next(passes) == 20:
+            os.kill(victim, signal.SIGKILL)
+        return original(self, V)
+
+    monkeypatch.setattr(DaskBlocks, "sums", sums)
+    model = MKLClassifier(KERNELS).fit(X, f > 0)
+    assert next(passes) > 21
+    assert victim not in cluster.run(os.getpid).values()
+    np.testing.assert_array_equal(model.weights_, alone.weights_)
+    assert model.objective_ == alone.objective_
+
+
+def test_features_that_no_worker_could_hold_are_refused_first(many, cluster, monkeypatch):
+    from kernelweave.banks import dask as banks_dask
+
+    monkeypatch.setattr(banks_dask, "_SHARE", 1e-9)
+    X, f = table()
+    with pytest.raises(MemoryBudgetError, match=r"2 Dask worker\(s\) have"):
+        MKLClassifier(KERNELS).fit(parted(X), f > 0)
+
+
+def test_grid_search_over_a_cluster(cluster):
+    joblib = pytest.importorskip("joblib")
+    X, f = table(120)
+    search = GridSearchCV(MKLClassifier(KERNELS), {"C": [0.1, 1.0]}, cv=2)
+    expected = search.fit(X, f > 0).cv_results_["mean_test_score"]
+    with joblib.parallel_backend("dask"):
+        search.fit(X, f > 0)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], expected)
