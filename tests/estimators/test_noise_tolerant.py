@@ -225,6 +225,18 @@ def test_random_labels_are_reported(seed):
     assert model.noise_level_ > 0.33
 
 
+def test_where_nothing_is_learned_the_larger_class_is_predicted():
+    """Not about half of each class, as a threshold at the mean of the labels would."""
+    rng = np.random.default_rng(0)
+    table, labels = rng.normal(size=(200, 5)), (rng.random(200) < 0.7).astype(int)
+    with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
+        model = fitted(table, labels, ridges=[1e4])
+    assert np.ptp(model.loo_scores_) < 0.04
+    assert (model.predict(rng.normal(size=(50, 5))) == 1).all()
+    middle = np.quantile(model.loo_scores_, [0.05, 0.95]).mean()
+    assert model.threshold_ == pytest.approx(0.7 * middle)
+
+
 def test_suspects_are_the_flipped_labels():
     X, y, noisy = blobs(200, rates=(0.1, 0.2))
     model = fitted(X, np.array(["no", "yes"])[noisy])
