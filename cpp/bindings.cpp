@@ -123,6 +123,17 @@ Out<double> bit_rows(Bits bits, Vector<const std::int64_t> index) {
     return make_array(std::move(out), {index.shape(0), bits.shape(0)});
 }
 
+Out<double> bit_counts(Bits bits, Vector<const std::uint64_t> mask) {
+    require(mask.shape(0) == bits.shape(1), "mask needs as many words as a column of bits");
+    const std::size_t n = bits.shape(0);
+    std::vector<double> out(n * n);
+    {
+        nb::gil_scoped_release release;
+        kw::bit_counts(bits.data(), n, bits.shape(1), mask.data(), out.data());
+    }
+    return make_array(std::move(out), {n, n});
+}
+
 using SearchAnswer = std::tuple<std::vector<std::vector<std::int32_t>>, std::vector<double>, std::size_t, bool>;
 
 SearchAnswer search_conjunctions(Bits bits, Table<const double> V, double base, double level, std::size_t max_length,
@@ -768,6 +779,7 @@ NB_MODULE(_core, m) {
     m.def("bit_sums", &bit_sums, "bits"_a.noconvert(), "V"_a.noconvert(), "Sum the rows of V under the ones of each column.");
     m.def("bit_products", &bit_products, "bits"_a.noconvert(), "weights"_a.noconvert(), "n_rows"_a, "For each row the sum of the weights of the columns that have a one there.");
     m.def("bit_rows", &bit_rows, "bits"_a.noconvert(), "index"_a.noconvert(), "Some rows of columns of bits, as numbers.");
+    m.def("bit_counts", &bit_counts, "bits"_a.noconvert(), "mask"_a.noconvert(), "For each pair of columns, how many rows of a mask have a one in both.");
     m.def("search_conjunctions", &search_conjunctions, "bits"_a.noconvert(), "V"_a.noconvert(), "base"_a, "level"_a, "max_length"_a, "max_found"_a, "max_visited"_a, "known"_a,
           "Find the conjunctions of columns, not known yet, with the largest |sum of V|^2 / base^(2 length) above a level: (members, ratios, conjunctions visited, whether all were covered).");
 

@@ -621,3 +621,13 @@ def _task_matrix(kind, n_tasks, rng, mu=None):
         return np.eye(n_tasks)
     L = rng.normal(size=(n_tasks, n_tasks - (kind == "singular")))
     return L @ L.T
+
+
+def same_model(one, two):
+    """Compare what two rule ensembles have learned, bit by bit."""
+    assert one.rules_ == two.rules_
+    assert one.intercept_.tobytes() == two.intercept_.tobytes()
+    assert one.norms_.tobytes() == two.norms_.tobytes()
+    assert (one.objective_, one.duality_gap_) == (two.objective_, two.duality_gap_)
+    assert (one.n_iter_, one.n_nodes_) == (two.n_iter_, two.n_nodes_)
+    assert one.propositions_ == two.propositions_

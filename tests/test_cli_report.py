@@ -131,3 +131,16 @@ def test_targets_that_do_not_fit_the_model(folder, capsys):
     code, _, err = run(capsys, "two.kw", "--data", "table.csv", "--target", "mass")
     assert code == 2
     assert "predicts several quantities" in err
+
+
+def test_a_larger_table_is_measured_on_as_many_rows_as_the_model_saw(folder, capsys):
+    table = pd.read_csv("table.csv")
+    pd.concat([table] * 3).to_csv("three.csv", index=False)
+    code, _, err = run(capsys, "sizes.kw", "--data", "three.csv", "--cv", "3")
+    n = len(table)
+    assert code == 0
+    assert f"fitted to {n} rows, so it is measured on as many of the {3 * n} in the table" in err
+    assert f"3 folds of {n} rows" in section(folder / "sizes.html", "performance")
+    assert run(capsys, "sizes.kw", "--data", "three.csv", "--cv", "3", "--quiet") == (0, "", "")
+    assert run(capsys, "sizes.kw", "--data", "three.csv", "--cv", "0")[2] == ""
+    assert f"{3 * n} rows" in section(folder / "sizes.html", "data")

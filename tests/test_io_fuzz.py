@@ -10,6 +10,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from kernelweave import KernelSpectralClustering
+from kernelweave.cli.console import summarize_clusters
 from kernelweave.errors import KernelweaveError, ModelFileError
 from kernelweave.io import load, save
 from kernelweave.tables import METHODS, fit_table
@@ -55,6 +57,8 @@ def make_files(folder):
         C = 1.0 if METHODS[method].has_cost else "auto"
         fit = fit_table(TABLE, "ill", method=method, C=C, test_share=0, grams=grams)
         files[method] = save(fit.model, folder / f"{method}.kw").read_bytes()
+    clusters = KernelSpectralClustering(3, random_state=0).fit(GRAM["lab"])
+    files["clusters"] = save(clusters, folder / "clusters.kw").read_bytes()
     return files
 
 
@@ -73,7 +77,9 @@ def outcome(path):
     finally:
         _watched["on"] = False
     try:
-        if hasattr(model[-1], "predict"):
+        if hasattr(model, "labels_"):
+            summarize_clusters(model)
+        elif hasattr(model[-1], "predict"):
             model.predict(rows)
         else:
             model[-1].score_pairs(model[0].transform(rows), np.array([[0, 1]]))

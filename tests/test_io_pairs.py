@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.svm import SVC
 
 from kernelweave import RBF, FromCallable, KernelSpectralClustering, Linear, PairwiseKernelLearner
 from kernelweave.errors import ModelFileError
@@ -89,7 +90,8 @@ def test_training_rows_are_stored_only_where_they_are_needed(tmp_path):
     ("model", "message"),
     [
         (PairwiseKernelLearner(), "not fitted yet"),
-        (KernelSpectralClustering(), "KernelSpectralClustering cannot be saved"),
+        (KernelSpectralClustering(), "KernelSpectralClustering is not fitted yet"),
+        (SVC(), "of type SVC cannot be saved, only MKLClassifier"),
     ],
 )
 def test_models_that_cannot_be_saved(model, message, tmp_path):

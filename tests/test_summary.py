@@ -171,3 +171,16 @@ def test_words():
     assert listed(range(9), 2) == "0, 1, \u2026 (9 in all)"
     assert clip("a" * 10, 5) == "aaaa\u2026"
     assert clip("aaaaa", 5) == "aaaaa"
+
+
+def test_landmarks_are_told_from_the_exact_kernels():
+    model = clone(estimator("mkl")).set_params(tol=1e-3)
+    vars(model).update(vars(estimator("mkl")))
+    model.duality_gap_, model.landmark_gap_ = 0.19 * model.objective_, 1e-4 * model.objective_
+    model.converged_ = True
+    end = verdict(model)
+    assert (end.short, end.good) == ("by landmarks", True)
+    assert "the landmarks, allow no objective more than 0.01% below" in end.text
+    assert "With the exact kernels it could be up to 19% smaller." in end.text
+    model.duality_gap_ = 1e-4 * model.objective_
+    assert verdict(model).short == "0.01%"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ GRID = np.logspace(-3, 3, 7)
 SCORING = "f1_macro"
 N_COLUMNS, N_CUTS = 15, 2  # 60 propositions
 FLIPPED = 0.05
+CUT = 0.4307  # a third of the normal distribution is above it, a third below its negative
 
 
 def ours(split: int, threads: int, rho: float = 1.1) -> Task:
@@ -89,6 +91,66 @@ def many_rows(n: int, threads: int, rho: float = 1.1, C: float = 1.0) -> Task:
     return Task(lambda: model.fit(P, y), tell)
 
 
+def row_blocks(n: int, threads: int, propositions: str = "given", C: float = 1.0) -> Task:
+    """Fit to ``n`` rows that are made block by block and never there together."""
+    parts = _Blocks(n, propositions)
+    y = np.concatenate([parts.make(k)[1] for k in range(parts.count)])
+    model = RuleEnsembleClassifier(
+        C=C, propositions=propositions, n_cuts=2, tol=1e-2, n_jobs=threads
+    )
+
+    def tell(fitted: RuleEnsembleClassifier) -> dict[str, Any]:
+        X, labels = parts.make(parts.count)
+        return {
+            "gap": float(fitted.duality_gap_ / fitted.objective_),
+            "converged": bool(fitted.converged_),
+            "rules": len(fitted.rules_),
+            "nodes": int(fitted.n_nodes_),
+            "solves": int(fitted.n_iter_),
+            "accuracy": float(fitted.score(X, labels)),
+        }
+
+    return Task(lambda: model._fit_parts(parts, y), tell)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Forty truth values, or ten normal columns to be cut in two places each, drawn on demand."""
+
+    n_rows: int
+    propositions: str
+    size: int = 50_000
+
+    @property
+    def count(self) -> int:
+        return -(-self.n_rows // self.size)
+
+    @property
+    def head(self) -> Array:
+        return self.make(0)[0][:10]
+
+    def make(self, number: int) -> tuple[Array, Array]:
+        """Return one block and its labels; the one after the last is for testing."""
+        random = np.random.default_rng(number)
+        left = self.n_rows - number * self.size
+        m = min(self.size, left) if left > 0 else 5000
+        X: Array
+        if self.propositions == "given":
+            X = random.random((m, 40)) < 0.5
+            true = X
+        else:
+            X = random.standard_normal((m, 10))
+            true = np.where(np.arange(10) % 2, X > CUT, X > -CUT)
+        label = (true[:, 0] & true[:, 1]) | (true[:, 2] & true[:, 3] & ~true[:, 4])
+        return X, label ^ (random.random(m) < FLIPPED)
+
+    def map(self, function: Any, *args: Any, by_row: Array | None = None) -> list[Any]:
+        """Call a function on every block; see `kernelweave.rules.packing.RowParts`."""
+        firsts = range(0, self.n_rows, self.size)
+        own = [None if by_row is None else by_row[i : i + self.size] for i in firsts]
+        return [function(self.make(k)[0], first, own[k], *args) for k, first in enumerate(firsts)]
+
+
 def _boards(split: int) -> tuple[Array, Array, Array, Array]:
     """Divide all boards as the experiment does: a tenth for training."""
     boards = make_tic_tac_toe()
@@ -101,12 +163,11 @@ def _boards(split: int) -> tuple[Array, Array, Array, Array]:
 def _conjunctions(n: int, seed: int) -> tuple[Array, Array]:
     """Draw normal columns cut at their thirds, and a label that three conjunctions decide."""
     random = np.random.default_rng(seed)
-    cut = 0.4307  # a third of the normal distribution is above it, a third below its negative
     X = random.standard_normal((n, N_COLUMNS))
-    parts = [X <= -cut, X > -cut, X <= cut, X > cut]
+    parts = [X <= -CUT, X > -CUT, X <= CUT, X > CUT]
     P = np.stack(parts, axis=2).reshape(n, 4 * N_COLUMNS)
-    first = (X[:, 0] > -cut) & (X[:, 1] > -cut)
-    second = (X[:, 2] > cut) & (X[:, 3] <= cut) & (X[:, 4] > -cut)
-    third = (X[:, 5] <= -cut) & (X[:, 6] <= cut)
+    first = (X[:, 0] > -CUT) & (X[:, 1] > -CUT)
+    second = (X[:, 2] > CUT) & (X[:, 3] <= CUT) & (X[:, 4] > -CUT)
+    third = (X[:, 5] <= -CUT) & (X[:, 6] <= CUT)
     flip = random.random(n) < FLIPPED
     return np.ascontiguousarray(P), np.where((first | second | third) ^ flip, "yes", "no")

@@ -36,6 +36,20 @@ inline std::size_t count_bits(const Word* bits, std::size_t n_words) {
     return count;
 }
 
+// Chooses between loops for processors that count the ones of eight words, or of one, by one instruction, and others.
+#if defined(__GNUC__) && defined(__x86_64__)
+template <class Function>
+Function best_for_counts(Function eight, Function one, Function portable) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vpopcntdq")) return eight;
+    return __builtin_cpu_supports("popcnt") ? one : portable;
+}
+#else
+template <class Function>
+Function best_for_counts(Function portable) {
+    return portable;
+}
+#endif
+
 // The bits of `word` that stand under the ones of `mask`, moved together to the low end.
 inline Word gather_portable(Word word, Word mask) {
     Word out = 0;
@@ -44,19 +58,23 @@ inline Word gather_portable(Word word, Word mask) {
     return out;
 }
 
-// Appends to `out`, which starts as zeros, the rows of a column that `mask` keeps.
+// Writes to `out` the rows of a column that `mask` keeps, moved together.
 template <class Gather>
 KW_INLINE void keep_rows(const Word* column, const Word* mask, std::size_t n_words, Word* out, Gather gather) {
+    // No branch depends on how full a word is: it would be guessed wrong half of the time.
+    Word open = 0;
     std::size_t filled = 0;
     for (std::size_t w = 0; w < n_words; ++w) {
-        const auto count = static_cast<std::size_t>(std::popcount(mask[w]));
-        if (count == 0) continue;
+        if (mask[w] == 0) continue;
         const Word bits = gather(column[w], mask[w]);
-        const std::size_t word = filled / kWordBits, shift = filled % kWordBits;
-        out[word] |= bits << shift;
-        if (shift + count > kWordBits) out[word + 1] |= bits >> (kWordBits - shift);
-        filled += count;
+        const std::size_t after = filled + static_cast<std::size_t>(std::popcount(mask[w]));
+        *out = open | (bits << filled);
+        const bool full = after >= kWordBits;
+        open = full ? (bits >> 1) >> (kWordBits - 1 - filled) : *out;
+        out += full;
+        filled = after % kWordBits;
     }
+    if (filled > 0) *out = open;
 }
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -80,11 +98,6 @@ inline void keep_rows(const Word* column, const Word* mask, std::size_t n_words,
     keep_rows(column, mask, n_words, out, gather_portable);
 }
 
-struct SignedSum {
-    double total = 0.0, positive = 0.0;
-    double reach() const { return std::max(positive, positive - total); }  // no part of the rows sums to more
-};
-
 // For every byte eight masks: all ones where its bit is set. Compilers do not vectorise tests of single bits well,
 // but a masked load they do.
 struct ByteMasks {
@@ -98,30 +111,6 @@ inline constexpr ByteMasks kByteMasks{};
 
 KW_INLINE double masked(double value, std::uint64_t mask) {
     return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & mask);
-}
-
-// The sum of the values under the ones, and of the positive among them. Words are taken in a fixed order.
-KW_CLONES static inline SignedSum signed_sum(const Word* bits, std::size_t n_words, const double* values) {
-    double up[8] = {}, all[8] = {};
-    for (std::size_t w = 0; w < n_words; ++w) {
-        Word word = bits[w];
-        const double* here = values + w * kWordBits;
-        for (; word != 0; word >>= 8, here += 8) {
-            const std::uint64_t* mask = kByteMasks.lanes[word & 255];
-#pragma omp simd
-            for (std::size_t j = 0; j < 8; ++j) {
-                const double x = masked(here[j], mask[j]);
-                all[j] += x;
-                up[j] += x > 0.0 ? x : 0.0;
-            }
-        }
-    }
-    SignedSum sum;
-    for (std::size_t j = 0; j < 8; ++j) {
-        sum.total += all[j];
-        sum.positive += up[j];
-    }
-    return sum;
 }
 
 KW_CLONES static inline double masked_sum(const Word* bits, std::size_t n_words, const double* values) {
@@ -193,6 +182,79 @@ void bit_rows(const Word* bits, std::size_t n_columns, std::size_t n_words, cons
                 out[r * n_columns + c] = static_cast<T>((column[row / kWordBits] >> (row % kWordBits)) & 1);
             }
         }
+    });
+}
+
+KW_INLINE std::uint64_t count_both(const Word* a, const Word* b, std::size_t n_words) {
+    std::uint64_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (std::size_t w = 0; w < n_words; ++w) count += static_cast<std::uint64_t>(std::popcount(a[w] & b[w]));
+    return count;
+}
+
+struct Tile {
+    std::size_t row, rows_end, column, columns_end;  // two ranges of columns of bits
+};
+
+// counts[a, b] += how many rows have a one in column a and in column b, for the columns of a tile with a <= b.
+KW_INLINE void count_tile(const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns,
+                          double* counts) {
+    constexpr std::size_t together = 256;  // words of a column; those of a tile stay in the nearest cache
+    for (std::size_t start = 0; start < n_words; start += together) {
+        const std::size_t length = std::min(together, n_words - start);
+        for (std::size_t a = tile.row; a < tile.rows_end; ++a)
+            for (std::size_t b = std::max(a, tile.column); b < tile.columns_end; ++b)
+                counts[a * n_columns + b] += static_cast<double>(
+                    count_both(bits + a * n_words + start, bits + b * n_words + start, length));
+    }
+}
+
+using CountTile = void (*)(const Word*, std::size_t, const Tile&, std::size_t, double*);
+
+static inline void count_tile_portable(const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns,
+                                       double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+#if defined(__GNUC__) && defined(__x86_64__)
+__attribute__((target("popcnt"))) static inline void count_tile_one(const Word* bits, std::size_t n_words,
+                                                                   const Tile& tile, std::size_t n_columns,
+                                                                   double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+__attribute__((target("popcnt,avx512f,avx512vpopcntdq"))) static inline void count_tile_eight(
+    const Word* bits, std::size_t n_words, const Tile& tile, std::size_t n_columns, double* counts) {
+    count_tile(bits, n_words, tile, n_columns, counts);
+}
+#endif
+
+inline CountTile best_count_tile() {
+    return best_for_counts<CountTile>(
+#if defined(__GNUC__) && defined(__x86_64__)
+        count_tile_eight, count_tile_one,
+#endif
+        count_tile_portable);
+}
+
+// counts[a, b] = how many rows of `mask` have a one in column a and in column b; whole numbers, so exact.
+inline void bit_counts(const Word* bits, std::size_t n_columns, std::size_t n_words, const Word* mask, double* counts) {
+    const std::size_t width = words_for(count_bits(mask, n_words));
+    std::vector<Word> kept(n_columns * width, 0);
+    constexpr std::size_t side = 8;  // columns of a tile
+    const std::size_t n_tiles = (n_columns + side - 1) / side;
+    parallel_for(n_tiles, [&](std::size_t tile) {
+        for (std::size_t c = tile * side; c < std::min(n_columns, (tile + 1) * side); ++c)
+            keep_rows(bits + c * n_words, mask, n_words, kept.data() + c * width);
+    });
+    std::fill(counts, counts + n_columns * n_columns, 0.0);
+    static const CountTile count = best_count_tile();
+    parallel_for(n_tiles * n_tiles, [&](std::size_t pair) {
+        const std::size_t i = pair / n_tiles, j = pair % n_tiles;
+        if (i > j) return;
+        const Tile tile{i * side, std::min(n_columns, (i + 1) * side), j * side, std::min(n_columns, (j + 1) * side)};
+        count(kept.data(), width, tile, n_columns, counts);
+        for (std::size_t a = tile.row; a < tile.rows_end; ++a)
+            for (std::size_t b = std::max(a, tile.column); b < tile.columns_end; ++b)
+                counts[b * n_columns + a] = counts[a * n_columns + b];
     });
 }
 

@@ -4,7 +4,8 @@
 // base^|w|. The search finds the conjunctions with the largest ratio form(w) / cost(w)^2, depth first, each reached
 // once. No conjunction below u can sum to more than the larger of the positive and the negative part over the rows of
 // u, its reach, which prunes nearly all of the lattice: a proposition that together with u falls short is of no use
-// below u at all. Those of small reach go first, so that large subtrees have few propositions left.
+// below u at all. Those of small reach go first, so that large subtrees have few propositions left. Sums are bounded
+// by planes; only where the bound leaves a doubt are the values themselves added.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "bitset.hpp"
+#include "planes.hpp"
 
 namespace kw {
 
@@ -70,17 +72,23 @@ class LatticeWalk {
           depth_(std::min(search.max_length, search.n_propositions)),
           level_(search.level),
           least_(depth_ + 2, std::numeric_limits<double>::infinity()),
-          levels_(depth_ + 1) {
+          levels_(depth_ + 1),
+          covered_(search.n_words) {
         // The least squared cost among conjunctions of at least this length.
         for (std::size_t k = depth_ + 1; k-- > 0;) least_[k] = std::min(least_[k + 1], squared_cost(k));
         const std::size_t effort = std::max<std::size_t>(1, search.n_words * kWordBits * search.n_outputs);
-        between_polls_ = std::max<std::size_t>(1, 100'000'000 / effort);
+        between_polls_ = std::max<std::size_t>(1, 500'000'000 / effort);
     }
 
     LatticeAnswer run() {
         std::vector<std::int32_t> all(search_.n_propositions);
         std::iota(all.begin(), all.end(), 0);
-        if (depth_ > 0) extend(0, all, {search_.bits, search_.values, search_.n_words});
+        Channels root;
+        for (std::size_t t = 0; t < search_.n_outputs; ++t)
+            for (const double sign : {1.0, -1.0})
+                root.push_back(make_planes(search_.bits, search_.n_propositions, search_.n_words,
+                                           search_.values + t * search_.n_words * kWordBits, sign));
+        if (depth_ > 0) extend(0, all, root);
         LatticeAnswer answer;
         answer.visited = visited_;
         answer.complete = complete_;
@@ -93,16 +101,8 @@ class LatticeWalk {
     }
 
    private:
-    // Some propositions and the values over the rows that a conjunction covers, and over no others.
-    struct Rows {
-        const Word* bits;
-        const double* values;
-        std::size_t n_words;
-    };
-    struct Storage {
-        std::vector<Word> bits;
-        std::vector<double> values;
-    };
+    // For every output the rows of a conjunction where it is positive, and where it is negative.
+    using Channels = std::vector<Planes>;
     struct Useful {
         double reach;
         std::size_t column;  // of the rows
@@ -117,7 +117,7 @@ class LatticeWalk {
     }
 
     // Looks at the conjunctions of one proposition more, and below those that may still matter.
-    void extend(std::size_t length, const std::vector<std::int32_t>& propositions, const Rows& rows) {
+    void extend(std::size_t length, const std::vector<std::int32_t>& propositions, const Channels& rows) {
         const double cost = squared_cost(length + 1), below = least_[length + 2];
         std::vector<Useful> useful;
         for (std::size_t c = 0; c < propositions.size(); ++c) {
@@ -126,14 +126,14 @@ class LatticeWalk {
                 return;
             }
             if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
-            double form = 0.0, reach = 0.0;
+            double form = 0.0, reach = 0.0;  // neither is less than it really is
             for (std::size_t t = 0; t < search_.n_outputs; ++t) {
-                const auto sum = signed_sum(rows.bits + c * rows.n_words, rows.n_words,
-                                            rows.values + t * rows.n_words * kWordBits);
-                form += sum.total * sum.total;
-                reach += sum.reach() * sum.reach();
+                const Sum up = bounds(rows[2 * t], c), down = bounds(rows[2 * t + 1], c);
+                const double most = std::max(up.most - down.least, down.most - up.least);
+                form += most * most;
+                reach += std::max(up.most * up.most, down.most * down.most);
             }
-            if (form > level_ * cost) offer(form / cost, propositions[c]);
+            if (form > level_ * cost) offer(cost, propositions[c]);
             if (reach > level_ * below) useful.push_back({reach, c, propositions[c]});
         }
         if (length + 2 > depth_) return;
@@ -143,38 +143,50 @@ class LatticeWalk {
             if (useful[k].reach <= level_ * below) continue;  // the level has risen meanwhile
             rest.clear();
             for (std::size_t m = k + 1; m < useful.size(); ++m) rest.push_back(useful[m].proposition);
-            const Rows inner = narrow(length, useful, k, rows);
+            // Nearly all of the work is far from the root, where few rows are left: moved together they cost little.
+            Channels& inner = levels_[length];
+            inner.resize(rows.size());
+            for (std::size_t h = 0; h < rows.size(); ++h)
+                inner[h].narrow(rows[h], rows[h].bits.data() + useful[k].column * rows[h].n_words, rest.size(),
+                                [&](std::size_t m) { return useful[k + 1 + m].column; });
             members_.push_back(useful[k].proposition);
             extend(length + 1, rest, inner);
             members_.pop_back();
         }
     }
 
-    // Nearly all of the work is far from the root, where few rows are left: moved together they cost little.
-    Rows narrow(std::size_t length, const std::vector<Useful>& useful, std::size_t k, const Rows& rows) {
-        const Word* mask = rows.bits + useful[k].column * rows.n_words;
-        const std::size_t n_words = words_for(count_bits(mask, rows.n_words));
-        Storage& out = levels_[length];
-        out.bits.assign((useful.size() - k - 1) * n_words, 0);
-        for (std::size_t m = k + 1; m < useful.size(); ++m)
-            keep_rows(rows.bits + useful[m].column * rows.n_words, mask, rows.n_words,
-                      out.bits.data() + (m - k - 1) * n_words);
-        out.values.assign(search_.n_outputs * n_words * kWordBits, 0.0);
-        for (std::size_t t = 0; t < search_.n_outputs; ++t) {
-            const double* from = rows.values + t * rows.n_words * kWordBits;
-            double* to = out.values.data() + t * n_words * kWordBits;
-            for (std::size_t w = 0; w < rows.n_words; ++w)
-                for (Word word = mask[w]; word != 0; word &= word - 1)
-                    *to++ = from[w * kWordBits + static_cast<std::size_t>(std::countr_zero(word))];
-        }
-        return {out.bits.data(), out.values.data(), n_words};
+    struct Sum {
+        double most, least;
+    };
+    Sum bounds(const Planes& rows, std::size_t column) const {
+        const auto sum = count_(rows.bits.data() + column * rows.n_words, rows.planes.data(), rows.n_words, rows.n_groups);
+        const double most = rows.step * static_cast<double>(sum.multiples);
+        return {most, std::max(0.0, most - rows.step * static_cast<double>(sum.rows))};
     }
 
-    void offer(double ratio, std::int32_t last) {
+    double exact_form(const Conjunction& members) {
+        const std::size_t n_words = search_.n_words;
+        const Word* first = search_.bits + static_cast<std::size_t>(members[0]) * n_words;
+        std::copy(first, first + n_words, covered_.begin());
+        for (std::size_t m = 1; m < members.size(); ++m) {
+            const Word* column = search_.bits + static_cast<std::size_t>(members[m]) * n_words;
+            for (std::size_t w = 0; w < n_words; ++w) covered_[w] &= column[w];
+        }
+        double form = 0.0;
+        for (std::size_t t = 0; t < search_.n_outputs; ++t) {
+            const double sum = masked_sum(covered_.data(), n_words, search_.values + t * n_words * kWordBits);
+            form += sum * sum;
+        }
+        return form;
+    }
+
+    void offer(double cost, std::int32_t last) {
         Conjunction members = members_;
         members.push_back(last);
         std::sort(members.begin(), members.end());
         if (known_.contains(members)) return;
+        const double ratio = exact_form(members) / cost;
+        if (!(ratio > level_)) return;
         heap_.push({ratio, std::move(members)});
         if (heap_.size() <= search_.max_found) return;
         heap_.pop();
@@ -186,7 +198,9 @@ class LatticeWalk {
     std::size_t depth_;
     double level_;
     std::vector<double> least_;
-    std::vector<Storage> levels_;
+    std::vector<Channels> levels_;
+    std::vector<Word> covered_;
+    const PlaneSums count_ = best_plane_sums();
     std::size_t visited_ = 0, between_polls_ = 1;
     bool complete_ = true;
     Conjunction members_;

@@ -1062,19 +1062,27 @@ void test_bits() {
         kw::bit_products(table.bits.data(), p, n_words, weights.data(), n_outputs, products.data());
         for (std::size_t c = 0; c < p; ++c) {
             std::size_t count = 0;
-            double sum = 0.0, positive = 0.0;
+            double sum = 0.0, parts[2] = {};
             for (std::size_t i = 0; i < n; ++i) {
                 if (!table.at(i, c)) continue;
                 ++count;
                 sum += V[i * n_outputs];
-                positive += std::max(0.0, V[i * n_outputs]);
+                parts[V[i * n_outputs] < 0.0] += std::abs(V[i * n_outputs]);
             }
             const kw::Word* column = table.bits.data() + c * n_words;
             check(kw::count_bits(column, n_words) == count, "count of ones");
             check_close(sums[c * n_outputs], sum, 1e-10, "sum under the ones");
-            const auto both = kw::signed_sum(column, n_words, values.data());
-            check_close(both.total, sum, 1e-10, "signed sum");
-            check_close(both.positive, positive, 1e-10, "positive part");
+            for (const int side : {0, 1}) {
+                const kw::Planes planes = kw::make_planes(table.bits.data(), p, n_words, values.data(), 1.0 - 2.0 * side);
+                const kw::Word* own = planes.bits.data() + c * planes.n_words;
+                const auto found = kw::plane_sum(own, planes.planes.data(), planes.n_words, planes.n_groups);
+                const auto best = kw::best_plane_sums()(own, planes.planes.data(), planes.n_words, planes.n_groups);
+                check(best.multiples == found.multiples && best.rows == found.rows, "counts of any processor");
+                const double most = planes.step * static_cast<double>(found.multiples);
+                check(most >= parts[side], "planes bound a sum from above");
+                check(most - planes.step * static_cast<double>(found.rows) <= parts[side], "and from below");
+                check(most <= parts[side] + planes.step * static_cast<double>(count), "closely");
+            }
         }
         for (std::size_t i = 0; i < n; ++i) {
             double sum = 0.0;
@@ -1087,6 +1095,14 @@ void test_bits() {
         for (std::size_t r = 0; r < index.size(); ++r)
             for (std::size_t c = 0; c < p; ++c)
                 check(rows[r * p + c] == table.at(static_cast<std::size_t>(index[r]), c), "rows of bits");
+        std::vector<double> pairs(p * p);
+        kw::bit_counts(table.bits.data(), p, n_words, table.bits.data(), pairs.data());
+        for (std::size_t a = 0; a < p; ++a)
+            for (std::size_t b = 0; b < p; ++b) {
+                double count = 0.0;
+                for (std::size_t i = 0; i < n; ++i) count += table.at(i, 0) && table.at(i, a) && table.at(i, b);
+                check(pairs[a * p + b] == count, "counts of pairs under a mask");
+            }
         // Rows kept by a column, by the instruction and by the loop.
         const kw::Word* mask = table.bits.data();
         const std::size_t kept_words = kw::words_for(kw::count_bits(mask, n_words));

@@ -8,11 +8,14 @@ scheduler serves and a part that is lost with its worker is computed again from 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelweave._types import Indices
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _FAN_IN = 4  # parts added up at a time, where they are
-# Vectors with an entry per row travel with the tasks, which is what Dask would warn of.
-_QUIET = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -41,6 +42,11 @@ def gather(value: Any) -> Any:
     return value.compute() if is_dask(value) else value
 
 
+def fetch(X: Any) -> Any:
+    """Return a Dask table as one of this process, anything else as it is."""
+    return gather(PartedTable.of(X, finite=False)) if is_dask(X) else X
+
+
 def call(function: Callable[..., Any], *args: Any) -> Delayed:
     """Return a task that calls a function; the first argument may be a task."""
     import dask
@@ -52,7 +58,7 @@ def run(tasks: Iterable[Delayed]) -> list[Any]:
     """Run tasks, by the scheduler that Dask is told to use; results in order."""
     import dask
 
-    with dask.config.set(_QUIET):
+    with _quiet():
         return list(dask.compute(*tasks, traverse=False, optimize_graph=False))
 
 
@@ -60,8 +66,20 @@ def keep(tasks: Iterable[Delayed]) -> list[Delayed]:
     """Run tasks, and leave the results where they were computed."""
     import dask
 
-    with dask.config.set(_QUIET):
+    with _quiet():
         return list(dask.persist(*tasks, traverse=False))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let vectors with an entry per row travel with the tasks, which is what Dask would warn of."""
+    if "distributed" not in sys.modules:  # its settings must not be touched before they are read
+        yield
+        return
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
 
 
 def add_up(tasks: Sequence[Delayed]) -> Delayed:
@@ -95,13 +113,13 @@ class PartedTable:
         self.starts: Indices = np.concatenate(([0], np.cumsum(lengths))).astype(np.intp)
 
     @classmethod
-    def of(cls, X: Any) -> PartedTable:
-        """Read the table, and refuse what is not finite in an array."""
+    def of(cls, X: Any, *, finite: bool = True) -> PartedTable:
+        """Read the table, and refuse what is not finite in an array unless that may be."""
         parts, meta = parts_of(X)
         found = run(call(_look_at, part) for part in parts)
         starts = np.concatenate(([0], np.cumsum([length for length, _ in found]))).astype(int)
         for number, (first, (_, bad)) in enumerate(zip(starts, found, strict=False)):
-            if bad is not None:
+            if finite and bad is not None:
                 raise InputError(
                     f"X: contains NaN or infinity, first in row {first + bad[0]} (row {bad[0]} of "
                     f"part {number}), column {bad[1]}. Hint: fill missing values, for example "
@@ -109,6 +127,28 @@ class PartedTable:
                 )
         filled = [i for i, (length, _) in enumerate(found) if length]
         return cls([parts[i] for i in filled], [found[i][0] for i in filled], meta)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self)
+
+    @property
+    def head(self) -> Any:
+        """The first row, in this process."""
+        return self.take(np.arange(min(1, len(self))))
+
+    def map(
+        self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
+    ) -> list[Any]:
+        """Return ``function(part, first, own, *args)`` of every part.
+
+        ``first`` is the number of rows before the part, and ``own`` its rows of ``by_row``.
+        """
+        slices = self.slices()
+        own = [None if by_row is None else by_row[rows] for rows in slices]
+        each = [[arg] * len(slices) for arg in args]
+        return run(self.calls(function, [rows.start for rows in slices], own, *each))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -266,7 +306,9 @@ def _named(part: Any, function: Callable[..., Any], rows: slice, *args: Any) -> 
 
 
 def _as_table(part: Any) -> Any:
-    return part if hasattr(part, "columns") or hasattr(part, "tocsr") else np.asarray(part, float)
+    if hasattr(part, "columns") or hasattr(part, "tocsr") or part.dtype.kind == "b":
+        return part
+    return np.asarray(part, float)
 
 
 def _pick(part: Any, rows: Indices) -> Any:

@@ -115,7 +115,8 @@ def check_table(estimator: Any, X: Any, *, reset: bool, parts: bool = False) -> 
 
 def _check_names(estimator: Any, X: Any, n_samples: int, *, reset: bool) -> None:
     """Check the columns of a frame, and that there are rows."""
-    names = list(getattr(X, "columns", ()))
+    arrow = nw.dependencies.is_pyarrow_table(X)  # its columns are not their names
+    names = list(X.column_names if arrow else getattr(X, "columns", ()))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"X: two columns of the same name, {twice!r}; rename one of them.")

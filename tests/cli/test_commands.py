@@ -285,7 +285,7 @@ def test_no_convergence(folder, capsys):
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (0, "")
     assert err.startswith("kernelweave: warning: stopped after ")
-    assert err.endswith("raise --max-iter or --tol.\n")
+    assert err.endswith("raise --max-iter (now 1) or --tol.\n")
     assert run(capsys, *arguments, "--strict")[0] == 1
     assert not load("table.kw")[-1].converged_
     assert "not reached" in run(capsys, "info", "table.kw")[1]

@@ -3,18 +3,21 @@
 import argparse
 import io
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from kernelweave.cli import main
+from kernelweave.cli.console import certificate, warn_unless_converged
 from kernelweave.cli.parsing import COMMANDS, make_parser
 from kernelweave.io import load
-from kernelweave.tables import METHODS
+from kernelweave.tables import METHODS, methods
 
 N = 100
 RANDOM = np.random.default_rng(3)
@@ -195,8 +198,13 @@ def test_a_page_is_written_beside_the_model(folder, capsys):
     out, _ = run(capsys, *options)
     assert "t.html" in out
     page = (folder / "t.html").read_text(encoding="utf-8")
-    assert "held-out rows" in page
+    assert "On 25 rows that were held out, the model reaches accuracy" in page
+    assert "accuracy on held-out rows, 95% interval" in page
+    assert "The model was then fitted to all 100 rows." in page
+    assert "Not measured" not in page
     assert "t.csv" in page
+    run(capsys, *options, "--test-share", 0, "--quiet")
+    assert "Not measured" in (folder / "t.html").read_text(encoding="utf-8")
     (folder / "t.html").unlink()
     run(capsys, *options, "--report", "own.html", "--quiet")
     assert (folder / "own.html").exists()
@@ -219,23 +227,66 @@ def test_completion_knows_every_option(capsys, shell):
         subprocess.run([shell, "-n"], input=out, text=True, check=True)
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["kernelweave", "com"], ["compare", "completion"]),
-        (["kernelweave", "fit", "t.csv", "--meth"], ["--method"]),
-        (["kernelweave", "fit", "--method", "r"], ["radius", "rules"]),
-        (["kernelweave", "completion", "z"], ["zsh"]),
-    ],
-)
-def test_completion_in_bash(capsys, words, expected):
-    script, _ = run(capsys, "completion", "bash")
-    listed = " ".join(map(repr, words))
-    ask = (
-        f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _kernelweave; echo ${{COMPREPLY[@]}}"
-    )
-    done = subprocess.run(
-        ["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == expected
+def test_hints_after_rules_that_did_not_converge(folder, capsys, monkeypatch):
+    """Each names what stopped the fit, and options of the command that change it."""
+    options = ("fit", "t.csv", "--target", "ill", "--method", "rules", "--C", 10, "--quiet")
+    _, err = run(capsys, *options, "--max-iter", 2, "--tol", 1e-6)
+    assert err.endswith("raise --max-iter (now 2) or --tol.\n")
+    few = {"max_length": 3, "max_nodes": 3}
+    monkeypatch.setitem(methods._KERNELS, "rules", lambda problem, settings: few)
+    _, err = run(capsys, *options)
+    assert "the search for rules ended at its limit, so lower --C or raise --tol." in err
+    assert "--max-iter" not in err
+
+
+def test_every_hint_names_an_option_of_its_command(folder, capsys):
+    """Hints after a fit are printed by fit, so its parser must have what they name."""
+    (group,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    known = {o for action in group.choices["fit"]._actions for o in action.option_strings}
+    base = {"converged": False, "relative_gap": 0.1, "machines_solved": 5}
+    for limit, full in ((5, True), (5, False), (200, True), (None, True)):
+        warn_unless_converged({**base, "max_iter": limit, "searched_in_full": full})
+        named = re.findall(r"--[\w-]+", capsys.readouterr().err)
+        assert named
+        assert set(named) <= known
+
+
+def test_hints_for_python_are_not_printed(folder, capsys):
+    """Other commands than fit cannot change the tolerance of a model."""
+    fit(capsys, "mkl", "--max-iter", 1, "--tol", 1e-7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        _, err = run(capsys, "suspects", "t.kw", "--data", "t.csv", "--json")
+    assert "stopped after" in err
+    assert "Hint" not in err
+    assert "max_iter" not in err
+
+
+LONG = ["a rather long name of a class, number one", "a rather long name of a class, number two"]
+
+
+def test_long_names_leave_the_numbers_whole(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = {g: f"{LONG[g % 2]}, {g}" for g in range(3)}
+    TABLE.assign(ill=[names[g] for g in GROUP]).to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    out, _ = run(capsys, "rules", "t.kw", "--top", 2)
+    for rule in load("t.kw")[-1].rules_[:2]:
+        for weight in rule.weights:
+            assert f"{weight:+.4g}" in out
+        assert f"{rule.coverage:.1%}" in out
+    monkeypatch.setenv("COLUMNS", "60")
+    out, _ = run(capsys, "rules", "t.kw", "--top", 2)
+    assert "Of every rule the class with the largest weight" in out
+    fit(capsys, "noisy", "--max-rows", 90)
+    out, _ = run(capsys, "suspects", "t.kw", "--top", 3)
+    report = json.loads(run(capsys, "suspects", "t.kw", "--top", 3, "--json")[0])
+    for suspect in report["suspects"]:
+        assert f"{suspect['quality']:.3f}" in out
+
+
+def test_the_certificate_of_landmarks():
+    told = {"objective": 2.0, "tol": 1e-3, "converged": True, "relative_gap": 0.19}
+    _, text = certificate({**told, "relative_landmark_gap": 2e-4})
+    assert "within 2.0e-04 of the best for its landmarks (tol 0.001)" in text
+    assert text.endswith("1.9e-01 of the optimum of the exact kernels")

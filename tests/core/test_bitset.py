@@ -81,6 +81,23 @@ def test_search_equals_enumeration(seed, p, n, n_outputs, base, share):
     assert found == sorted(found, reverse=True)
 
 
+@pytest.mark.parametrize("spread", [0.0, 3.0, 12.0])
+def test_search_bounds_values_of_any_spread(spread):
+    """Values that differ by many orders, as of rows that stand for many, are told apart."""
+    rng = np.random.default_rng(5)
+    P = table(400, 7, 0.6, 5)
+    V = rng.choice([-1.0, 1.0], size=(400, 2)) * np.exp(spread * rng.normal(size=(400, 1)))
+    V[rng.random(400) < 0.3] = 0.0
+    V[:, 1] = np.abs(V[:, 1])  # no row of the other sign
+    everything = brute_price(P, V, np.eye(2), 0.0, 2.0)
+    ratios = sorted(((M / 4.0 ** len(rule), rule) for rule, M in everything.items() if rule))[::-1]
+    level = 0.5 * (ratios[30][0] + ratios[31][0])
+    members, found, _, complete = search(_core.pack_bits(P), V, level=level)
+    assert complete
+    assert {tuple(m) for m in members} == {rule for _, rule in ratios[:31]}
+    np.testing.assert_allclose(found, [ratio for ratio, _ in ratios[:31]], rtol=1e-9)
+
+
 def test_search_keeps_the_largest_and_skips_known_ones():
     P, V = table(120, 8, seed=3), np.random.default_rng(4).normal(size=(120, 1))
     bits = _core.pack_bits(P)

@@ -9,16 +9,26 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from kernelweave import (
     RBF,
+    HierarchicalMKLClassifier,
+    HierarchicalMKLRegressor,
     Linear,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
     Overlap,
+    PairwiseKernelLearner,
+    RadiusMKLClassifier,
+    RuleEnsembleClassifier,
+    RuleEnsembleClassifierCV,
+    RuleEnsembleRegressor,
+    SumProductMKLClassifier,
     io,
     rbf_ladder,
 )
@@ -134,16 +144,89 @@ def test_few_rows_come_here():
     np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
 
 
-def test_other_estimators_take_dask_too():
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoiseTolerantKernelClassifier(),
+        NoisyLabelMKLClassifier(KERNELS),
+        RadiusMKLClassifier(KERNELS),
+        SumProductMKLClassifier(),
+        HierarchicalMKLClassifier(),
+        HierarchicalMKLRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_estimators_take_dask_too(model):
     X, f = table(120)
-    y = f > 0
-    model = NoiseTolerantKernelClassifier()
-    here = model.fit(X, y).predict_proba(X)
-    lazy = model.fit(da.from_array(X, chunks=50), da.from_array(y, chunks=40)).predict_proba(
-        da.from_array(X, chunks=50)
+    y = f > 0 if is_classifier(model) else f
+    parts = da.from_array(X, chunks=(50, 3))
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parts, da.from_array(y, chunks=40))
+    names = [n for n in ("predict", "decision_function", "predict_proba") if hasattr(model, n)]
+    for name in names:
+        expected = getattr(here, name)(X)
+        lazy = getattr(there, name)(parts)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == expected.shape
+        np.testing.assert_allclose(lazy.compute().astype(float), expected.astype(float), atol=1e-9)
+
+
+def test_pairs_take_dask_too():
+    X, f = table(120)
+    y = np.where(f > 0, 1, 0)
+    parts = da.from_array(X, chunks=(50, 3))
+    here = PairwiseKernelLearner(random_state=0).fit(X, y)
+    there = PairwiseKernelLearner(random_state=0).fit(parts, da.from_array(y, chunks=60))
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-12)
+    np.testing.assert_allclose(there.transform(parts).compute(), here.transform(X), atol=1e-12)
+
+
+def rule_frame(n=400):
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "dose": rng.normal(size=n).round(1),
+            "site": rng.choice(["a", "b", "c"], n),
+        }
     )
-    assert lazy.shape == (120, 2)
-    np.testing.assert_allclose(lazy.compute(), here, atol=1e-12)
+    X.loc[::17, "dose"] = np.nan
+    return X, ((X["age"] > 50) & (X["site"] == "b")) | (X["dose"] > 1.2)
+
+
+@pytest.mark.parametrize("model", [RuleEnsembleClassifier(), RuleEnsembleRegressor()])
+def test_rules_are_those_of_the_same_rows_here(model):
+    X, y = rule_frame()
+    y = y.to_numpy() if isinstance(model, RuleEnsembleClassifier) else y.to_numpy().astype(float)
+    weight = np.random.default_rng(6).integers(1, 3, len(X)).astype(float)
+    here = clone(model).fit(X, y, weight)
+    table = dd.from_pandas(X, npartitions=5)
+    there = clone(model).fit(table, da.from_array(y, chunks=90), da.from_array(weight, chunks=70))
+    assert there.objective_ == here.objective_
+    pd.testing.assert_frame_equal(there.to_frame(), here.to_frame())
+    np.testing.assert_array_equal(there.predict(table).compute(), here.predict(X))
+    assert there.feature_names_in_.tolist() == ["age", "dose", "site"]
+
+
+def test_given_propositions_and_gaps_in_arrays():
+    P = np.random.default_rng(0).random((300, 5)) < 0.4
+    y = P[:, 0] & ~P[:, 3]
+    here = RuleEnsembleClassifier(propositions="given").fit(P, y)
+    there = RuleEnsembleClassifier(propositions="given").fit(parted(P), y)
+    assert [str(r) for r in there.rules_] == [str(r) for r in here.rules_]
+    X = np.where(P, np.nan, P.cumsum(axis=0) / 100.0)
+    here = RuleEnsembleClassifier().fit(X, y)
+    there = RuleEnsembleClassifier().fit(parted(X), y)
+    assert there.objective_ == here.objective_
+
+
+def test_paths_and_searches_fetch_their_rows():
+    X, y = rule_frame(150)
+    table = dd.from_pandas(X, npartitions=3)
+    path = RuleEnsembleClassifier().fit_path(table, y, [0.1, 1.0])
+    assert path[1].objective_ == RuleEnsembleClassifier().fit_path(X, y, [0.1, 1.0])[1].objective_
+    found = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(table, y)
+    assert found.C_ == RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(X, y).C_
 
 
 def test_predictions_are_lazy_arrays_of_the_right_kind(many):

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from hkl_oracles import arguments, closure, conjunctions, lattice_instances, omega, solve_dag
+from hkl_oracles import (
+    arguments,
+    closure,
+    conjunctions,
+    lattice_instances,
+    omega,
+    same_model,
+    solve_dag,
+)
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 
 TOL = 1e-5
@@ -36,16 +44,6 @@ def problem(n=40, p=5, seed=0):
 
 def lower_bound(model):
     return model.objective_ - model.duality_gap_
-
-
-def same_model(one, two):
-    """Compare what was learned bit by bit."""
-    assert one.rules_ == two.rules_
-    assert one.intercept_.tobytes() == two.intercept_.tobytes()
-    assert one.norms_.tobytes() == two.norms_.tobytes()
-    assert (one.objective_, one.duality_gap_) == (two.objective_, two.duality_gap_)
-    assert (one.n_iter_, one.n_nodes_) == (two.n_iter_, two.n_nodes_)
-    assert one.propositions_ == two.propositions_
 
 
 def alike(one, two, rel=2 * TOL):

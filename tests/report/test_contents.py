@@ -229,8 +229,8 @@ def test_rules_are_those_of_the_model():
 def test_rules_of_several_classes_have_a_weight_for_each():
     model = fitted("rules of three")[0]
     head, first, *_ = rows(parse(page("rules of three")), "rules")
-    assert head == ["rule", "a", "b", "c", "covers"]
-    assert first[1:4] == [f"{w:+.3g}" for w in model.rules_[0].weights]
+    assert head == ["rule", "covers", "a", "b", "c"]
+    assert first[2:5] == [f"{w:+.3g}" for w in model.rules_[0].weights]
     search = rows(parse(page("rules of three")), "rules", table=1)
     assert [line[0] for line in search[1:]] == ["0.1", "1"]
     assert f"at C = {model.C_:g}" in text("rules of three", "rules")

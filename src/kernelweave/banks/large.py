@@ -49,18 +49,12 @@ def make_feature_bank(
         None where a Gram matrix serves better: for few rows, and for kernels of high rank while
         their matrices are of a bearable size.
     """
-    if _num_samples(X) < MANY_ROWS or normalize == "radius":
-        return None
-    if any(isinstance(kernel, Precomputed) for kernel in kernels):
+    if _all_grams(kernels, X, normalize):
         return None
     kernels = prepare_kernels(kernels, normalize)
-    source = DaskRows(kernels, X) if isinstance(X, PartedTable) else LocalRows(Views.of(kernels, X))
+    source, samples, landmarks = _begin(kernels, X, tol)
     n = source.n_samples
-    sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    samples = [sample] * len(kernels)
     everything = list(range(len(kernels)))
-    options: dict[str, Any] = {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
-    landmarks = _find(source, kernels, everything, samples, **options)
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
     if n < TOO_MANY_ROWS and not (complete and low):
@@ -79,7 +73,7 @@ def make_feature_bank(
         # The sample missed something; the rows that show it are the best new candidates.
         for j in missed:
             samples[j] = np.union1d(samples[j], measured.worst[j])
-        again = _find(source, kernels, missed, [samples[j] for j in missed], **options)
+        again = _find(source, kernels, missed, [samples[j] for j in missed], **_options(tol))
         for j, item in zip(missed, again, strict=True):
             landmarks[j] = item
     means = np.array([float(mean @ mean) for mean in measured.means])
@@ -96,6 +90,48 @@ def make_feature_bank(
         left=measured.left,
         source=source,
     )
+
+
+def count_features(
+    kernels: Sequence[Kernel], X: Any, *, normalize: str | None = "trace", tol: float = 1e-3
+) -> list[int] | None:
+    """Tell how many features of a row each kernel will have in `make_feature_bank`, about.
+
+    A machine takes time proportional to the number of rows and the square of their sum.
+
+    Returns
+    -------
+    n_features : list of int or None
+        As many as rows for a kernel that would be held as a Gram matrix; None where all would be.
+    """
+    if _all_grams(kernels, X, normalize):
+        return None
+    source, _, landmarks = _begin(prepare_kernels(kernels, normalize), X, tol)
+    n = source.n_samples
+    return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
+
+
+def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
+    """Tell whether features are not for these rows or kernels."""
+    few = _num_samples(X) < MANY_ROWS
+    return few or normalize == "radius" or any(isinstance(k, Precomputed) for k in kernels)
+
+
+def _begin(
+    kernels: Sequence[Kernel], X: Any, tol: float
+) -> tuple[RowSource, list[Indices], list[Landmarks]]:
+    """Find landmarks in a sample of the rows."""
+    parted = isinstance(X, PartedTable)
+    source: RowSource = DaskRows(kernels, X) if parted else LocalRows(Views.of(kernels, X))
+    n = source.n_samples
+    sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+    samples = [sample] * len(kernels)
+    which = range(len(kernels))
+    return source, samples, _find(source, kernels, which, samples, **_options(tol))
+
+
+def _options(tol: float) -> dict[str, Any]:
+    return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
 
 
 def _misses(measured: Pass, j: int) -> bool:

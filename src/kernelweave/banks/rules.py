@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,58 @@ Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
 _FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
 _CHUNK = 4096  # rows multiplied at a time
+_UNPACKED = 65_536  # rows at a time, a multiple of 64
+_ROWS_A_LEVEL = 64  # from here on rows of equal weight are counted rather than multiplied
 _MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """Truth values of propositions, eight to a byte, row by row.
+
+    Parameters
+    ----------
+    rows : ndarray of uint8, of shape (n_samples, ceil(n_propositions / 8))
+        The first proposition is the highest bit of the first byte, as in ``numpy.packbits``.
+    n_propositions : int
+        How many there are.
+    """
+
+    rows: NDArray[np.uint8]
+    n_propositions: int
+
+    @classmethod
+    def of(cls, propositions: Bools) -> PackedRows:
+        """Pack a table of truth values."""
+        return cls(np.packbits(propositions, axis=1), propositions.shape[1])
+
+    @classmethod
+    def join(cls, parts: Sequence[PackedRows]) -> PackedRows:
+        """Put blocks of rows below each other."""
+        return cls(np.concatenate([part.rows for part in parts]), parts[0].n_propositions)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and propositions there are."""
+        return len(self.rows), self.n_propositions
+
+    def __getitem__(self, index: Indices | slice) -> PackedRows:
+        """Return some of the rows."""
+        return PackedRows(self.rows[index], self.n_propositions)
+
+    def unpack(self) -> Bools:
+        """Return the table of truth values."""
+        flat = np.unpackbits(self.rows, axis=1, count=self.n_propositions)
+        return np.ascontiguousarray(flat).view(bool)
+
+    def columns(self) -> Bits:
+        """Return the propositions as columns of bits, unpacking few rows at a time."""
+        n, p = self.shape
+        out = np.empty((p, -(-n // 64)), dtype=np.uint64)
+        for first in range(0, n, _UNPACKED):
+            words = _core.pack_bits(self[first : first + _UNPACKED].unpack())
+            out[:, first // 64 : first // 64 + words.shape[1]] = words
+        return out
 
 
 class RuleBank:
@@ -27,13 +79,16 @@ class RuleBank:
 
     Parameters
     ----------
-    propositions : ndarray of bool, of shape (n_samples, n_propositions)
+    propositions : PackedRows, or ndarray of bool, of shape (n_samples, n_propositions)
         Which row satisfies which proposition.
     """
 
-    def __init__(self, propositions: Bools) -> None:
+    def __init__(self, propositions: PackedRows | Bools) -> None:
         self.n_samples, self.n_propositions = propositions.shape
-        self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
+        if isinstance(propositions, PackedRows):
+            self.propositions = propositions.columns()
+        else:
+            self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
         self.bits: Bits = np.empty((0, self.propositions.shape[1]), dtype=np.uint64)
         self._dense = np.empty((0, self.n_samples))
 
@@ -109,6 +164,7 @@ class RuleKernel:
 
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
         self.bits, self.roots, self.n_samples = bits, roots, n_samples
+        self._last: tuple[Bools, Floats] | None = None
 
     @property
     def n_features(self) -> int:
@@ -128,9 +184,16 @@ class RuleKernel:
         return _core.bit_rows(self.bits, index) * self.roots
 
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing."""
-        out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
+        """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing.
+
+        Where many rows share few values of q, as with losses without curvature, the product is a
+        count of rows for every pair of rules: whole numbers, from words of 64 rows.
+        """
         used = np.flatnonzero(q)
+        levels = np.unique(q[used])
+        if len(levels) * _ROWS_A_LEVEL <= len(used):
+            return self._counted(q, levels)
+        out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
         for k in range(0, len(used), _CHUNK):
             index = used[k : k + _CHUNK]
             root = np.sqrt(q[index])
@@ -138,6 +201,35 @@ class RuleKernel:
             out += Z.T @ Z  # a symmetric product: half the work
             edge += root @ Z
         return out, edge
+
+    def _counted(self, q: Floats, levels: Floats) -> tuple[Floats, Floats]:
+        out = np.zeros((self.n_features, self.n_features))
+        for level in levels.tolist():
+            rows = q == level
+            counts = self._recounted(rows) if len(levels) == 1 else self._count(rows)
+            out += level * counts
+        edge = self.roots * out.diagonal()  # a feature is its own square
+        out *= self.roots
+        out *= self.roots[:, None]
+        return out, edge
+
+    def _count(self, rows: Bools) -> Floats:
+        """Return how many of the rows satisfy both of any two rules."""
+        return _core.bit_counts(self.bits, pack_mask(rows))
+
+    def _recounted(self, rows: Bools) -> Floats:
+        """Do the same from the last counts: from one Newton step to the next few rows change."""
+        if self._last is not None:
+            before, counts = self._last
+            new, gone = rows & ~before, before & ~rows
+            if 2 * (np.count_nonzero(new) + np.count_nonzero(gone)) < np.count_nonzero(rows):
+                counts = counts + self._count(new)
+                counts -= self._count(gone)
+                self._last = rows, counts
+                return counts
+        counts = self._count(rows)
+        self._last = rows, counts
+        return counts
 
     def scaled(self, factor: float) -> RuleKernel:
         """Return a multiple of the kernel."""
@@ -147,6 +239,14 @@ class RuleKernel:
         """Multiply."""
         weighted = self.roots[:, None] * self.sums(V)
         return _core.bit_products(self.bits, np.ascontiguousarray(weighted), self.n_samples)
+
+
+def pack_mask(rows: Bools) -> NDArray[np.uint64]:
+    """Return truth values as the words of one column of bits."""
+    words = np.zeros(-(-len(rows) // 64), dtype=np.uint64)
+    packed = np.packbits(rows, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
 
 
 def unpack(bits: Bits, n_samples: int) -> Floats:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
 from kernelweave.banks.gram import GramKernel
-from kernelweave.banks.rules import Conjunction, RuleBank, RuleKernel
+from kernelweave.banks.rules import Conjunction, PackedRows, RuleBank, RuleKernel, unpack
 
 from .base import Growing, Grown
 
@@ -21,7 +21,7 @@ class ConjunctionLattice(Growing):
 
     Parameters
     ----------
-    propositions : ndarray of bool, of shape (n_samples, n_propositions)
+    propositions : PackedRows, or ndarray of bool, of shape (n_samples, n_propositions)
         Which row satisfies which proposition.
     base : float
         A conjunction of k propositions costs ``base**k``.
@@ -33,7 +33,7 @@ class ConjunctionLattice(Growing):
 
     def __init__(
         self,
-        propositions: Bools,
+        propositions: PackedRows | Bools,
         *,
         base: float = 2.0,
         max_length: int | None = None,
@@ -69,13 +69,9 @@ class ConjunctionLattice(Growing):
         return self.bank.combine(weights, n_related)
 
     def search(self, V: Floats, level: float, most: int) -> Grown:
-        rows = np.flatnonzero(V.any(axis=1))
-        bits = self.bank.propositions
-        if len(rows) < len(V):
-            bits = _core.pack_bits(self._unpacked()[rows])
         found, ratios, visited, complete = _core.search_conjunctions(
-            bits,
-            np.ascontiguousarray(V[rows]),
+            self.bank.propositions,
+            np.ascontiguousarray(V),
             self.base,
             level,
             self.max_length,
@@ -89,7 +85,7 @@ class ConjunctionLattice(Growing):
         # What lies below a conjunction is all subsets of the other propositions, so the sum over it
         # is a product: one factor for each proposition that two rows share.
         rows = np.flatnonzero(V.any(axis=1))
-        shared = self._unpacked()[rows].astype(np.float64)
+        shared = np.ascontiguousarray(unpack(self.bank.propositions, self.bank.n_samples).T[rows])
         growth = 1.0 + 1.0 / (1.0 + self.base) ** 2
         R = growth ** (shared @ shared.T) * (V[rows] @ V[rows].T)
         nodes: list[Conjunction] = []
@@ -134,10 +130,3 @@ class ConjunctionLattice(Growing):
                 self._indices.extend(self._place[a] for a in combinations(node, size))
             self._starts.append(len(self._indices))
         self.bank.add(nodes)
-
-    def _unpacked(self) -> Bools:
-        if not hasattr(self, "_bools"):
-            packed = self.bank.propositions.view(np.uint8)
-            flat = np.unpackbits(packed, axis=1, count=self.bank.n_samples, bitorder="little")
-            self._bools = np.ascontiguousarray(flat.T.astype(bool))
-        return self._bools

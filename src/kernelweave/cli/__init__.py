@@ -60,5 +60,10 @@ def _run(args: Namespace) -> int:
         return code
 
 
-def _show_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
-    complain(f"warning: {message}", 0)
+def _show_warning(
+    message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any
+) -> None:
+    text = str(message)
+    if category.__name__ == "ConvergenceWarning":  # its hint names parameters, not options
+        text = text.partition(" Hint: ")[0]
+    complain(f"warning: {text}", 0)

@@ -57,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
     from kernelweave.tables import Settings, compare_table, read_table
 
-    from .console import open_console, print_facts, print_table
+    from .console import open_console
     from .live import live
     from .output import records
+    from .printing import print_facts, print_table
 
     console = None if args.quiet or args.json else open_console()
     table = read_table(args.file)
@@ -98,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         names = ["method", found.measure, "standard error", "one fold"]
         print_table(console, names, lines)
+        console.print("Differences within two standard errors mean little.")
         facts = [("rows", f"{found.n_rows}, in {args.folds} folds")]
         print_facts(console, [*facts, *([("picture", str(plot))] if plot else [])])
     return 0

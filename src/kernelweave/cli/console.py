@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from kernelweave.errors import KernelweaveError
 
-_SHOWN = 12
+from .parsing import complain
 
 
 def summarize(model: Any) -> dict[str, Any]:
@@ -25,11 +24,28 @@ def summarize(model: Any) -> dict[str, Any]:
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
         "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),
+        "relative_landmark_gap": _known(
+            getattr(model, "landmark_gap_", np.nan) / max(abs(model.objective_), 1e-300)
+        ),
         "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
         "noise_level": _optional(model, "noise_level_"),
         "tol": _optional(model, "tol"),
         "converged": bool(model.converged_),
         "machines_solved": int(model.n_iter_),
+        "max_iter": getattr(model, "max_iter", None),
+        "searched_in_full": getattr(model, "n_nodes_", 0) < getattr(model, "max_nodes", 1),
+    }
+
+
+def summarize_clusters(model: Any) -> dict[str, Any]:
+    """Return what a clustering has found, ready for JSON."""
+    return {
+        "estimator": type(model).__name__,
+        "norm": None,
+        "C": None,
+        "classes": None,
+        "sizes": sorted(np.bincount(model.labels_).tolist(), reverse=True),
+        "eigenvalues": model.eigenvalues_.tolist(),
     }
 
 
@@ -103,64 +119,6 @@ def open_console() -> Any:
     return Output(file=sys.stdout, markup=False, highlight=False, emoji=False)
 
 
-def print_kernels(console: Any, summary: dict[str, Any]) -> None:
-    """Print a table of the heaviest kernels."""
-    kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
-    named = ["kernel", "weight"]
-    lines = [[k["kernel"], f"{k['weight']:.4g}"] for k in kernels[:_SHOWN]]
-    if kernels and kernels[0]["contribution"] is not None:
-        named.append("contribution")
-        for line, kernel in zip(lines, kernels, strict=False):
-            line.append(f"{kernel['contribution']:.1%}")
-    print_table(console, named, lines)
-    kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
-    if len(kernels) > _SHOWN:
-        share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
-        kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"
-    console.print(f"{kept}.", soft_wrap=True)
-
-
-def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> None:
-    """Print a table of the heaviest rules."""
-    rules, n_outputs = summary["rules"], len(summary["intercept"])
-    known = summary["classes"]
-    outputs = known if known is not None and len(known) == n_outputs else range(n_outputs)
-    weights = ["weight"] if n_outputs == 1 else [f"weight {name}" for name in outputs]
-    lines = [
-        (rule["rule"], *(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
-        for rule in rules[:limit]
-    ]
-    lines.append(("intercept", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
-    print_table(console, ["rule", *weights, "coverage"], lines)
-    more = f"; the {limit} that matter most are above" if len(rules) > limit else ""
-    console.print(f"A score is the intercept and the weights of the rules that hold{more}.")
-
-
-def print_table(console: Any, names: list[str], lines: Iterable[Iterable[str]]) -> None:
-    """Print a table; all columns but the first are numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(names[0], overflow="fold", style="cyan")
-    for name in names[1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for line in lines:
-        table.add_row(*line)
-    console.print()
-    console.print(table)
-    console.print()
-
-
-def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns."""
-    facts = list(facts)
-    width = max(len(name) for name, _ in facts)
-    console.print()
-    for name, value in facts:
-        console.print(f"{name:<{width}}  {value}", soft_wrap=True)
-
-
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     """Return the objective and how far from the optimum it can be at most."""
     if summary["tol"] is None:
@@ -171,6 +129,9 @@ def certificate(summary: dict[str, Any]) -> tuple[str, str]:
         return "weights", f"averages of several fits, with {tol}"
     if gap is None:
         proof = f"no bound is known (stationary to {tol})"
+    elif summary["converged"] and gap > summary["tol"]:
+        near = f"{summary['relative_landmark_gap']:.1e} of the best for its landmarks ({tol})"
+        proof = f"certified within {near}, {gap:.1e} of the optimum of the exact kernels"
     else:
         proof = f"certified within {gap:.1e} of the optimum ({tol})"
     return "objective", f"{summary['objective']:.6g}, {proof}"
@@ -197,11 +158,22 @@ def noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def warn_unless_converged(summary: dict[str, Any]) -> None:
-    """Say on standard error that the tolerance was not met."""
-    if not summary["converged"]:
-        gap = summary["relative_gap"]
-        where = "without a bound" if gap is None else f"at a relative gap of {gap:.1e}"
-        sys.stderr.write(
-            f"kernelweave: warning: stopped after {summary['machines_solved']} machines {where}; "
-            "raise --max-iter or --tol.\n"
-        )
+    """Say on standard error that the tolerance was not met, and what would help."""
+    if summary["converged"]:
+        return
+    gap = summary["relative_gap"]
+    where = "without a bound" if gap is None else f"at a relative gap of {gap:.1e}"
+    complain(
+        f"warning: stopped after {summary['machines_solved']} machines {where}; {_remedy(summary)}",
+        0,
+    )
+
+
+def _remedy(summary: dict[str, Any]) -> str:
+    """Return the options of fit that let a fit like this one reach its tolerance."""
+    limit = summary["max_iter"]
+    if not summary["searched_in_full"]:
+        return "the search for rules ended at its limit, so lower --C or raise --tol."
+    if limit is not None and summary["machines_solved"] >= limit:
+        return f"raise --max-iter (now {limit}) or --tol."
+    return "raise --tol, or lower --C."

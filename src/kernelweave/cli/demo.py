@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave import Linear, MKLClassifier, rbf_ladder
     from kernelweave.io import TablePreparer
 
-    from .console import certificate, open_console, print_facts, print_kernels, summarize
+    from .console import certificate, open_console, summarize
+    from .printing import print_facts, print_kernels
 
     console, figure = open_console(), _new_figure()
     folder = Path(args.out)

@@ -84,8 +84,8 @@ def _add_method(group: Any) -> None:
         "--max-rows",
         type=parsing.count,
         metavar="NUMBER",
-        help="rows to fit to at most, drawn by chance (mkl 5000; noisy 4000; radius, "
-        "structure 2000; pairs 20000; rules 10000)",
+        help="rows to fit to at most, drawn by chance (mkl: all, or 5000 where these would take "
+        "long; noisy 4000; radius, structure 2000; pairs 20000; rules 10000)",
     )
     number: dict[str, Any] = {"metavar": "NUMBER"}
     group.add_argument(
@@ -217,23 +217,34 @@ def write_page(fit: TableFit, page: Path | None, args: argparse.Namespace) -> st
     if page is None:
         return None
     facts: dict[str, Any] = {"file": args.file, "target": args.target, "method": fit.method}
-    if fit.held_out is not None:
-        facts[f"{fit.held_out['measure']} on {fit.held_out['rows']} held-out rows"] = (
-            f"{fit.held_out['score']:.4f}"
-        )
-    report.write(fit.model, page, fit.problem.X, fit.problem.y, cv=None, facts=facts)
+    rows, y = fit.problem.X, fit.problem.y
+    report.write(fit.model, page, rows, y, cv=None, held_out=_held_out(fit), facts=facts)
     return str(page)
 
 
-def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import (
-        certificate,
-        noise_facts,
-        print_facts,
-        print_kernels,
-        print_rules,
-        radius_facts,
+def _held_out(fit: TableFit) -> Any:
+    """Return the score on held-out rows as the page shows it."""
+    from kernelweave.report import HeldOut
+
+    found = fit.held_out
+    if found is None:
+        return None
+    fewer = f", fitted to {found['plain_svm_rows']} rows" if found["plain_svm_rows"] else ""
+    beside = {f"plain SVM{fewer}": found["plain_svm"], "one answer for all": found["guess"]}
+    last = "" if found["same_model"] else f"The model was then fitted to all {fit.n_rows} rows."
+    return HeldOut(
+        "R\u00b2" if found["measure"] == "R2" else found["measure"],
+        found["score"],
+        found["rows"],
+        found["interval"],
+        {name: value for name, value in beside.items() if value is not None},
+        last,
     )
+
+
+def _print(console: Any, report: dict[str, Any]) -> None:
+    from .console import certificate, noise_facts, radius_facts
+    from .printing import print_facts, print_kernels, print_rules
 
     task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
     console.print(
@@ -247,10 +258,11 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     facts = [certificate(report), *radius_facts(report), *noise_facts(report)]
     if search := report["C_search"]:
         tried = ", ".join(
-            f"{C:g} ({score:.3f})"
+            f"{C:g}: {score:.3f}"
             for C, score in zip(search["values"], search["mean_scores"], strict=True)
         )
-        facts.append(("C", f"{search['C']:g}, by {search['folds']} folds of: {tried}"))
+        measure = "R2" if report["task"] == "quantity" else "accuracy"
+        facts.append(("C", f"{search['C']:g}, by {measure} on {search['folds']} folds ({tried})"))
     facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:
         facts += score_facts(held_out, report["fitted_rows"])
@@ -268,4 +280,8 @@ def score_facts(held_out: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
     fewer = f" from {known} rows" if known and known < n_rows - held_out["rows"] else ""
     beside = "" if plain is None else f"plain SVM{fewer}: {plain:{form}}, "
     guess = f"one answer for all: {held_out['guess']:{form}}"
-    return [(where, f"{held_out['score']:{form}}   ({beside}{guess})")]
+    interval = ""
+    if held_out["interval"] is not None:
+        low, high = held_out["interval"]
+        interval = f", 95% interval {low:{form}} to {high:{form}}"
+    return [(where, f"{held_out['score']:{form}}{interval}   ({beside}{guess})")]

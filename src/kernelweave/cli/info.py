@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
     from kernelweave.io import describe, load
 
-    from .console import open_console, summarize
+    from .console import open_console, summarize, summarize_clusters
 
     model, about = load(args.model), describe(args.model)
     table = model[0] if isinstance(model, Pipeline) else None
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         "standardized": table is not None and table.standardize,
         "columns": None if names is None else list(names),
         "n_columns": int(estimator.n_features_in_),
-        **summarize(estimator),
+        **(summarize_clusters if hasattr(estimator, "labels_") else summarize)(estimator),
     }
     if args.json:
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
@@ -56,14 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import (
-        certificate,
-        noise_facts,
-        print_facts,
-        print_kernels,
-        print_rules,
-        radius_facts,
-    )
+    from .console import certificate, noise_facts, radius_facts
+    from .printing import print_facts, print_kernels, print_rules
 
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]
@@ -79,6 +73,13 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     if report["rows"] is not None:
         scale = ", numbers standardised" if report["standardized"] else ""
         facts.append(("fitted to", f"{report['rows']} rows{scale}"))
+    file = ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}")
+    if "sizes" in report:
+        sizes = report["sizes"]
+        facts.append(("found", f"{len(sizes)} clusters of {_listed(sizes)} rows"))
+        console.print(report["model"], soft_wrap=True)
+        print_facts(console, [*facts, file])
+        return
     if "rules" in report:
         facts.append(("prediction needs", f"{len(report['rules'])} rules"))
     elif report["support_rows"] is not None:
@@ -88,7 +89,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         *radius_facts(report),
         *noise_facts(report),
         ("machines solved", str(report["machines_solved"])),
-        ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"),
+        file,
     ]
     console.print(report["model"], soft_wrap=True)
     print_facts(console, facts)

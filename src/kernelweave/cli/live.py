@@ -72,6 +72,22 @@ def nobody(what: str, done: float) -> None:
     """Show nothing."""
 
 
+def make_progress(console: Any) -> Any:
+    """Return the line: what is done, a bar, the gap, the time spent and the time left."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        transient=True,
+    )
+
+
 @contextmanager
 def live(quiet: bool) -> Iterator[Any]:
     """Show what is being done while this block runs, if standard error is a terminal.
@@ -86,21 +102,10 @@ def live(quiet: bool) -> Iterator[Any]:
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     except ImportError:  # it is only for show; what needs rich says so
         yield nobody
         return
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=Console(file=sys.stderr, highlight=False),
-        transient=True,
-    )
-    with progress:
+    with make_progress(Console(file=sys.stderr, highlight=False)) as progress:
         display = LiveDisplay(progress)
         with listening(display):
             yield display

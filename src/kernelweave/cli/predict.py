@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         read_pairs_table,
     )
 
+    from .live import live
     from .output import write_frame
     from .parsing import complain
 
@@ -50,10 +51,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         for note in table.notes:
             complain(f"note: {note}", 0)
-    if args.pairs is not None:
-        pairs, _ = read_pairs_table(args.pairs, labelled=False)
-        predictions = predict_pairs_table(model, table.frame, pairs)
-    else:
-        predictions = predict_table(model, table.frame, decision=args.decision)
+    with live(args.quiet) as announce:
+        announce(f"predicting {len(table.frame)} rows", 0.0)
+        if args.pairs is not None:
+            pairs, _ = read_pairs_table(args.pairs, labelled=False)
+            predictions = predict_pairs_table(model, table.frame, pairs)
+        else:
+            predictions = predict_table(model, table.frame, decision=args.decision)
     write_frame(predictions, args.out, as_json=args.json)
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelweave.errors import DataError, InputError
 
-from .parsing import add_command
+from .parsing import add_command, complain
 
 _HELP = """\
 Writes one HTML page that needs no network: what was learned, weights, convergence, what belongs to
@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave import report
     from kernelweave.io import describe, load
 
+    from .live import live
+
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
     out = Path(args.out or f"{Path(args.model).stem}.html")
@@ -57,7 +59,11 @@ def run(args: argparse.Namespace) -> int:
         facts["Data file"] = Path(args.data).name
         X, y = _data(model, args.data, args.target)
     cv = args.cv if args.cv else None
-    report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
+    if y is not None and cv:
+        X, y = _as_many(model, X, y, args.quiet)
+    with live(args.quiet) as announce:
+        announce("measuring on folds" if y is not None and cv else "writing", 0.0)
+        report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
     if not args.quiet:
         sys.stdout.write(f"{out}\n")
     return 0
@@ -90,6 +96,27 @@ def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
     y = table[target][there].reset_index(drop=True)
     X = X[there].reset_index(drop=True) if hasattr(X, "iloc") else X[there]
     return X, _typed(y, classes, is_regressor(estimator))
+
+
+def _as_many(model: Any, X: Any, y: Any, quiet: bool) -> tuple[Any, Any]:
+    """Draw as many rows as the model was fitted to: with more, folds would take far longer."""
+    from sklearn.base import is_classifier
+    from sklearn.utils import resample
+
+    limit = model[0].n_samples_seen_ if hasattr(model, "steps") else len(y)
+    if len(y) <= limit:
+        return X, y
+    labels = y if is_classifier(model) else None
+    rows = sorted(
+        resample(range(len(y)), replace=False, n_samples=limit, stratify=labels, random_state=0)
+    )
+    if not quiet:
+        complain(
+            f"note: the model was fitted to {limit} rows, so it is measured on as many of the "
+            f"{len(y)} in the table, drawn by chance",
+            0,
+        )
+    return X.iloc[rows], y.iloc[rows]
 
 
 def _typed(y: Any, classes: Any, quantity: bool) -> Any:

@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave.io import load
     from kernelweave.tables.predicting import last_step
 
-    from .console import open_console, print_rules, summarize
+    from .console import open_console, summarize
+    from .printing import print_rules
 
     model = load(args.model)
     ensemble = last_step(model)

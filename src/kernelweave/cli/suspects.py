@@ -41,13 +41,16 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave.tables.reading import read_table
 
     from .console import open_console
+    from .live import live
     from .output import records, write_frame
 
     model = load(args.model)
     frame = None
     if args.data is not None:
         frame = (read_for(model, args.data) if _prepared(model) else read_table(args.data)).frame
-    found = find_suspects(model, frame, limit=args.top)
+    with live(args.quiet) as announce:
+        announce("judging the labels", 0.0)
+        found = find_suspects(model, frame, limit=args.top)
     if args.out is not None:
         write_frame(found, args.out)
     if args.json:
@@ -71,19 +74,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(console: Any, found: Any) -> None:
     """Print as many columns of the table as fit beside the judgement."""
-    from .console import print_table
+    from .printing import print_table
 
     names: list[str] = []
     columns: list[list[str]] = []
     width = 0
     for name in found.columns:
-        texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in found[name]]
+        form = ".3f" if name == "quality" else ".3g"  # a probability, which may be tiny
+        texts = [f"{v:{form}}" if isinstance(v, float) else str(v) for v in found[name]]
         width += 3 + max(map(len, [str(name), *texts]))
         if len(names) >= _JUDGEMENT and width > console.width:
             break
         names.append(str(name))
         columns.append(texts)
-    print_table(console, names, zip(*columns, strict=True))
+    words = [k for k, name in enumerate(names) if found[name].dtype.kind not in "biufc"]
+    print_table(console, names, zip(*columns, strict=True), texts=words)
 
 
 def _prepared(model: Any) -> bool:

@@ -17,9 +17,9 @@ from kernelweave import _core
 from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
-from kernelweave._types import Bools, Floats
+from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
-from kernelweave.banks.rules import Conjunction
+from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
 from kernelweave.machines import Machine
@@ -34,6 +34,8 @@ from kernelweave.rules import (
     to_python,
     to_sql,
 )
+from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
+from kernelweave.rules.summary import join_summaries, summarise_block
 from kernelweave.rules.table import Table, check_table
 from kernelweave.solvers import Result
 from kernelweave.solvers.grow import Start, grow
@@ -45,8 +47,11 @@ from .tasks import Targets, task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
+Statements = tuple[Proposition, ...]
+
 _MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
-_SAMPLE = 2000
+_SAMPLE, _SHARE = 2000, 50  # rows of that part: so many, or one in so many
+_SAMPLE_NODES = 1000  # a small part with the cost of all rows may ask for any number
 _POLISH = 0.1  # gap on the conjunctions in play, relative to the tolerance
 _SAMPLE_TOL = 0.05
 _LARGEST_BASE = 1e6
@@ -130,24 +135,61 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _check_rows(self, X: Any) -> Table:
+    def _check_rows(self, X: Any, n_rows: int | None = None) -> Table:
+        """Check names and columns; ``n_rows`` is how many rows there are where X is a part."""
         table = check_table(self, X, reset=True)
-        if table.n_rows < 2:
+        if (table.n_rows if n_rows is None else n_rows) < 2:
             raise InputError("X has one sample only, but 2 or more are needed.")
         return table
 
-    def _state(self, X: Any, weight: Floats | None) -> tuple[tuple[Proposition, ...], Bools]:
-        """Choose the propositions, and tell which rows satisfy which."""
-        if self.propositions == "given":
-            return _as_given(check_table(self, X, reset=False))
-        maker = Propositions(
+    def _maker(self) -> Propositions:
+        return Propositions(
             self.n_cuts, cut_strategy=self.cut_strategy, categorical=self.categorical
         )
-        maker.fit(X, sample_weight=weight)
-        return maker.propositions_, np.ascontiguousarray(maker.transform(X))
+
+    def _state(self, X: Any, weight: Floats | None) -> tuple[Statements, PackedRows]:
+        """Choose the propositions, and tell which rows satisfy which."""
+        if self.propositions == "given":
+            statements = read_given(check_table(self, X, reset=False))
+        else:
+            statements = self._maker().fit(X, sample_weight=weight).propositions_
+        with threads(self.n_jobs):
+            return statements, pack_rows(X, statements)
+
+    def _state_of_parts(
+        self, parts: RowParts, weight: Floats | None
+    ) -> tuple[Statements, PackedRows]:
+        """Do the same for rows in blocks: one pass to choose, and one to tell."""
+        if self.propositions == "given":
+            found = parts.map(given_block)
+            statements: Statements = found[0]
+            if any(other != statements for other in found):
+                raise InputError(
+                    "X: all blocks of rows must have the same columns of the same type where "
+                    "propositions='given'."
+                )
+        else:
+            summary = join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight))
+            statements = self._maker().fit_summary(summary).propositions_
+        return statements, PackedRows.join(parts.map(pack_block, statements))
 
     def _fit(self, X: Any, targets: Targets) -> Self:
-        statements, P = self._state(X, targets.weight)
+        return self._fit_packed(*self._state(X, targets.weight), targets)
+
+    def _fit_parts(
+        self, parts: RowParts, y: Any, sample_weight: Any = None, *, task: Any = None
+    ) -> Self:
+        """Fit to a table in blocks of rows; of the blocks only packed propositions come here."""
+        with self._all_or_nothing():
+            self._check_rows(parts.head, parts.n_rows)
+            targets = self._targets(parts.n_rows, y, sample_weight, task)
+            return self._fit_packed(*self._state_of_parts(parts, targets.weight), targets)
+
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
+        raise AssertionError("a subclass reads its targets")
+
+    def _fit_packed(self, statements: Statements, P: PackedRows, targets: Targets) -> Self:
+        """Learn from what rows satisfy; the table itself is not needed any more."""
         rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
         with threads(self.n_jobs):
             lattice = self._lattice(rows)
@@ -309,7 +351,8 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         n = len(rows.Y)
         if n < _MANY_ROWS:
             return None
-        part = np.arange(0, n, n // _SAMPLE)  # rows are sorted by content, so every kind is there
+        # Rows are sorted by content, so every kind is there.
+        part = np.arange(0, n, min(_SHARE, n // _SAMPLE))
         cost = rows.cost[part]
         totals = cost.sum(axis=0)
         if not (totals > 0).all():
@@ -324,7 +367,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
             tol=max(self.tol, _SAMPLE_TOL),
             max_iter=self.max_iter,
-            max_nodes=self.max_nodes,
+            max_nodes=min(self.max_nodes, _SAMPLE_NODES),
         )
         norms = result.weights * np.sqrt(result.forms)
         if not norms.any():
@@ -367,7 +410,8 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         check_table(self, X, reset=False)
-        return score_rules(self.rules_, self.intercept_, X)
+        with threads(self.n_jobs):
+            return score_rules(self.rules_, self.intercept_, X)
 
     def explain(self, X: Any) -> tuple[Explanation, ...]:
         """Tell for each row which rules hold, and what they add up to.
@@ -469,24 +513,3 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         tags.input_tags.allow_nan = self.propositions == "auto"
         tags.input_tags.string = tags.input_tags.categorical = self.propositions == "auto"
         return tags
-
-
-def _as_given(table: Table) -> tuple[tuple[Proposition, ...], Bools]:
-    """Read columns of truth values, or of zeros and ones, as they are."""
-    statements, columns = [], []
-    for position in range(table.n_columns):
-        column = table.column(position)
-        if column.kind == "boolean":
-            made = Proposition(column.name, position, "==", True)
-            fits = bool((column.labels.codes >= 0).all())
-        else:
-            made = Proposition(column.name, position, ">", 0.5)
-            fits = column.kind == "numeric" and bool(np.isin(column.numbers, (0.0, 1.0)).all())
-        if not fits:
-            raise InputError(
-                f"X: {column.name!r} must hold truth values or zeros and ones without gaps where "
-                "propositions='given'. Hint: use propositions='auto'."
-            )
-        statements.append(made)
-        columns.append(made.holds(column))
-    return tuple(statements), np.column_stack(columns)

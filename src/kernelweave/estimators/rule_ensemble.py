@@ -13,7 +13,7 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import PartedTable, by_parts, fetch, is_dask
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
 from kernelweave.errors import InputError, warn
@@ -201,8 +201,11 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         self : RuleEnsembleClassifier
             The fitted estimator.
         """
+        if is_dask(X):
+            parts = PartedTable.of(X, finite=False)
+            return self._fit_parts(parts, y, sample_weight, task=task)
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -230,20 +233,20 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            X = fetch(X)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 
-    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
-        table = self._check_rows(X)
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        check_consistent_length(X, y)
+        check_consistent_length(np.empty((n_rows, 0)), y)
         self._multilabel = type_of_target(y, input_name="y").startswith("multilabel")
         if hasattr(self, "tasks_"):
             del self.tasks_
-        weight = check_weights(sample_weight, table.n_rows)
+        weight = check_weights(sample_weight, n_rows)
         Y, cost = self._read_labels(y, weight)
         if weight is not None:
             cost = cost * weight[:, None]
@@ -253,7 +256,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
                     "task: only two classes can be learned by task, but y has "
                     f"{Y.shape[1]} classes or labels."
                 )
-            self.tasks_, codes = read_tasks(task, table.n_rows)
+            self.tasks_, codes = read_tasks(task, n_rows)
             Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
         return Targets(Y, cost, weight, self._fixed(Y, cost))
 
@@ -549,8 +552,11 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         self : RuleEnsembleRegressor
             The fitted estimator.
         """
+        if is_dask(X):
+            parts = PartedTable.of(X, finite=False)
+            return self._fit_parts(parts, y, sample_weight, task=task)
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -578,17 +584,17 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
             A fitted estimator for each C, in the order given.
         """
         with self._all_or_nothing():
-            targets = self._targets(X, y, sample_weight, task)
+            X = fetch(X)
+            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
             return self._path(X, targets, Cs)
 
-    def _targets(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Targets:
-        table = self._check_rows(X)
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(X, y)
+        check_consistent_length(np.empty((n_rows, 0)), y)
         if np.abs(y).max() > _LARGEST:
             raise InputError(
                 f"y: values up to {_LARGEST:g} are possible, got {np.abs(y).max():g}. Hint: divide "
@@ -603,7 +609,7 @@ class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
         if task is not None:
             if Y.shape[1] > 1:
                 raise InputError("task: y must have one column where tasks are given.")
-            self.tasks_, codes = read_tasks(task, table.n_rows)
+            self.tasks_, codes = read_tasks(task, n_rows)
             Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
         return Targets(Y, cost, weight, {})
 

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 from sklearn.model_selection import check_cv
 
+from kernelweave._dask import fetch
 from kernelweave._validation import Interval, fit_context, is_frame, pick_rows
 from kernelweave.errors import InputError
 
@@ -65,8 +66,9 @@ class _Search(BaseRuleEnsemble):
             The fitted estimator.
         """
         with self._all_or_nothing():
-            plain = self._plain()
-            plain._targets(X, y, sample_weight, task)  # what is wrong with it is said first
+            X, plain = fetch(X), self._plain()
+            n_rows = plain._check_rows(X).n_rows
+            plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
             values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
             scores, counts = self._try(plain, X, y, sample_weight, task, values)
             means = scores.mean(axis=1)

@@ -11,7 +11,8 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
     Name of the class, constructor parameters, ``kernels_``, and the other fitted attributes.
 ``support_rows``
     The columns that prediction compares with, once for each choice of columns in use. Rule
-    ensembles have neither this nor ``kernels``: their rules are all that prediction needs.
+    ensembles have neither this nor ``kernels``: their rules are all that prediction needs. Nor have
+    clusterings, which predict nothing: theirs are the cluster and the point of every row.
 ``preprocess``, ``steps``
     Only for a pipeline of a `TablePreparer` and an estimator: names, types, means, scales and
     fillings of the columns of the table, the rows of the file that were used, and the names of the

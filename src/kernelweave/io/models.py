@@ -16,6 +16,7 @@ from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
     HierarchicalMKLClassifier,
     HierarchicalMKLRegressor,
+    KernelSpectralClustering,
     MKLClassifier,
     MKLRegressor,
     NoiseTolerantKernelClassifier,
@@ -36,6 +37,7 @@ from kernelweave.kernels.words import N_WORDS
 
 from .archive import Writer
 from .checks import check_array, check_columns, check_names, check_record, check_type
+from .clusters import decode_clusters, encode_clusters
 from .codec import Decoder, DependsOnDataError, encode
 from .pairs import decode_pairs, encode_pairs
 from .preparer import TablePreparer, check_options
@@ -63,6 +65,11 @@ ESTIMATORS: dict[type[BaseMKL], list[str]] = {
     RadiusMKLClassifier: ["classes_", "squared_radius_", "lower_bound_"],
     SumProductMKLClassifier: ["classes_", "node_weights_", "_structure"],
 }
+# These have little in common with the others, so they are written in their own way.
+_OWN: dict[type, tuple[Any, Any]] = {
+    KernelSpectralClustering: (encode_clusters, decode_clusters),
+    PairwiseKernelLearner: (encode_pairs, decode_pairs),
+}
 _OPTIONAL = ["feature_names_in_", "_last", "landmark_gap_"]
 _PREPARED = """feature_names_in_ numeric_ means_ scales_ fills_ n_samples_seen_ rows_
 target_""".split()
@@ -84,7 +91,7 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
             "preprocess": {"parameters": parameters, "fitted": fitted},
             "steps": [name, last],
         }
-    known = (*ESTIMATORS, *RULE_ENSEMBLES, PairwiseKernelLearner)
+    known = (*ESTIMATORS, *RULE_ENSEMBLES, *_OWN)
     if type(model) not in known:
         listed = ", ".join(kind.__name__ for kind in known)
         raise ModelFileError(
@@ -96,8 +103,9 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
         )
     if type(model) in RULE_ENSEMBLES:
         return encode_ensemble(model, writer)
-    if type(model) is PairwiseKernelLearner:
-        return encode_pairs(model, writer)
+    if type(model) in _OWN:
+        own: dict[str, Any] = _OWN[type(model)][0](model, writer)
+        return own
     kernels = encode(model.kernels_, writer)
     names = [*_COMMON, *ESTIMATORS[type(model)], *(k for k in _OPTIONAL if hasattr(model, k))]
     node = {
@@ -155,17 +163,18 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
 def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     if node["estimator"] in [kind.__name__ for kind in RULE_ENSEMBLES]:
         return decode_ensemble(node, decode)
-    if node["estimator"] == PairwiseKernelLearner.__name__:
-        return decode_pairs(node, decode)
+    for kind, (_, read) in _OWN.items():
+        if node["estimator"] == kind.__name__:
+            return read(node, decode)
     kinds = {kind.__name__: kind for kind in ESTIMATORS}
     if node["estimator"] not in kinds:
         raise ValueError(f"there is no estimator {node['estimator']!r}")
-    kind = kinds[node["estimator"]]
-    model = kind(**{name: decode(value) for name, value in node["parameters"].items()})
+    model_kind = kinds[node["estimator"]]
+    model = model_kind(**{name: decode(value) for name, value in node["parameters"].items()})
     model._validate_params()
     model.kernels_ = decode(node["kernels"])
     fitted = {name: decode(value) for name, value in node["fitted"].items()}
-    needed = {*_COMMON, *ESTIMATORS[kind]}
+    needed = {*_COMMON, *ESTIMATORS[model_kind]}
     if not needed <= set(fitted) <= needed | set(_OPTIONAL):
         raise ValueError(f"the fitted attributes are {sorted(fitted)}")
     for name, value in fitted.items():

@@ -9,7 +9,9 @@ from typing import Any
 
 from kernelweave.errors import DataError, InputTypeError
 
-__all__ = ["to_html", "write"]
+from .held_out import HeldOut
+
+__all__ = ["HeldOut", "to_html", "write"]
 
 
 def to_html(
@@ -19,6 +21,7 @@ def to_html(
     *,
     cv: Any = 5,
     scoring: Any = None,
+    held_out: HeldOut | None = None,
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> str:
@@ -42,6 +45,8 @@ def to_html(
     scoring : str, callable, list or dict, optional
         What to measure, as in scikit-learn. None: accuracy, balanced accuracy and (two classes)
         the area under the ROC curve; R squared and the mean absolute error for regression.
+    held_out : HeldOut, optional
+        A score that was measured before, to be shown where ``cv`` is None.
     title : str, optional
         Heading; by default the name of the target and the method.
     facts : dict, optional
@@ -66,7 +71,11 @@ def to_html(
 
     if title is not None and not isinstance(title, str):
         raise InputTypeError(f"title: must be text, got {type(title).__name__}.")
-    return render(Subject(model, X, y, cv, scoring, dict(facts or {})), title)
+    if held_out is not None and not isinstance(held_out, HeldOut):
+        raise InputTypeError(
+            f"held_out: must be a kernelweave.report.HeldOut, got {type(held_out).__name__}."
+        )
+    return render(Subject(model, X, y, cv, scoring, dict(facts or {}), held_out), title)
 
 
 def write(
@@ -77,6 +86,7 @@ def write(
     *,
     cv: Any = 5,
     scoring: Any = None,
+    held_out: HeldOut | None = None,
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -88,7 +98,7 @@ def write(
         A fitted model.
     path : str or path
         Where to; an existing file is replaced.
-    X, y, cv, scoring, title, facts
+    X, y, cv, scoring, held_out, title, facts
         As in `to_html`.
 
     Returns
@@ -112,7 +122,7 @@ def write(
         where = Path(path).expanduser()
     except TypeError:
         raise InputTypeError(f"path: must be a string or a path, got {path!r}.") from None
-    page = to_html(model, X, y, cv=cv, scoring=scoring, title=title, facts=facts)
+    page = to_html(model, X, y, cv=cv, scoring=scoring, held_out=held_out, title=title, facts=facts)
     try:
         with replacing(where) as stream:
             stream.write(page.encode("utf-8"))

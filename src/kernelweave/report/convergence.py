@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import Verdict, verdict
+from kernelweave._summary import BY_LANDMARKS, Verdict, verdict
 from kernelweave._types import Floats
 
 from .charts import Axis, Plot, linear, logarithmic
@@ -68,12 +68,14 @@ def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
     low, high = min(gaps.min(), model.tol), max(gaps.max(), model.tol)
     plot = Plot(_steps(solves), logarithmic(low, high, lambda p: f"{100 * p:g}%"))
     marks = [plot.level(model.tol, f"tolerance {100 * model.tol:g}%"), plot.line(solves, gaps)]
-    label = f"The certified gap fell from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
-    return figure(
-        plot.render("machines solved", marks, label),
+    label = f"The certified gap went from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
+    caption = (
         "The certified gap, as a share of the objective: how far from the best possible model the "
-        "fit was at most.",
+        "fit was at most."
     )
+    if verdict(model).short == BY_LANDMARKS:
+        caption += " The last point is for the exact kernels, those before it for their landmarks."
+    return figure(plot.render("machines solved", marks, label), caption)
 
 
 def _values(solves: Floats, values: Floats) -> Markup | None:

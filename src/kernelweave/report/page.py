@@ -24,6 +24,7 @@ from . import (
     rules,
     structure,
 )
+from .held_out import HeldOut
 from .html import Markup, Section, tag
 from .performance import Performance
 from .subject import Subject
@@ -110,6 +111,13 @@ def _tiles(subject: Subject) -> list[Any]:
     if isinstance(found, Performance):
         first = found.scores[0]
         out.append((first.show(first.mean), f"{first.name}, {first.spread}"))
+    elif isinstance(found, HeldOut):
+        out.append(
+            (
+                found.show(found.score),
+                ", ".join(filter(None, [f"{found.measure} on held-out rows", found.ends])),
+            )
+        )
     if hasattr(model, "rules_"):
         out.append((f"{len(model.rules_):,}", "rules"))
     elif hasattr(model, "labels_"):

@@ -22,6 +22,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
 from .charts import intervals, linear
+from .held_out import HeldOut
 from .html import Cell, Column, Section, figure, join, note, paragraph, percent, table
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ def _reference(estimator: Any, y: Any) -> str:
 def section(subject: Subject) -> Section:
     """Return the scores, or why there are none."""
     found = subject.performance
+    if isinstance(found, HeldOut):
+        return found.section()
     if isinstance(found, str):
         text = paragraph(f"Not measured: {found}.")
         hint = note(

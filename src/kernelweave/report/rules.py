@@ -28,6 +28,7 @@ from .subject import Subject
 
 _MOST = 400  # rules that a page has room for
 _OUTPUTS = 12  # columns of weights
+_TITLE = 16  # letters above one of them, so that three fit on a page
 _NOTHING = 1e-6  # share of the largest weight from which on one is rounding
 
 
@@ -38,18 +39,17 @@ def section(subject: Subject) -> Section | None:
         return None
     outputs, rules = output_names(model), model.rules_
     one = len(outputs) == 1
-    titles = ["weight"] if one else [clip(name, 24) for name in outputs[:_OUTPUTS]]
+    titles = ["weight"] if one else [clip(name, _TITLE) for name in outputs[:_OUTPUTS]]
     # The order of the rules is theirs over all outputs, so no single column is sorted by it.
-    columns = [Column("rule", number=False), *map(Column, titles), Column("covers")]
+    columns = [Column("rule", number=False), *map(Column, titles)]
+    columns.insert(_place(one), Column("covers"))  # weights of many classes scroll, this must not
     largest = max((abs(w) for rule in rules for w in rule.weights), default=1.0) or 1.0
-    rows = [
-        [
-            rule.text or "always",
-            *(_weight(w, largest) for w in rule.weights[:_OUTPUTS]),
-            meter(rule.coverage, percent(rule.coverage)),
-        ]
-        for rule in rules[:_MOST]
-    ]
+    rows = []
+    for rule in rules[:_MOST]:
+        weights = [_weight(w, largest) for w in rule.weights[:_OUTPUTS]]
+        row: list[Any] = [rule.text or "always", *weights]
+        row.insert(_place(one), meter(rule.coverage, percent(rule.coverage)))
+        rows.append(row)
     listing = table("rules", columns, rows, n_all=len(rules)) if rules else None
     body = [
         paragraph(_words(model, outputs)),
@@ -58,6 +58,10 @@ def section(subject: Subject) -> Section | None:
         _search(model),
     ]
     return Section("rules", "Rules", join(body))
+
+
+def _place(one: bool) -> int:
+    return 2 if one else 1
 
 
 def _weight(value: float, largest: float) -> Cell:

@@ -18,6 +18,7 @@ from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.io import TablePreparer
 
+from .held_out import HeldOut
 from .performance import Performance, measure
 
 _KINDS = tuple(getattr(estimators, name) for name in estimators.__all__)
@@ -37,6 +38,8 @@ class Subject:
         How to measure it; a `cv` of None leaves it out.
     facts : dict
         Further lines about where the model comes from.
+    held_out : HeldOut or None
+        A score that is known already, for a `cv` of None.
     """
 
     model: Any
@@ -45,6 +48,7 @@ class Subject:
     cv: Any = 5
     scoring: Any = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    held_out: HeldOut | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, _KINDS):
@@ -71,9 +75,10 @@ class Subject:
         first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
         names = getattr(first, "feature_names_in_", None)
         if is_frame(X) and names is not None:
-            if lost := [name for name in names if name not in X.columns]:
+            frame = nw.from_native(X, eager_only=True)
+            if lost := [name for name in names if name not in frame.columns]:
                 raise InputError(f"X: lacks {listed(map(repr, lost))}, which the model needs.")
-            return nw.to_native(nw.from_native(X, eager_only=True).select(list(names)))
+            return nw.to_native(frame.select(list(names)))
         expected = getattr(first, "n_features_in_", None)
         if expected is not None and np.ndim(X) == 2 and X.shape[1] != expected:
             raise InputError(
@@ -135,6 +140,8 @@ class Subject:
         return column_names(known, int(known.n_features_in_))
 
     @cached_property
-    def performance(self) -> Performance | str:
-        """Scores by cross-validation, or the reason why there are none."""
+    def performance(self) -> Performance | HeldOut | str:
+        """Scores by cross-validation, the one known already, or the reason why there are none."""
+        if self.cv is None and self.held_out is not None:
+            return self.held_out
         return measure(self.model, self.estimator, self.X, self.y, self.cv, self.scoring)

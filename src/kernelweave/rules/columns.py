@@ -49,6 +49,8 @@ class Column:
         All values of an ordered column, lowest first.
     coded : tuple of ndarray and list, or None
         Codes and categories where the library keeps them.
+    first : int
+        Which row of the whole table the first one is.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Column:
     declared: Kind | None = None
     levels: tuple[Label, ...] = ()
     coded: tuple[Indices, list[Any]] | None = None
+    first: int = 0
 
     @cached_property
     def kind(self) -> Kind:
@@ -77,7 +80,7 @@ class Column:
             # One column of an array in rows is read many times, so it is put together first.
             numbers = np.ascontiguousarray(values, dtype=np.float64)
         if np.isinf(numbers).any():
-            row = int(np.flatnonzero(np.isinf(numbers))[0])
+            row = self.first + int(np.flatnonzero(np.isinf(numbers))[0])
             raise InputError(
                 f"X: {self.name!r} is infinite in row {row}. Hint: replace infinity by a large "
                 "number, or by NaN where the value is not known."

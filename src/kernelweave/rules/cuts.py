@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelweave._types import Floats
 
@@ -31,14 +32,28 @@ def place_cuts(
     weight : ndarray of shape (n_samples,), optional
         Positive weights of the rows.
     """
-    known = ~np.isnan(numbers)
+    values, counts = count_values(numbers, weight)
+    return cut_values(values, counts, n_cuts, strategy)
+
+
+def count_values(numbers: NDArray[Any], weight: Floats | None) -> tuple[NDArray[Any], Floats]:
+    """Return the distinct values of a column, ascending and without NaN, and their weights."""
+    known = numbers == numbers
+    if weight is None:
+        values, counts = np.unique(numbers[known], return_counts=True)
+        return values, counts.astype(np.float64)
     values, places = np.unique(numbers[known], return_inverse=True)
+    return values, np.bincount(places, weight[known], len(values)).astype(np.float64)
+
+
+def cut_values(values: Floats, counts: Floats, n_cuts: int, strategy: str) -> list[float]:
+    """Return the thresholds of `place_cuts` for distinct values, ascending, and their weights."""
     low, high = values[:-1], values[1:]
     if len(low) <= n_cuts:
         return [cut_between(float(a), float(b)) for a, b in zip(low, high, strict=True)]
     shares = np.arange(1, n_cuts + 1) / (n_cuts + 1)
     if strategy == "quantile":
-        mass = np.cumsum(np.bincount(places, None if weight is None else weight[known]))
+        mass = np.cumsum(counts)
         chosen = _nearest_free(mass[:-1], shares * mass[-1])
     else:
         wanted = values[0] * (1 - shares) + values[-1] * shares

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._types import Bools, Floats
+from kernelweave._types import Bools
 from kernelweave._validation import (
     Interval,
     StrOptions,
     check_names_in,
     check_weights,
     fit_context,
-    pick_rows,
 )
 from kernelweave.errors import InputError
 
-from .columns import Column, Label, shown
-from .cuts import place_cuts
+from .columns import Label, shown
+from .cuts import cut_values
 from .proposition import Proposition, is_position
-from .table import Table, check_table, read_table
+from .summary import ColumnSummary, TableSummary, summarise
+from .table import check_table
 
 
 class Propositions(TransformerMixin, BaseEstimator):
@@ -110,36 +110,32 @@ class Propositions(TransformerMixin, BaseEstimator):
             The fitted transformer.
         """
         table = check_table(self, X, reset=True)
-        weight = check_weights(sample_weight, table.n_rows)
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            table, weight = read_table(pick_rows(X, kept)), weight[kept]
-        nominal = self._nominal(table)
-        propositions: list[Proposition] = []
-        for position in range(table.n_columns):
-            column = table.column(position)
-            for operator, value, levels in self._statements(column, position in nominal, weight):
-                propositions.append(Proposition(column.name, position, operator, value, levels))
-        self.propositions_ = tuple(propositions)
+        return self._choose(summarise(table, check_weights(sample_weight, table.n_rows)))
+
+    def _choose(self, summary: TableSummary) -> Self:
+        """Choose the propositions by the values of the columns."""
+        nominal = self._nominal(summary)
+        self.propositions_ = tuple(
+            Proposition(column.name, position, operator, value, levels)
+            for position, column in enumerate(summary.columns)
+            for operator, value, levels in self._statements(column, position in nominal)
+        )
         return self
 
     def _statements(
-        self, column: Column, nominal: bool, weight: Floats | None
+        self, column: ColumnSummary, nominal: bool
     ) -> Iterator[tuple[str, Label, tuple[Label, ...]]]:
         """Yield operator, value and levels of every proposition about a column."""
         if column.kind == "numeric" and not nominal:
-            for cut in place_cuts(column.numbers, self.n_cuts, self.cut_strategy, weight):
+            for cut in cut_values(*column.numbers(), self.n_cuts, self.cut_strategy):
                 yield from (("<=", cut, ()), (">", cut, ()))
             return
         if column.kind == "ordered" and not nominal:
-            rank = {level: float(i) for i, level in enumerate(column.levels)}
-            ranks = np.array([*(rank[value] for value in column.labels.values), np.nan])
-            places = ranks[column.labels.codes]
-            for cut in place_cuts(places, self.n_cuts, self.cut_strategy, weight):
+            for cut in cut_values(*column.ranks(), self.n_cuts, self.cut_strategy):
                 level = column.levels[int(cut)]
                 yield from (("<=", level, column.levels), (">", level, column.levels))
             return
-        values = _present(column)
+        values = column.present()
         if column.kind == "boolean":
             values = values[::-1]  # true first: "smoker" before "not smoker"
         for value in values if len(values) > 1 else ():
@@ -147,7 +143,7 @@ class Propositions(TransformerMixin, BaseEstimator):
             if len(values) > 2:
                 yield "!=", value, ()
 
-    def _nominal(self, table: Table) -> set[int]:
+    def _nominal(self, table: TableSummary) -> set[int]:
         """Return the positions that ``categorical`` lists."""
         if isinstance(self.categorical, str):
             return set()
@@ -155,7 +151,7 @@ class Propositions(TransformerMixin, BaseEstimator):
         for item in np.asarray(self.categorical, dtype=object).tolist():
             if isinstance(item, str) and table.names is not None and item in table.names:
                 chosen.add(table.names.index(item))
-            elif is_position(item) and item < table.n_columns:
+            elif is_position(item) and item < len(table.columns):
                 chosen.add(int(item))
             else:
                 names = [name for name in table.names or () if isinstance(name, str)]
@@ -163,10 +159,30 @@ class Propositions(TransformerMixin, BaseEstimator):
                 hint = f"did you mean {shown(near)}" if near else f"the names are {shown(names)}"
                 raise InputError(
                     "categorical must list names of columns or positions from 0 to "
-                    f"{table.n_columns - 1}, got {item!r}"
+                    f"{len(table.columns) - 1}, got {item!r}"
                     + (f"; {hint}." if names else "; X has no column names.")
                 )
         return chosen
+
+    def fit_summary(self, summary: TableSummary) -> Self:
+        """Choose the propositions for a table that was only seen in blocks of rows.
+
+        Parameters
+        ----------
+        summary : TableSummary
+            What `kernelweave.rules.summary.join_summaries` makes of the blocks.
+
+        Returns
+        -------
+        self : Propositions
+            The fitted transformer; the same as after `fit` on the whole table, except that a
+            column of more than 10 000 distinct numbers is cut by a sample of about 50 000 rows.
+        """
+        self._validate_params()
+        self.n_features_in_ = len(summary.columns)
+        if summary.names is not None and all(isinstance(name, str) for name in summary.names):
+            self.feature_names_in_ = np.array(summary.names, dtype=object)
+        return self._choose(summary)
 
     def transform(self, X: Any) -> Bools:
         """Tell for every row which propositions are true.
@@ -218,13 +234,3 @@ class Propositions(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _present(column: Column) -> list[Label]:
-    """Return the values that occur, in the order of the categories, else sorted."""
-    labels = column.labels
-    counts = np.bincount(labels.codes + 1, minlength=len(labels.values) + 1)[1:]
-    values = [value for value, count in zip(labels.values, counts, strict=True) if count]
-    if column.coded is not None:
-        return values
-    return sorted(values, key=lambda value: (isinstance(value, str), value))

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._threads import run_each
 from kernelweave._types import Bools, Floats
 from kernelweave.errors import InputError
 
 from .proposition import Proposition
 from .rule import Rule, finite
-from .table import read_table
+from .table import Table, read_table
 
 # Scores are sums of sums of this many rules, in order. Exported models add in the same way, so
 # that they agree to the last bit; a database may refuse one sum of thousands of terms.
@@ -43,19 +44,19 @@ def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
     >>> cover_rules([young], [[20], [40]]).tolist()
     [[True], [False]]
     """
-    n_rows, holds = _reader(X)
-    true = np.empty((n_rows, len(rules)), dtype=bool, order="F")
+    table = read_table(X)
+    holds = _reader(table)
+    true = np.empty((table.n_rows, len(rules)), dtype=bool, order="F")
     for j, rule in enumerate(rules):
         true[:, j] = holds(rule)
     return true
 
 
-def _reader(X: Any) -> tuple[int, Callable[[Rule], Bools]]:
-    """Return the number of rows, and a function that tells where a rule holds.
+def _reader(table: Table) -> Callable[[Rule], Bools]:
+    """Return a function that tells where a rule holds.
 
     Every column is read once, and every condition is checked once.
     """
-    table = read_table(X)
     column = cache(table.find)
 
     @cache
@@ -68,7 +69,7 @@ def _reader(X: Any) -> tuple[int, Callable[[Rule], Bools]]:
             found &= true(condition)
         return found
 
-    return table.n_rows, holds
+    return holds
 
 
 def score_rules(
@@ -77,6 +78,7 @@ def score_rules(
     """Add up the weights of the rules that hold: ``intercept + sum of weight * [rule holds]``.
 
     The sum runs over blocks of rules in a fixed order, the same as in `to_sql` and `to_python`.
+    Rows are read a block at a time, so that no column is held as a whole in another form.
 
     Parameters
     ----------
@@ -100,14 +102,25 @@ def score_rules(
     array([ 0.75, -0.25])
     """
     start = check_outputs(rules, intercept)
-    n_rows, holds = _reader(X)
-    scores = np.tile(np.array(start), (n_rows, 1))
+    table = read_table(X)
+    scores = np.empty((table.n_rows, len(start)))
+
+    def work(rows: slice) -> None:
+        scores[rows] = _score(rules, start, table.rows(rows))
+
+    run_each(work, table.blocks())
+    return scores[:, 0] if np.ndim(intercept) == 0 else scores
+
+
+def _score(rules: Sequence[Rule], start: tuple[float, ...], table: Table) -> Floats:
+    holds = _reader(table)
+    scores = np.tile(np.array(start), (table.n_rows, 1))
     for block in blocks(rules):
         part = np.zeros_like(scores)
         for rule in block:
             part += holds(rule)[:, None] * np.array(rule.weights)
         scores += part
-    return scores[:, 0] if np.ndim(intercept) == 0 else scores
+    return scores
 
 
 def blocks(rules: Sequence[Rule]) -> Iterator[Sequence[Rule]]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from kernelweave._dask import fetch
+from kernelweave._types import Indices
 from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Column, read_column
+
+_ROWS = 65_536  # read at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +29,13 @@ class Table:
         The values.
     names : list or None
         Of a frame.
+    first : int
+        Which row of the whole table the first one is.
     """
 
     body: Any
     names: list[Any] | None
+    first: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -47,7 +54,27 @@ class Table:
 
     def column(self, position: int) -> Column:
         """Read one column."""
-        return read_column(self.body[:, position], self.label(position))
+        column = read_column(self.body[:, position], self.label(position))
+        return replace(column, first=self.first) if self.first else column
+
+    def rows(self, index: slice | Indices) -> Table:
+        """Return some of the rows."""
+        first = index.start if isinstance(index, slice) else 0
+        return Table(self.body[index], self.names, self.first + first)
+
+    def blocks(self) -> list[slice]:
+        """Return ranges of rows to read one after the other.
+
+        A column of objects is read as a whole, since its values tell what it holds.
+        """
+        size = _ROWS
+        if self.names is None:
+            objects = self.body.dtype.kind == "O"
+        else:
+            objects = any(dtype in (nw.Object, nw.Unknown) for dtype in self.body.schema.values())
+        if objects:
+            size = max(1, self.n_rows)
+        return [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
 
     def find(self, feature: str, position: int) -> Column:
         """Read the column of a name, or at a position where the table has no names."""
@@ -92,6 +119,7 @@ def read_table(X: Any) -> Table:
 
 def check_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     """Read ``X``, and check names and the number of columns as scikit-learn does."""
+    X = fetch(X)
     table = read_table(X)
     if table.names is not None:
         if table.n_rows < 1:

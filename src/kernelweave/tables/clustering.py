@@ -120,7 +120,8 @@ def cluster_table(
         estimator = last_step(model)
         if not hasattr(estimator, "kernel"):
             raise InputError(f"A {type(estimator).__name__} has no kernel to cluster by.")
-        rows, similarity = model[0].transform(frame), estimator.kernel
+        rows = frame if model is estimator else model[0].transform(frame)
+        similarity = estimator.kernel
     else:
         problem = _unlabelled(X)
         notes += note_columns(problem.kinds)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from kernelweave._summary import count
 from kernelweave.io.dates import find_format
 
 from .reading import is_number
@@ -22,6 +23,7 @@ _LOOKED_AT = 2000  # values that tell what a column of text holds
 _SENTENCE = 2.5  # mean number of words from which a text is one
 _NAMES = 0.5  # share of different values from which categories are names
 _FEW = 20  # rows below which a share says nothing about names
+_OWN_VALUE = "a value of their own"
 _ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$)|[a-z]I[dD]$")
 
 
@@ -132,14 +134,17 @@ def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str
             notes.append(
                 f"{_listed(names)} {how if len(names) > 1 else how.replace('hold', 'holds', 1)}"
             )
-    for groups, filled in (
+    ways: list[tuple[tuple[str, ...], str]] = [
         (("number", "date"), "filled with the median"),
-        (("category", "text"), "a value of their own"),
-    ):
+        (("category", "text"), _OWN_VALUE),
+    ]
+    if kept:
+        ways = [(("number", "date", "category", "text"), "kept as such")]
+    for groups, what in ways:
         gaps = [c for c in kinds if c.missing and c.kind in groups]
         if gaps:
-            listed = _listed([f"{c.name!r} ({c.missing} rows)" for c in gaps], quoted=True)
-            notes.append(f"missing values in {listed} are {'kept as such' if kept else filled}")
+            told = [f"{c.name!r} ({count(c.missing, 'row')})" for c in gaps]
+            notes.append(f"missing values in {_listed(told, quoted=True)} are {what}")
     return notes
 
 

@@ -15,16 +15,15 @@ from sklearn.pipeline import Pipeline
 from kernelweave.errors import InputError
 
 from .columns import note_columns
+from .held_out import judge_model
 from .kernels import MANY_COLUMNS
+from .many_rows import ENOUGH, kernels_for_all
 from .methods import METHODS, Settings, choose_method, for_method, make_model
-from .peers import plain_svm
 from .problem import Problem, make_problem
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SVM_ROWS = 5000  # that the plain SVM is fitted to at most; it is there for comparison only
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,10 @@ class TableFit:
     search : Search or None
         How C was chosen.
     held_out : dict or None
-        ``rows``, ``measure``, ``score``, ``plain_svm``, ``plain_svm_rows`` (that the SVM was
-        fitted to) and ``guess`` (one answer for all), on rows that were held out.
+        ``rows``, ``measure``, ``score``, ``interval`` (the ends of its 95% interval, or None),
+        ``plain_svm``, ``plain_svm_rows`` (that the SVM was fitted to) and ``guess`` (one answer for
+        all), on rows that were held out; ``same_model`` tells whether the model was not fitted
+        again, to all rows, afterwards.
     seconds : float
         What the last fit took.
     notes : tuple of str
@@ -78,8 +79,12 @@ def fit_table(
 ) -> TableFit:
     """Choose kernels by the kinds of the columns, choose C, fit, and judge on held-out rows.
 
-    C is chosen on the rows that are not held out. The model that is returned was fitted to all rows
-    with it, unless these are more than ``max_rows``: then it is the one that was judged.
+    C is chosen on some of the rows that are not held out. The model that is returned was fitted to
+    all rows with it, unless these are more than ``max_rows``: then it is the one that was judged.
+
+    Where ``max_rows`` is left to the method "mkl" and the rows are many, a first fit to 5000 of
+    them picks the kernels. Those that matter are then fitted to all rows if that is a matter of
+    minutes; otherwise the first fit is what is judged and returned. A note says which.
 
     Parameters
     ----------
@@ -134,14 +139,9 @@ def fit_table(
     if len(problem.columns("number", "date")) > MANY_COLUMNS and name == "mkl":
         notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
     learn, judge = _split(problem, test_share, settings.seed) if test_share else (problem, None)
-    sampled = len(learn.y) > limit
+    every, sampled = learn, len(learn.y) > limit
     if sampled:
-        part = learn.take(sample_rows(learn, limit, settings.seed))
-        notes.append(
-            f"{limit} of {len(problem.y)} rows are fitted to, drawn by chance, since {name} would "
-            f"take long on all of them (--max-rows changes that{_hint(name)})"
-        )
-        learn = part
+        learn = every.take(sample_rows(every, limit, settings.seed))
     search = None
     if C == "auto":
         search = search_cost(learn, name, settings, announce=announce)
@@ -151,17 +151,36 @@ def fit_table(
         if search is not None and search.n_rows < len(learn.y):
             divided = f", and divided by {search.C / float(C):.3g} for all" if C != search.C else ""
             notes.append(f"C was chosen on {SEARCH_ROWS} rows drawn by chance{divided}")
-    cost = float(C)
+    cost, kernels = float(C), None
     model, held_out, seconds = None, None, 0.0
-    if judge is not None:
-        announce(f"fitting to {len(learn.y)} rows", 0.0)
+    if sampled and max_rows is None and METHODS[name].takes_many_rows:
+        announce(f"fitting to {limit} rows", 0.0)
         model, seconds = _fit(learn, name, settings, cost)
+        announce("looking at what all rows would take", 0.0)
+        kernels = kernels_for_all(model, problem)
+        if kernels is not None:
+            notes.append(
+                f"all rows are fitted to {len(kernels)} of {len(model[-1].kernels_)} kernels, "
+                f"those that carry {ENOUGH:.0%} of a fit to {limit} rows drawn by chance "
+                f"(--max-rows {limit} keeps to that fit)"
+            )
+            learn, sampled, model = every, False, None
+    if sampled:
+        notes.append(
+            f"{limit} of {len(problem.y)} rows are fitted to, drawn by chance, since {name} would "
+            f"take long on all of them (--max-rows changes that{_hint(name)})"
+        )
+    if model is None and (judge is not None or sampled):
+        announce(f"fitting to {len(learn.y)} rows", 0.0)
+        model, seconds = _fit(learn, name, settings, cost, kernels)
+    if judge is not None and model is not None:
         announce(f"judging on {len(judge.y)} rows", 0.0)
-        held_out = _judge(model, name, learn, judge, cost, settings.seed)
+        held_out = judge_model(model, name, learn, judge, cost, settings.seed)
+        held_out["same_model"] = sampled
+        notes += _doubts(held_out)
     if model is None or not sampled:
-        rows = learn if sampled else problem
-        announce(f"fitting to {len(rows.y)} rows", 0.0)
-        model, seconds = _fit(rows, name, settings, cost)
+        announce(f"fitting to all {len(problem.y)} rows", 0.0)
+        model, seconds = _fit(problem, name, settings, cost, kernels)
     if getattr(model[-1], "n_nodes_", 0) >= getattr(model[-1], "max_nodes", 1):
         notes.append(
             f"the search for rules ended at {model[-1].n_nodes_} conjunctions, so better ones may "
@@ -169,6 +188,17 @@ def fit_table(
         )
     n_rows = int(model[0].n_samples_seen_)
     return TableFit(model, name, problem, n_rows, search, held_out, seconds, tuple(notes))
+
+
+def _doubts(held_out: dict[str, Any]) -> list[str]:
+    """Say that nothing was learned, if so."""
+    low = held_out["score"] if held_out["interval"] is None else held_out["interval"][0]
+    if low > held_out["guess"]:
+        return []
+    return [
+        "on held-out rows the model is not surely better than one answer for all, so the columns "
+        "may tell little about the target"
+    ]
 
 
 def _factor(search: Search, name: str, n_rows: int) -> float:
@@ -180,9 +210,13 @@ def _hint(name: str) -> str:
     return "" if name == "rules" else "; --method rules takes up to 10000"
 
 
-def _fit(problem: Problem, name: str, settings: Settings, C: float) -> tuple[Pipeline, float]:
-    """Fit; whether that converged is looked up afterwards."""
+def _fit(
+    problem: Problem, name: str, settings: Settings, C: float, kernels: Any = None
+) -> tuple[Pipeline, float]:
+    """Fit, to kernels of its own choice unless told; convergence is looked up afterwards."""
     model = make_model(problem, name, settings, C)
+    if kernels is not None:
+        model[-1].set_params(kernels=kernels)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -202,33 +236,3 @@ def _split(problem: Problem, share: float, seed: int) -> tuple[Problem, Problem]
         stratify=problem.y if both else None,
     )
     return problem.take(sorted(train)), problem.take(sorted(test))
-
-
-def _judge(
-    model: Pipeline, name: str, learn: Problem, judge: Problem, C: float, seed: int
-) -> dict[str, Any]:
-    """Score a model and a plain SVM on rows that neither has seen."""
-    measure = "R2" if judge.regression else "accuracy"
-    plain, few = None, learn.take(sample_rows(learn, _SVM_ROWS, seed))
-    if name == "pairs":
-        measure = "area under the ROC curve of pairs"
-    elif learn.columns("number", "date", "category"):
-        svm = plain_svm(few, C).fit(few.X, few.y)
-        plain = float(svm.score(judge.X, judge.y))
-    return {
-        "rows": len(judge.y),
-        "measure": measure,
-        "score": float(model.score(judge.X, judge.y)),
-        "plain_svm": plain,
-        "plain_svm_rows": None if plain is None else len(few.y),
-        "guess": _guess(name, learn, judge),
-    }
-
-
-def _guess(name: str, learn: Problem, judge: Problem) -> float:
-    """Return the score of one answer for all rows."""
-    if name == "pairs":
-        return 0.5
-    if judge.regression:
-        return 0.0
-    return float((judge.y == learn.y.mode().iloc[0]).mean())

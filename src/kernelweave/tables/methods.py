@@ -42,6 +42,8 @@ class Method:
     keeps_total : bool
         Whether a C that was chosen on fewer rows is divided so that the total cost stays: rules
         would otherwise become many and slow.
+    takes_many_rows : bool
+        Whether a fit to more than ``max_rows`` is quick for some kernels.
     options : frozenset of str
         Options of the command line that it takes.
     """
@@ -51,11 +53,17 @@ class Method:
     max_rows: int = 5000
     has_cost: bool = True
     keeps_total: bool = False
+    takes_many_rows: bool = False
     options: frozenset[str] = frozenset({"tol", "max_iter"})
 
 
 METHODS = {
-    "mkl": Method(MKLClassifier, MKLRegressor, options=frozenset({"norm", "tol", "max_iter"})),
+    "mkl": Method(
+        MKLClassifier,
+        MKLRegressor,
+        takes_many_rows=True,
+        options=frozenset({"norm", "tol", "max_iter"}),
+    ),
     "radius": Method(
         RadiusMKLClassifier, max_rows=2000, options=frozenset({"norm", "tol", "max_iter"})
     ),

@@ -113,6 +113,11 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
             "This model was learned from pairs and judges pairs: give them with --pairs, or group "
             "the rows with kernelweave cluster --model."
         )
+    if hasattr(estimator, "labels_"):
+        raise InputError(
+            f"A {type(estimator).__name__} knows the clusters of the rows it was fitted to, and "
+            "predicts none of others; group a table with kernelweave cluster."
+        )
     if decision and not hasattr(estimator, "classes_"):
         raise InputError("--decision: this model is a regressor, its predictions are all it has.")
     if hasattr(estimator, "tasks_"):

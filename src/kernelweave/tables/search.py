@@ -114,7 +114,8 @@ def search_cost(
     ask: list[float] = list(START)
     while ask:
         for k, part in enumerate(parts):
-            announce(f"choosing C, fold {k + 1} of {len(parts)}", k / len(parts))
+            tried = ", ".join(f"{C:g}" for C in ask)
+            announce(f"choosing C ({tried}), fold {k + 1} of {len(parts)}", k / len(parts))
             for C, score in zip(ask, part.scores(ask), strict=True):
                 scores.setdefault(C, []).append(score)
         ask = _further(scores)

@@ -1,0 +1,155 @@
+"""From a block of rows to packed propositions: pure functions that can run anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelweave._threads import run_each
+from kernelweave.banks.rules import PackedRows
+from kernelweave.errors import InputError
+
+from .proposition import Proposition
+from .table import Table, read_table
+
+
+class RowParts(Protocol):
+    """A table that comes in blocks of rows, none of which need be in this process.
+
+    `LocalParts` holds blocks here; whatever can run a function where its blocks are will do. A
+    column that mixes text and numbers is refused where a block has only one of them.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are in all."""
+
+    @property
+    def head(self) -> Any:
+        """One row or more, for the names of the columns."""
+
+    def map(
+        self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
+    ) -> list[Any]:
+        """Return ``function(block, first, own, *args)`` for every block, in order.
+
+        ``first`` is the number of rows before the block and ``own`` its part of ``by_row``, or None
+        without it. Functions and arguments can be pickled.
+        """
+
+
+@dataclass(frozen=True)
+class LocalParts:
+    """Blocks of rows in this process.
+
+    Parameters
+    ----------
+    blocks : sequence of arrays or data frames
+        All with the same columns.
+    """
+
+    blocks: Sequence[Any]
+
+    @property
+    def n_rows(self) -> int:
+        return sum(read_table(block).n_rows for block in self.blocks)
+
+    @property
+    def head(self) -> Any:
+        return self.blocks[0]
+
+    def map(
+        self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
+    ) -> list[Any]:
+        results, first = [], 0
+        for block in self.blocks:
+            last = first + read_table(block).n_rows
+            own = None if by_row is None else by_row[first:last]
+            results.append(function(block, first, own, *args))
+            first = last
+        return results
+
+
+def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
+    """Tell for every row which propositions are true, eight to a byte.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        The columns the propositions are about.
+    propositions : sequence of Proposition
+        Those about one column stand together.
+
+    Returns
+    -------
+    packed : PackedRows
+        A byte a row for eight propositions.
+
+    Examples
+    --------
+    >>> from kernelweave.rules import Proposition
+    >>> from kernelweave.rules.packing import pack_rows
+    >>> statements = [Proposition("age", 0, "<=", 30), Proposition("age", 0, ">", 30)]
+    >>> pack_rows([[20], [40]], statements).rows.tolist()
+    [[128], [64]]
+    """
+    table = X if isinstance(X, Table) else read_table(X)
+    out = np.zeros((table.n_rows, -(-len(propositions) // 8)), dtype=np.uint8)
+
+    def work(rows: slice) -> None:
+        part, here = table.rows(rows), out[rows]
+        for position, group in groupby(enumerate(propositions), key=lambda pair: pair[1].position):
+            column = part.column(position)
+            for j, proposition in group:
+                here[:, j // 8] |= proposition.holds(column).view(np.uint8) << np.uint8(7 - j % 8)
+
+    run_each(work, table.blocks())
+    return PackedRows(out, len(propositions))
+
+
+def pack_block(
+    X: Any, first: int, own: NDArray[Any] | None, propositions: Sequence[Proposition]
+) -> PackedRows:
+    """Pack one block of `RowParts`."""
+    return pack_rows(X, propositions)
+
+
+def read_given(X: Any) -> tuple[Proposition, ...]:
+    """Return the propositions that columns of truth values, or of zeros and ones, are themselves.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        Other values are refused.
+    """
+    table = X if isinstance(X, Table) else read_table(X)
+    return tuple(_given(table, position) for position in range(table.n_columns))
+
+
+def given_block(X: Any, first: int, own: NDArray[Any] | None) -> tuple[Proposition, ...]:
+    """Return the propositions that the columns of one block of `RowParts` are."""
+    return read_given(X)
+
+
+def _given(table: Table, position: int) -> Proposition:
+    column = table.column(position)
+    if column.kind == "boolean":
+        made = Proposition(column.name, position, "==", True)
+        array = column.values.dtype.kind == "b"
+        fits = array or bool((column.labels.codes >= 0).all())
+    else:
+        made = Proposition(column.name, position, ">", 0.5)
+        fits = column.kind == "numeric" and bool(
+            ((column.numbers == 0.0) | (column.numbers == 1.0)).all()
+        )
+    if not fits:
+        raise InputError(
+            f"X: {column.name!r} must hold truth values or zeros and ones without gaps where "
+            "propositions='given'. Hint: use propositions='auto'."
+        )
+    return made

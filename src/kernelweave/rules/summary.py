@@ -1,0 +1,275 @@
+"""What must be known of a column to choose its propositions, gathered from blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelweave._types import Bools, Floats
+from kernelweave.errors import InputError
+
+from .columns import Column, Kind, Label, plain_label
+from .cuts import count_values
+from .table import Table, read_table
+
+COUNTED = 10_000  # distinct numbers of a column that blocks count; beyond, rows are drawn
+DRAWN = 50_000  # of these, as many of the whole table on average
+_SEED = 20150617
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A random part of the rows of a column of numbers.
+
+    Parameters
+    ----------
+    values, weight : ndarray of shape (n_drawn,)
+        In the order of the rows.
+    """
+
+    values: NDArray[Any]
+    weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """The distinct values of a column and how often they occur.
+
+    Parameters
+    ----------
+    name : str
+        How messages call the column.
+    declared : str or None
+        Its kind where the type of the column tells.
+    levels : tuple
+        All values of an ordered column, lowest first.
+    categories : tuple or None
+        In the order of the library, where it keeps one.
+    values : ndarray or tuple
+        Numbers, ascending; else labels. Empty where there were too many numbers to count.
+    counts : ndarray of shape (n_values,)
+        Rows, or their summed weights.
+    drawn : Drawn or None
+        A sample of the rows, for columns of numbers in blocks.
+    complete : bool
+        Whether ``values`` are all.
+    """
+
+    name: str
+    declared: Kind | None
+    levels: tuple[Label, ...]
+    categories: tuple[Label, ...] | None
+    values: NDArray[Any] | tuple[Label, ...]
+    counts: Floats
+    drawn: Drawn | None = None
+    complete: bool = True
+
+    @property
+    def kind(self) -> Kind:
+        """What the column holds; objects are judged by the values that are there."""
+        if self.declared is not None:
+            return self.declared
+        if self.values and all(isinstance(value, bool) for value in self.values):
+            return "boolean"
+        labels = any(isinstance(value, str | bool) for value in self.values)
+        return "nominal" if labels else "numeric"
+
+    def numbers(self) -> tuple[Floats, Floats]:
+        """Return distinct numbers, ascending, and their weights: all, or those of the sample."""
+        values, counts = self.values, self.counts
+        if not self.complete:
+            assert self.drawn is not None
+            values, counts = self.drawn.values, self.drawn.weight
+        return count_values(np.asarray(values, dtype=np.float64), counts)
+
+    def ranks(self) -> tuple[Floats, Floats]:
+        """Return the places of an ordered column among its levels, ascending, and their weights."""
+        place = {level: float(rank) for rank, level in enumerate(self.levels)}
+        ranks = np.array([place[value] for value in self.values])
+        there = self.counts > 0
+        return count_values(ranks[there], self.counts[there])
+
+    def present(self) -> list[Label]:
+        """Return the values that occur, in the order of the categories, else sorted."""
+        if not self.complete:
+            raise InputError(
+                f"categorical: {self.name!r} has more than {COUNTED} distinct numbers, too "
+                "many to be categories. Hint: leave it out, so that it is cut."
+            )
+        values = [
+            plain_label(value, self.name)
+            for value, count in zip(_listed(self.values), self.counts, strict=True)
+            if count > 0
+        ]
+        if self.categories is not None:
+            return values
+        return sorted(values, key=lambda value: (isinstance(value, str), value))
+
+    def join(self, other: ColumnSummary) -> ColumnSummary:
+        """Return what both say together; the rows of ``other`` come later."""
+        if other.is_empty:
+            return self
+        if self.is_empty:
+            return other
+        if self.declared != other.declared or self.levels != other.levels:
+            raise InputError(
+                f"X: {self.name!r} holds {self.kind} values in some blocks of rows and "
+                f"{other.kind} values in others, or other levels. Hint: give the column one type "
+                "everywhere."
+            )
+        if self.drawn is not None and other.drawn is not None:
+            return self._join_numbers(other, self.drawn, other.drawn)
+        counts = dict(zip(self.values, self.counts.tolist(), strict=True))
+        for value, count in zip(other.values, other.counts.tolist(), strict=True):
+            counts[value] = counts.get(value, 0.0) + count
+        same = self.categories == other.categories
+        return replace(
+            self,
+            categories=self.categories if same else None,
+            values=tuple(counts),
+            counts=np.array(list(counts.values())),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value was known."""
+        return self.complete and not (self.counts > 0).any()
+
+    def _join_numbers(self, other: ColumnSummary, mine: Drawn, theirs: Drawn) -> ColumnSummary:
+        drawn = Drawn(
+            np.concatenate([mine.values, theirs.values]),
+            np.concatenate([mine.weight, theirs.weight]),
+        )
+        if not (self.complete and other.complete):
+            return replace(
+                self, values=np.empty(0), counts=np.empty(0), drawn=drawn, complete=False
+            )
+        values, counts = count_values(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.counts, other.counts]),
+        )
+        return _limited(replace(self, values=values, counts=counts, drawn=drawn))
+
+
+@dataclass(frozen=True, eq=False)
+class TableSummary:
+    """Summaries of all columns.
+
+    Parameters
+    ----------
+    names : list or None
+        Of a frame.
+    columns : tuple of ColumnSummary
+        In order.
+    """
+
+    names: list[Any] | None
+    columns: tuple[ColumnSummary, ...]
+
+    def join(self, other: TableSummary) -> TableSummary:
+        """Return what both say together; the rows of ``other`` come later."""
+        if self.names != other.names or len(self.columns) != len(other.columns):
+            raise InputError(
+                "X: all blocks of rows must have the same columns, but one has "
+                f"{self.names or len(self.columns)} and another "
+                f"{other.names or len(other.columns)}."
+            )
+        pairs = zip(self.columns, other.columns, strict=True)
+        return TableSummary(self.names, tuple(a.join(b) for a, b in pairs))
+
+
+def summarise(X: Any, weight: Floats | None = None) -> TableSummary:
+    """Count the values of every column of a table that is there as a whole.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        The table.
+    weight : ndarray of shape (n_samples,), optional
+        Weights of the rows; those without weight are left out.
+    """
+    return _summary(*_weighted(X, weight, None))
+
+
+def summarise_block(X: Any, first: int, weight: Floats | None, n_rows: int) -> TableSummary:
+    """Count the values of every column of one block of `RowParts`.
+
+    A column of numbers with more than `COUNTED` distinct values is known by a random part of its
+    rows, `DRAWN` of the whole table on average, or all where it has no more. They are drawn by
+    their number in the whole table: the sample does not depend on where blocks begin.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        The block.
+    first : int
+        How many rows come before it.
+    weight : ndarray of shape (n_samples,) or None
+        Weights of its rows; those without weight are left out.
+    n_rows : int
+        How many rows the whole table has.
+
+    Returns
+    -------
+    summary : TableSummary
+        To be joined by `join_summaries` in the order of the blocks.
+    """
+    generator = np.random.Generator(np.random.PCG64(_SEED).advance(first))
+    drawn = generator.random(read_table(X).n_rows) < DRAWN / n_rows
+    return _summary(*_weighted(X, weight, drawn))
+
+
+def join_summaries(summaries: Sequence[TableSummary]) -> TableSummary:
+    """Return what the summaries of blocks, in their order, say together."""
+    return reduce(TableSummary.join, summaries)
+
+
+def _weighted(
+    X: Any, weight: Floats | None, drawn: Bools | None
+) -> tuple[Table, Floats | None, Bools | None]:
+    """Leave out rows without weight."""
+    table = X if isinstance(X, Table) else read_table(X)
+    if weight is None or weight.all():
+        return table, weight, drawn
+    kept = np.flatnonzero(weight)
+    return table.rows(kept), weight[kept], None if drawn is None else drawn[kept]
+
+
+def _summary(table: Table, weight: Floats | None, drawn: Bools | None) -> TableSummary:
+    columns = (table.column(position) for position in range(table.n_columns))
+    return TableSummary(table.names, tuple(_count(column, weight, drawn) for column in columns))
+
+
+def _count(column: Column, weight: Floats | None, drawn: Bools | None) -> ColumnSummary:
+    if column.declared == "numeric" and column.values.dtype.kind in "fiu":
+        numbers = column.numbers  # refuses infinity
+        values, counts = count_values(column.values, weight)
+        found = ColumnSummary(column.name, "numeric", (), None, values, counts)
+        if drawn is None:
+            return found
+        part = drawn & (numbers == numbers)
+        rows = np.ones(np.count_nonzero(part)) if weight is None else weight[part]
+        return _limited(replace(found, drawn=Drawn(column.values[part], rows)))
+    labels = column.labels
+    known = labels.codes >= 0
+    counts = np.bincount(
+        labels.codes[known], None if weight is None else weight[known], len(labels.values)
+    ).astype(np.float64)
+    categories = None if column.coded is None else labels.values
+    declared, levels = column.declared, column.levels
+    return ColumnSummary(column.name, declared, levels, categories, labels.values, counts)
+
+
+def _limited(summary: ColumnSummary) -> ColumnSummary:
+    if len(summary.values) <= COUNTED:
+        return summary
+    return replace(summary, values=np.empty(0), counts=np.empty(0), complete=False)
+
+
+def _listed(values: NDArray[Any] | tuple[Label, ...]) -> Sequence[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values

@@ -1,0 +1,159 @@
+"""Tables with more rows than a fit with all kernels can take."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave.banks import large
+from kernelweave.banks.large import count_features, make_feature_bank
+from kernelweave.kernels import RBF, Linear, Overlap, Precomputed
+from kernelweave.report import HeldOut
+from kernelweave.tables import METHODS, fit_table, fitting, many_rows
+from kernelweave.tables.held_out import judge_model
+
+N, PART, OUT = 700, 200, 175
+RANDOM = np.random.default_rng(1)
+X = RANDOM.normal(size=(N, 2))
+TABLE = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": RANDOM.choice(list("pq"), N)})
+SIGNAL = np.sin(2 * X[:, 0]) + 0.5 * (TABLE["kind"] == "p") + 0.2 * RANDOM.normal(size=N)
+TABLE["ill"] = np.where(SIGNAL > 0, "yes", "no")
+TABLE["level"] = SIGNAL
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Let hundreds of rows be many."""
+    monkeypatch.setitem(METHODS, "mkl", replace(METHODS["mkl"], max_rows=PART))
+    monkeypatch.setattr(large, "MANY_ROWS", PART)
+    monkeypatch.setattr(large, "TOO_MANY_ROWS", 500)
+
+
+def fit(target="ill", **options):
+    other = "level" if target == "ill" else "ill"
+    return fit_table(TABLE, target, **{"C": 1.0, "ignore": [other]} | options)
+
+
+@pytest.mark.parametrize("target", ["ill", "level"])
+def test_all_rows_are_fitted_to(target):
+    found = fit(target)
+    estimator = found.model[-1]
+    (note,) = (text for text in found.notes if "drawn by chance" in text)
+    assert found.n_rows == N
+    assert note.startswith(f"all rows are fitted to {len(estimator.kernels_)} of 17 kernels")
+    assert f"that carry 95% of a fit to {PART} rows drawn by chance" in note
+    assert estimator.converged_
+    assert np.isfinite(estimator.landmark_gap_)  # the engine for many rows was at work
+    assert not found.held_out["same_model"]
+    assert found.held_out["rows"] == OUT
+    assert found.held_out["score"] > 0.85
+
+
+def test_a_part_of_the_rows_where_all_would_take_long(monkeypatch):
+    monkeypatch.setattr(many_rows, "_WORK", 1.0)
+    found = fit()
+    assert found.n_rows == PART
+    assert any(text.startswith(f"{PART} of {N} rows are fitted to") for text in found.notes)
+    assert found.held_out["same_model"]
+    assert np.isnan(found.model[-1].landmark_gap_)
+    assert fit(test_share=0).n_rows == PART
+
+
+def test_a_matrix_has_no_features():
+    yes = (TABLE["ill"] == "yes").to_numpy()
+    found = fit(grams={"lab": (yes[:, None] == yes).astype(float)})
+    assert found.n_rows == PART
+
+
+def test_a_number_of_rows_is_kept_to():
+    found = fit(max_rows=300)
+    assert found.n_rows == 300
+    assert not any("all rows are fitted to" in text for text in found.notes)
+
+
+def test_all_rows_without_a_judgement():
+    found = fit(test_share=0)
+    assert found.n_rows == N
+    assert found.held_out is None
+
+
+def test_C_is_chosen_on_some_rows_and_used_on_all(monkeypatch):
+    seen = []
+    search = fitting.search_cost
+
+    def spy(problem, *args, **kwargs):
+        seen.append(len(problem.y))
+        return search(problem, *args, **kwargs)
+
+    monkeypatch.setattr(fitting, "search_cost", spy)
+    found = fit(C="auto")
+    assert seen == [PART]
+    assert found.model[-1].C == found.search.C
+
+
+def test_the_number_of_features(monkeypatch):
+    kernels = [RBF(1.0, columns="a"), Linear(columns=["a", "b"]), Overlap(columns="kind")]
+    rows = TABLE[["a", "b", "kind"]]
+    bank = make_feature_bank(kernels, rows)
+    found = count_features(kernels, rows)
+    assert found == [item.rank for item in bank.landmarks]
+    assert found[1:] == [2, 2]
+    monkeypatch.setattr(large, "_MOST_LANDMARKS", 50)
+    narrow = RBF(0.01, columns=["a", "b"])
+    assert count_features([narrow], rows) == [50]
+    assert count_features([narrow], rows.head(300)) == [300]  # it would be a Gram matrix
+    assert count_features(kernels, rows.head(PART - 1)) is None
+    assert count_features([Precomputed(X @ X.T)], np.arange(N)[:, None]) is None
+
+
+def test_a_model_that_has_learned_nothing_is_told_from_others():
+    noise = TABLE.assign(ill=RANDOM.permutation(TABLE["ill"].to_numpy()))
+    found = fit_table(noise, "ill", C=0.1, ignore=["level"], max_rows=N)
+    assert any("not surely better than one answer for all" in text for text in found.notes)
+    assert not any("not surely better" in text for text in fit(max_rows=N).notes)
+
+
+class Answers:
+    """A model that is right for some rows."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def predict(self, rows):
+        return self.answers[: len(rows)]
+
+
+def judge(target, answers):
+    found = fit_table(
+        TABLE.head(120), target, C=1.0, ignore=["ill" if target == "level" else "level"]
+    )
+    problem = found.problem
+    return judge_model(Answers(answers), "mkl", problem, problem, 1.0, 0)
+
+
+def test_the_interval_of_a_share():
+    """Wilson's: 90 of 120, worked out by hand."""
+    y = TABLE["ill"].head(120).to_numpy().copy()
+    y[:30] = "?"
+    held_out = judge("ill", y)
+    assert held_out["score"] == 0.75
+    assert held_out["interval"] == pytest.approx((0.66559, 0.81890), abs=1e-5)
+    perfect = judge("ill", TABLE["ill"].to_numpy())
+    assert perfect["interval"][0] < 1.0 == perfect["interval"][1]
+
+
+def test_the_interval_of_a_quantity():
+    y = TABLE["level"].head(120).to_numpy()
+    held_out = judge("level", y + 0.3 * RANDOM.normal(size=120))
+    low, high = held_out["interval"]
+    assert low < held_out["score"] < high
+    assert high - low < 0.2
+    exact = judge("level", y)
+    assert exact["interval"] == (1.0, 1.0)
+
+
+def test_a_score_without_an_interval():
+    plain = HeldOut("area under the ROC curve of pairs", 0.8, 12)
+    assert plain.spoken == "0.800"
+    assert "0.800" in plain.section().render()
