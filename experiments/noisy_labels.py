@@ -21,7 +21,7 @@ from kernelweave.datasets import load_dataset
 from kernelweave.errors import DataError, KernelweaveError
 
 from . import noisy_labels_published as published
-from .noisy_labels_data import CLASS_NOISE, CONDITIONS, GROUPS, SOURCES
+from .noisy_labels_data import CLASS_NOISE, COMPARED, CONDITIONS, GROUPS, SOURCES
 from .noisy_labels_protocol import (
     METHODS,
     N_DRAWS,
@@ -90,6 +90,14 @@ def _parser() -> argparse.ArgumentParser:
         "--data", nargs="+", choices=SOURCES, metavar="NAME", help=f"of {', '.join(SOURCES)}"
     )
     parser.add_argument(
+        "--groups",
+        nargs="+",
+        choices=COMPARED,
+        default=["held-out", "confirmation"],
+        metavar="NAME",
+        help=f"of data sets to compare on, of {', '.join(COMPARED)}",
+    )
+    parser.add_argument(
         "--methods",
         nargs="+",
         choices=METHODS,
@@ -111,7 +119,7 @@ def _tasks(options: argparse.Namespace) -> Iterator[Task]:
         yield from _comparison_tasks(names, options)
     if "estimates" in options.parts:
         for name in names:
-            if name not in GROUPS["confirmation"]:
+            if name in GROUPS["held-out"] or name in GROUPS["published"]:
                 for condition in CONDITIONS[:-1]:
                     for number in range(2 if quick else N_DRAWS):
                         yield "estimates", name, number, condition, "both"
@@ -137,7 +145,7 @@ def _comparison_tasks(names: list[str], options: argparse.Namespace) -> Iterator
         methods.remove("cleanlab")
     n_splits = 1 if quick else max((METHODS[m].n_splits for m in methods), default=0)
     # A group is gone through division by division, so that a run that was stopped says something.
-    for group, split in product(("held-out", "confirmation"), range(n_splits)):
+    for group, split in product(options.groups, range(n_splits)):
         now = [method for method in methods if split < METHODS[method].n_splits]
         here = [name for name in GROUPS[group] if name in names]
         for name, condition in product(here, QUICK_CONDITIONS if quick else CONDITIONS):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .noisy_labels_data import CLASS_NOISE, CONDITIONS, GROUPS, SOURCES
+from .noisy_labels_data import CLASS_NOISE, COMPARED, CONDITIONS, GROUPS, SOURCES
 from .noisy_labels_protocol import METHODS
 from .noisy_labels_published import (
     CLAIMS,
@@ -90,7 +90,7 @@ def to_markdown(records: Sequence[Record], seed: int) -> str:
     for record in records:
         by_part.setdefault(record["part"], []).append(record)
     parts = [f"# Learning from wrong labels\n\nSeed {seed}; all numbers in per cent or points.\n"]
-    for group in ("held-out", "confirmation"):
+    for group in COMPARED:
         of = [r for r in by_part.get("comparison", []) if r["data"] in GROUPS[group]]
         if of:
             parts += _comparison(group, of)
@@ -425,9 +425,7 @@ def _legend(figure: Any, panels: Any, n_columns: int) -> None:
 
 
 def _draw_comparison(records: list[Record]) -> Any:
-    groups = [
-        g for g in ("held-out", "confirmation") if any(r["data"] in GROUPS[g] for r in records)
-    ]
+    groups = [g for g in COMPARED if any(r["data"] in GROUPS[g] for r in records)]
     shown = [m for m in METHODS if METHODS[m].n_splits == max(x.n_splits for x in METHODS.values())]
     figure, panels = _panels(2 * len(groups), 3.3, 3.7)
     for at, (group, measure) in enumerate((g, m) for g in groups for m in ("accuracy", "ranking")):

@@ -117,8 +117,9 @@ def test_known_rates_set_the_threshold():
     same = [fitted(shift=0.0), fitted(mode="symmetric"), fitted(rates=(0.3, 0.3))]
     for other in same:
         np.testing.assert_array_equal(other.predict(NEW), same[0].predict(NEW))
-    half, whole = fitted(), fitted(shift=1.0)
-    assert half.threshold_ == pytest.approx(whole.threshold_ / 2)
+    part, whole = fitted(), fitted(shift=1.0)
+    assert part.threshold_ == pytest.approx(0.7 * whole.threshold_)
+    assert whole.threshold_ == pytest.approx(np.quantile(whole.loo_scores_, [0.05, 0.95]).mean())
 
 
 def test_a_known_share_of_classes_sets_the_threshold():
@@ -162,7 +163,7 @@ def test_the_second_fit_is_to_expected_true_labels(rates):
     plus = np.where(y > 0, (1 - q_plus) * p, q_plus * p)
     tau = 2 * plus / (plus + np.where(y > 0, q_minus, 1 - q_minus) * (1 - p)) - 1
     bank = make_bank(model.kernels_, X, tol=1e-4)
-    average = average_ridges(bank, y[:, None])
+    average = average_ridges(bank, y[:, None], power=2)
     np.testing.assert_allclose(average.scores[:, 0], s, atol=1e-10)
     again = average.loo(tau[:, None])[:, 0]
     z = (s / s.std() + again / again.std()) / 2
@@ -222,6 +223,18 @@ def test_random_labels_are_reported(seed):
     with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
         model = fitted(rng.normal(size=(200, 5)), rng.integers(0, 2, 200))
     assert model.noise_level_ > 0.33
+
+
+def test_where_nothing_is_learned_the_larger_class_is_predicted():
+    """Not about half of each class, as a threshold at the mean of the labels would."""
+    rng = np.random.default_rng(0)
+    table, labels = rng.normal(size=(200, 5)), (rng.random(200) < 0.7).astype(int)
+    with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
+        model = fitted(table, labels, ridges=[1e4])
+    assert np.ptp(model.loo_scores_) < 0.04
+    assert (model.predict(rng.normal(size=(50, 5))) == 1).all()
+    middle = np.quantile(model.loo_scores_, [0.05, 0.95]).mean()
+    assert model.threshold_ == pytest.approx(0.7 * middle)
 
 
 def test_suspects_are_the_flipped_labels():

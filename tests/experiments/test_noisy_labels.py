@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from itertools import combinations
 from urllib.error import URLError
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from experiments import noisy_labels
 from experiments import noisy_labels_published as published
-from experiments.noisy_labels_data import CLASS_NOISE, GROUPS, flip, random, read_problem
+from experiments.noisy_labels_data import CLASS_NOISE, COMPARED, GROUPS, flip, random, read_problem
 from experiments.noisy_labels_protocol import METHODS, choose, compare, estimate, open_case
 from experiments.noisy_labels_report import compare_cells, to_markdown
 
@@ -162,7 +163,8 @@ def test_test_labels_stay_right_and_groups_are_apart():
     assert np.array_equal(clean.X, noisy.X)
     assert not clean.wrong.any()
     assert np.array_equal(noisy.wrong, noisy.y != clean.y)
-    assert not GROUPS["held-out"].keys() & GROUPS["confirmation"].keys()
+    for one, other in combinations(COMPARED, 2):
+        assert not GROUPS[one].keys() & GROUPS[other].keys()
 
 
 def test_the_best_setting_on_folds_is_chosen():

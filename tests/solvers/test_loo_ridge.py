@@ -37,6 +37,16 @@ def refit(K, y, ridge, left_out):
     return K[left_out, keep] @ solved[:-1] + solved[-1]
 
 
+def refit_on_values(K, y, ridge, left_out):
+    """Fit ridge regression on columns of kernel values to all other rows, and predict the one."""
+    keep = np.delete(np.arange(len(K)), left_out)
+    columns = np.column_stack([K, np.ones(len(K))])
+    penalty = np.diag(np.append(np.full(len(K), ridge), 0.0))
+    rows = np.vstack([columns[keep], penalty])
+    solved = np.linalg.lstsq(rows, np.append(y[keep], np.zeros(len(K) + 1)), rcond=None)[0]
+    return columns[left_out] @ solved
+
+
 def of(kernel, table=X):
     bank = make_bank([kernel], table)
     return kernel_spectrum(bank.combine(np.ones(1))), bank
@@ -51,6 +61,27 @@ def test_values_are_those_of_refits(kernel):
         for i in (0, 7, 39):
             for o in range(2):
                 assert values[k, i, o] == pytest.approx(refit(K, Y[:, o], ridge, i), rel=1e-7)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_values_of_power_two_are_those_of_ridge_regression_on_kernel_values(kernel):
+    spectrum, _ = of(kernel)
+    K = centred(unit(kernel(X)))
+    values = loo_values(spectrum, Y, RIDGES, power=2)
+    for k, ridge in enumerate(RIDGES):
+        for i in (0, 7, 39):
+            for o in range(2):
+                expected = refit_on_values(K, Y[:, o], ridge, i)
+                assert values[k, i, o] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_the_range_is_read_off_power_one():
+    bank = make_bank(KERNELS, X)
+    one, two = (average_ridges(bank, Y, power=power) for power in (1, 2))
+    np.testing.assert_array_equal(two.soft_scores, one.soft_scores)
+    assert np.abs(two.scores - one.scores).max() > 0.01
+    np.testing.assert_allclose(two.loo(Y), two.scores, atol=1e-12)
+    assert two.errors.shape == one.errors.shape == (len(KERNELS), len(default_ridges(len(X))))
 
 
 def test_the_spectrum_is_that_of_the_centred_kernel():
@@ -157,10 +188,30 @@ def test_coefficients_give_the_average_of_all_models():
     assert (spread > 0).all()
 
 
-def test_affine_targets_change_values_alike_and_weights_not():
+def test_coefficients_of_power_two_give_the_average_of_all_models():
+    new, y = RNG.normal(size=(9, 3)), Y[:, 0]
     bank = make_bank(KERNELS, X)
-    one = average_ridges(bank, Y[:, :1])
-    other = average_ridges(bank, 3.0 * Y[:, :1] + 2.0)
+    average = average_ridges(bank, Y[:, :1], ridges=RIDGES, power=2)
+    coef, intercept, _ = average.coefficients(Y[:, :1] - y.mean())
+    found, expected = y.mean() + intercept[0], np.zeros(9)
+    for j, kernel in enumerate(KERNELS):
+        found = found + bank.scales[j] * kernel(new, X) @ coef[j, 0]
+        K, size = kernel(X), np.trace(centred(kernel(X))) / len(X)
+        columns, rows = centred(K) / size, kernel(new, X)
+        rows = (rows - rows.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()) / size
+        for k, ridge in enumerate(RIDGES):
+            beta = np.linalg.solve(
+                columns @ columns + ridge**2 * np.eye(len(X)), columns @ (y - y.mean())
+            )
+            expected += average.weights[j, k] * (y.mean() + rows @ beta)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_affine_targets_change_values_alike_and_weights_not(power):
+    bank = make_bank(KERNELS, X)
+    one = average_ridges(bank, Y[:, :1], power=power)
+    other = average_ridges(bank, 3.0 * Y[:, :1] + 2.0, power=power)
     np.testing.assert_allclose(other.weights, one.weights, rtol=1e-8, atol=1e-14)
     np.testing.assert_allclose(other.scores, 3.0 * one.scores + 2.0, atol=1e-9)
 

@@ -114,9 +114,7 @@ def correct_two(
     posterior = found.posterior(s, y)
     z, targets, intercept = s, y - y.mean(), y.mean()
     threshold, width = found.middle, found.width
-    if empty and rates is None and prior is None:
-        threshold = float(y.mean())
-    elif refurbish and not empty:
+    if refurbish and not empty:
         tau = 2.0 * posterior - 1.0
         again = average.loo(tau[:, None])[:, 0]
         first, second = 0.5 / s.std(), 0.5 / max(float(again.std()), 1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +28,35 @@ def default_ridges(n_samples: int) -> Floats:
     return np.geomspace(1e-2, 1e3 if n_samples <= 2000 else float(n_samples), 16)
 
 
-def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats) -> Floats:
+def inverse(values: Floats, ridges: Floats, power: int) -> Floats:
+    """Return what targets along each eigenvector of a kernel are multiplied by for coefficients.
+
+    Parameters
+    ----------
+    values : ndarray of shape (rank,)
+        Eigenvalues d.
+    ridges : ndarray of shape (n_ridges,)
+        Positive.
+    power : int
+        1: ``1 / (d + ridge)``, ridge regression with the kernel. 2: ``d / (d^2 + ridge^2)``, ridge
+        regression on columns that hold the kernel's values with every training row. It keeps more
+        of the leading directions and less of the others, where wrong labels are fitted.
+
+    Returns
+    -------
+    factors : ndarray of shape (n_ridges, rank)
+        Times d they are between 0 and 1: the share of the targets that is fitted.
+    """
+    columns = ridges[:, None]
+    return np.asarray(values ** (power - 1) / (values**power + columns**power))
+
+
+def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats, power: int = 1) -> Floats:
     """Return what ridge regression predicts for each row when it has not seen that row.
 
     With the hat matrix H of kernel ridge regression with an intercept, the prediction for row i
-    without row i is ``((H y)_i - H_ii y_i) / (1 - H_ii)``, exactly.
+    without row i is ``((H y)_i - H_ii y_i) / (1 - H_ii)``, exactly. With ``power=2`` the columns
+    stay as they are when a row is left out: they know the row, but not its target.
 
     Parameters
     ----------
@@ -42,6 +66,8 @@ def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats) -> Floats:
         Targets.
     ridges : ndarray of shape (n_ridges,)
         Positive.
+    power : int
+        1 or 2, see `inverse`.
 
     Returns
     -------
@@ -51,7 +77,7 @@ def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats) -> Floats:
     U, n = spectrum.vectors, len(Y)
     means = Y.mean(axis=0)
     scores = U.T @ (Y - means)
-    shrink = spectrum.values / (spectrum.values + ridges[:, None])
+    shrink = spectrum.values * inverse(spectrum.values, ridges, power)
     leverages = 1.0 / n + (U * U) @ shrink.T
     out = np.empty((len(ridges), *Y.shape))
     for k, h in enumerate(leverages.T):
@@ -112,7 +138,10 @@ class RidgeAverage:
     scores : ndarray of shape (n_samples, n_outputs)
         Averaged leave-one-out values.
     soft_scores : ndarray of shape (n_samples, n_outputs)
-        The same with no share divided equally, which useless kernels do not pull to the mean.
+        Those of power 1 with no share divided equally, which useless kernels do not pull to the
+        mean: the range of these tells best how many labels are wrong.
+    power : int
+        Of the models, see `inverse`.
     """
 
     n_kernels: int
@@ -123,6 +152,7 @@ class RidgeAverage:
     weights: Floats
     scores: Floats
     soft_scores: Floats
+    power: int = 1
 
     @property
     def error(self) -> float:
@@ -145,7 +175,9 @@ class RidgeAverage:
     def loo(self, Y: Floats) -> Floats:
         """Return averaged leave-one-out values for other targets, with the same weights."""
         parts = run_each(
-            lambda pair: np.tensordot(pair[1], loo_values(pair[0], Y, self.ridges), axes=1),
+            lambda pair: np.tensordot(
+                pair[1], loo_values(pair[0], Y, self.ridges, self.power), axes=1
+            ),
             zip(self.spectra, self.weights, strict=True),
         )
         return np.asarray(np.sum(parts, axis=0))
@@ -171,7 +203,7 @@ class RidgeAverage:
         intercept = np.zeros(V.shape[1])
         spread = np.zeros(self.n_kernels)
         for share, spectrum, weights in zip(self.shares, self.spectra, self.weights, strict=True):
-            mix = (weights / (spectrum.values[:, None] + self.ridges)).sum(axis=1)
+            mix = weights @ inverse(spectrum.values, self.ridges, self.power)
             g = mix[:, None] * (spectrum.vectors.T @ V)
             places = np.searchsorted(support, spectrum.rows)
             used = np.flatnonzero(share)
@@ -192,6 +224,7 @@ def average_ridges(
     temperature: float = 4.0,
     floor: float = 0.5,
     joint: bool = False,
+    power: int = 1,
     drop_copies: bool = True,
     memory: float = np.inf,
     report: Callable[[], None] | None = None,
@@ -213,6 +246,8 @@ def average_ridges(
         See `averaging_weights`.
     joint : bool
         Whether to average the kernels, not the models: a single eigendecomposition.
+    power : int
+        1 or 2, see `inverse`.
     drop_copies : bool
         Whether to look for copies, which is dear when there are hundreds of kernels.
     memory : float
@@ -235,32 +270,38 @@ def average_ridges(
         shares = shares.mean(axis=0, keepdims=True)
     _check_memory(len(shares), n, memory)
 
-    def decompose(share: Floats) -> tuple[Spectrum, Floats]:
+    def decompose(share: Floats) -> tuple[Spectrum, Floats, Floats]:
         used = np.flatnonzero(share)
         name = f"kernels[{used[0]}] = {bank.kernels[used[0]]}" if len(used) == 1 else "kernels"
         spectrum = kernel_spectrum(bank.combine(share), name)
-        values = loo_values(spectrum, Y, ridges)
+        plain = loo_values(spectrum, Y, ridges)
+        values = plain if power == 1 else loo_values(spectrum, Y, ridges, power)
         if report is not None:
             report()
-        return spectrum, values
+        return spectrum, values, plain
 
-    done = run_each(decompose, shares)
-    errors = np.array([((Y - values) ** 2).mean(axis=1).sum(axis=1) for _, values in done])
+    spectra, values, plain = zip(*run_each(decompose, shares), strict=True)
+    errors = _errors(Y, values)
     weights = averaging_weights(errors, n, temperature, floor)
-    soft = averaging_weights(errors, n, temperature, 0.0)
+    soft = averaging_weights(_errors(Y, plain), n, temperature, 0.0)
     return RidgeAverage(
         n_kernels=bank.n_kernels,
         shares=tuple(shares),
-        spectra=tuple(spectrum for spectrum, _ in done),
+        spectra=spectra,
         ridges=ridges,
         errors=errors,
         weights=weights,
-        scores=_average(weights, [values for _, values in done]),
-        soft_scores=_average(soft, [values for _, values in done]),
+        scores=_average(weights, values),
+        soft_scores=_average(soft, plain),
+        power=power,
     )
 
 
-def _average(weights: Floats, values: list[Floats]) -> Floats:
+def _errors(Y: Floats, values: Sequence[Floats]) -> Floats:
+    return np.array([((Y - one) ** 2).mean(axis=1).sum(axis=1) for one in values])
+
+
+def _average(weights: Floats, values: Sequence[Floats]) -> Floats:
     total = np.zeros(values[0].shape[1:])
     for row, one in zip(weights, values, strict=True):
         total += np.tensordot(row, one, axes=1)
