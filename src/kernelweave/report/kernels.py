@@ -39,7 +39,7 @@ def section(subject: Subject) -> Section | None:
         for j in shown
     ]
     body = [
-        paragraph(_words(word, used, len(weights), weights)),
+        paragraph(in_words(word, used, len(weights), weights)),
         table(f"{word}s", columns, rows, n_all=used) if used else None,
         note(_meaning(model, [title for title, _ in extra])),
     ]
@@ -53,7 +53,8 @@ def noun(model: Any) -> str:
     return "column" if model.kernels_ is None else "kernel"
 
 
-def _words(word: str, used: int, offered: int, weights: Any) -> str:
+def in_words(word: str, used: int, offered: int, weights: Any) -> str:
+    """Return how many kernels there are, and how many of them carry most of the weight."""
     if not used:
         return f"None of the {count(offered, word)} has a weight."
     kept = f"{used:,} of {count(offered, word)} {'is' if used == 1 else 'are'} in use"
@@ -61,6 +62,8 @@ def _words(word: str, used: int, offered: int, weights: Any) -> str:
         every = f"Both {word}s" if used == 2 else f"All {count(offered, word)}"
         kept = f"{every} are in use" if used > 1 else f"There is one {word}"
     few = int(np.searchsorted(np.cumsum(np.sort(weights)[::-1]), 0.8)) + 1
+    if used > 3 and few == 1:
+        return f"{kept}; the heaviest carries {np.max(weights):.0%} of the weight."
     if used > 3 and few < used:
         return f"{kept}; the {few} heaviest carry 80% of the weight."
     return f"{kept}."
