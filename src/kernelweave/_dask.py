@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelweave._memory import parse_bytes
 from kernelweave._types import Indices
-from kernelweave.errors import InputError, InputTypeError, KernelweaveError
+from kernelweave.errors import InputError, InputTypeError, KernelweaveError, MemoryBudgetError
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -38,6 +39,7 @@ def is_dask(value: Any) -> bool:
 def gather(value: Any) -> Any:
     """Return a collection of Dask as a value of this process, anything else as it is."""
     if isinstance(value, PartedTable):
+        value.refuse_if_too_large()
         return value.take(np.arange(len(value)))
     return value.compute() if is_dask(value) else value
 
@@ -171,6 +173,17 @@ class PartedTable:
             call(_named, part, function, rows, *args)
             for part, rows, *args in zip(self.parts, self.slices(), *each, strict=True)
         ]
+
+    def refuse_if_too_large(self) -> None:
+        """Refuse to fetch a table that this process cannot hold."""
+        (n, columns), allowed = self.shape, parse_bytes(None)
+        if 8.0 * n * columns > allowed:
+            raise MemoryBudgetError(
+                f"X: {n} rows of {columns} columns need {8e-9 * n * columns:.1f} GB in this "
+                f"process, which may use {1e-9 * allowed:.1f} GB. Hint: take some of the rows; "
+                "MKLClassifier, MKLRegressor and the rule ensembles learn from the parts of a "
+                "Dask table where these are."
+            )
 
     def grouped(self, n_rows: int) -> PartedTable:
         """Return the same rows in fewer parts, consecutive ones together up to so many rows."""

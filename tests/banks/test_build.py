@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from kernelweave._memory import parse_bytes
 from kernelweave.banks import make_bank
-from kernelweave.banks.build import parse_bytes
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import (
     RBF,

@@ -280,6 +280,13 @@ def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
         )
 
 
+def test_a_table_that_this_process_cannot_hold_is_not_fetched(monkeypatch):
+    monkeypatch.setattr("kernelweave._dask.parse_bytes", lambda limit: 5000.0)
+    X, f = table()
+    with pytest.raises(MemoryBudgetError, match="300 rows of 3 columns"):
+        NoiseTolerantKernelClassifier().fit(parted(X), f > 0)
+
+
 def test_unfitted_and_wrong_columns_are_refused_at_once(many):
     X, f = table()
     with pytest.raises(NotFittedError):

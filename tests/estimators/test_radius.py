@@ -31,9 +31,9 @@ from kernelweave import (
     enclosing_ball,
     rbf_ladder,
 )
+from kernelweave._memory import parse_bytes
 from kernelweave._threads import threads
 from kernelweave.banks import solve_ball
-from kernelweave.banks.build import parse_bytes
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.io import load, save
 from radius_oracles import (

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._memory import parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.base import take
 
 from .blocks import LocalBlocks, RowBlocks, new_store
-from .build import parse_bytes
 from .landmarks import Landmarks
 from .views import Views
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import softmax
 
 from kernelweave._dask import by_parts
+from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
-from kernelweave.banks.build import parse_bytes
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, complete_ladder, expand_kernels
 from kernelweave.machines import Hinge

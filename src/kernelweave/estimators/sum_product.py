@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._memory import parse_bytes
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import Views, cross_block, make_bank
-from kernelweave.banks.build import parse_bytes
 from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
 from kernelweave.errors import InputError, MemoryBudgetError, warn
 from kernelweave.kernels import (
