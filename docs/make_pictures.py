@@ -4,6 +4,7 @@ The result is committed, so that the pages can be read and built without running
 change of the examples or of what they show.
 """
 
+import json
 import runpy
 from pathlib import Path
 
@@ -73,6 +74,35 @@ def draw_demo(path):
     save(figure, path)
 
 
+def draw_scale(results, path):
+    """Draw time and memory against rows, from what ``python -m benchmarks --only scale`` wrote."""
+    tables = json.loads(results.read_text())["suites"]["scale"]["tables"]
+    growth = next(t for t in tables if "weights of 60" in t["title"])
+    places = next(t for t in tables if "where its features are" in t["title"])
+
+    def column(table, name, keep=lambda row: True):
+        where = table["columns"].index(name)
+        rows = [row for row in table["rows"] if row[0].isdigit() and keep(row)]
+        return [int(row[0]) for row in rows], [float(row[where]) for row in rows]
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    left.plot(*column(growth, "CPU s"), "o-", color=DARK, label="in memory, CPU, one thread")
+    marks = {"in a file": ("s", LIGHT), "on Dask, 2 workers": ("^", "#d97706")}
+    for name, (mark, colour) in marks.items():
+        points = column(places, "wall s", lambda row, name=name: row[1] == name)
+        left.plot(*points, mark, color=colour, label=f"{name}, wall")
+    left.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds", title="one fit")
+    left.legend(frameon=False, fontsize=8)
+    right.plot(*column(growth, "MB added"), "o-", color=DARK, label="in memory")
+    for name, (mark, colour) in marks.items():
+        points = column(places, "MB added", lambda row, name=name: row[1] == name)
+        here = " (client)" if "Dask" in name else ""
+        right.plot(*points, mark, color=colour, label=name + here)
+    right.set(xscale="log", yscale="log", xlabel="rows", ylabel="MB added", title="memory")
+    right.legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
 def save(figure, path):
     """Write a small file without a date in it."""
     figure.savefig(path, dpi=110, metadata={"Software": None})
@@ -80,7 +110,10 @@ def save(figure, path):
 
 
 def main():
-    """Draw everything."""
+    """Draw everything; what needs long measurements only where there are some."""
+    measured = HERE.parent / "benchmarks" / "results" / "scale.json"
+    if measured.exists():
+        draw_scale(measured, STATIC / "scale.png")
     gallery = STATIC / "gallery"
     gallery.mkdir(parents=True, exist_ok=True)
     draw_demo(STATIC / "demo.png")
