@@ -167,7 +167,8 @@ def _features(n: int, rank: int) -> tuple[Any, Array]:
     X, y = _table(n, 0)
     tol = 1e-2 if rank <= 300 else 1e-6
     bank = make_feature_bank(_kernels(), X, tol=tol)
-    assert bank is not None
+    if bank is None:
+        raise ValueError("so few rows are not held as features")
     used = np.flatnonzero(np.cumsum(np.diff(bank.offsets)) <= rank)
     mixed = np.zeros(bank.n_kernels)
     mixed[used] = 1.0 / len(used)
