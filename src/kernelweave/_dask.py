@@ -253,6 +253,39 @@ def by_parts(method: Method) -> Method:
     return wrapped  # type: ignore[return-value]
 
 
+class ScoredByParts:
+    """Stands before scikit-learn's mixins and lets their `score` take a Dask table.
+
+    Rows are predicted where they are; only predictions and targets come to this process.
+    """
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of classes, or R2 of quantities.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to judge.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            What is true.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        score : float
+            At most 1.
+        """
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        from sklearn.base import is_classifier
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if is_classifier(self) else r2_score
+        predicted = gather(self.predict(X))  # type: ignore[attr-defined]
+        return float(measure(gather(y), predicted, sample_weight=gather(sample_weight)))
+
+
 def _lazily(estimator: Any, name: str, X: Any) -> Any:
     """Return what a method says about every part, one after the other."""
     import dask

@@ -242,6 +242,26 @@ def test_predictions_are_lazy_arrays_of_the_right_kind(many):
     np.testing.assert_allclose(decision.compute(), model.decision_function(X), atol=1e-12)
 
 
+def test_scores_of_arrays_and_frames(many):
+    X, y = rule_frame(150)
+    parts, weight = dd.from_pandas(X, npartitions=3), np.arange(150.0)
+    rules = RuleEnsembleClassifier().fit(X, y)
+    assert rules.score(parts, dd.from_pandas(y, npartitions=2)) == rules.score(X, y)
+    assert rules.score(parts, y, da.from_array(weight, chunks=40)) == rules.score(X, y, weight)
+    X, f = table()
+    model = MKLRegressor(KERNELS).fit(X, f)
+    assert model.score(parted(X), parted(f)) == pytest.approx(model.score(X, f), abs=1e-12)
+
+
+def test_widths_are_those_of_rows_with_a_weight(many, monkeypatch):
+    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 5)
+    X, f = table()
+    weight = np.zeros(300)
+    weight[[3, 4, 8, 9, 200, 201]] = 1.0  # none of them among five rows spread over the table
+    model = MKLRegressor([rbf_ladder()]).fit(parted(X), f, sample_weight=weight)
+    assert np.isfinite([kernel.width for kernel in model.kernels_]).all()
+
+
 def test_the_fitted_model_is_an_ordinary_one(many, tmp_path):
     X, f = table()
     model = MKLClassifier(KERNELS).fit(parted(X), parted(f > 0))

@@ -69,7 +69,7 @@ class PairMethod(BaseEstimator):
         return Linear().prepare(X) if is_frame(X) else X
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
-        raise NotImplementedError
+        raise AssertionError("a subclass says how it learns")
 
     def _report(self, n_iter: int, residual: float, tol: float, what: str) -> None:
         """Set what is known of convergence, and warn where the tolerance was missed."""

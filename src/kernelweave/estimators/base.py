@@ -82,8 +82,9 @@ class BaseMKL(NotebookSummary, BaseEstimator):
                 result = self._solve(bank, rows.Y, rows.cost, self._warm(bank, rows.Y), report)
                 if bank.by_features and self._falls_short(bank, result):
                     # What features leave out took more of the tolerance than expected.
-                    bank = self._bank(rows, 100.0 * self.C)
                     start = Warm(result.weights, result.coef)
+                    bank = None  # no need to hold both
+                    bank = self._bank(rows, 100.0 * self.C)
                     result = self._solve(bank, rows.Y, rows.cost, start, report)
         self._store(bank, result, rows)
         return self
@@ -113,6 +114,9 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         if not self._takes_features or n <= _WIDTH_ROWS:
             return expand_kernels(self.kernels, gather(rows.X), rows.weight)
         some = np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
+        if rows.weight is not None:  # rows without weight say nothing
+            there = np.flatnonzero(rows.weight)
+            some = there[np.unique(np.linspace(0, len(there) - 1, _WIDTH_ROWS).astype(np.intp))]
         X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
         return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
 

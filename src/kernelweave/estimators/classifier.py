@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
@@ -20,7 +20,7 @@ from kernelweave.errors import InputError
 from .base import BaseMKL
 
 
-class BaseClassifier(ClassifierMixin, BaseMKL):
+class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
     """Base of everything that reads class labels and votes."""
 
     def _read_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray[Any, Any], Indices]:

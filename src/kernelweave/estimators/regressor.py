@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
@@ -19,7 +19,7 @@ from kernelweave.machines import EpsilonInsensitive, Huber, Machine, Square
 from .base import BaseMKL
 
 
-class KernelRegressor(RegressorMixin, BaseMKL):
+class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import PartedTable, by_parts, fetch, is_dask
+from kernelweave._dask import PartedTable, ScoredByParts, by_parts, fetch, is_dask
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
 from kernelweave.errors import InputError, warn
@@ -26,7 +26,7 @@ from .tasks import Targets, find_tasks, read_tasks, split_tasks
 _LARGEST = 1e100  # squares must be numbers
 
 
-class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
+class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
     Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
@@ -382,7 +382,7 @@ class RuleEnsembleClassifier(ClassifierMixin, BaseRuleEnsemble):
         return tags
 
 
-class RuleEnsembleRegressor(RegressorMixin, BaseRuleEnsemble):
+class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
     The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
