@@ -18,6 +18,7 @@ from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
 from kernelweave.machines.base import MAX_FREE
+from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.weights import Simplex
 
 from .bundle_model import minimise_curved
@@ -393,7 +394,18 @@ class _Bundle:
         near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
         inside = np.flatnonzero(near)
         forms, theta = point.forms[inside], theta[inside]
-        if self.bank.by_features or self._most_free(point) <= MAX_FREE:
+        damping = self.damping.mu
+        self.curvature = None
+        if self.bank.by_features:
+            hessian = feature_hessian(
+                self.machine,
+                point.kernel,
+                self.which[inside],
+                point.coef,
+                self.learner.Y,
+                self.learner.cost,
+            )
+        elif self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
                 lambda rows: self.bank.products(point.coef, self.which[inside], rows),
@@ -402,11 +414,9 @@ class _Bundle:
                 self.learner.cost,
             )
             hessian = self.curvature.hessian
-            damping = self.damping.mu
         else:
-            self.curvature = None
             hessian = np.zeros((len(inside), len(inside)))
-            damping = max(1.0, self.damping.mu)
+            damping = max(1.0, damping)
         stiff = damping * forms / (theta + 0.02) + 1e-9 * size
         constants, slopes = self.cuts.with_point(point)
         best, model = minimise_curved(constants, slopes[:, inside], hessian, stiff, theta)
