@@ -44,9 +44,7 @@ class RowBlocks(ABC):
         """Return ``F' V``; rows of zeros cost nothing."""
 
     @abstractmethod
-    def gram(
-        self, q: Floats, columns: Indices, *, double: bool = False
-    ) -> tuple[Floats, Floats]:
+    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
         """Return ``F' diag(q) F`` and ``F' q`` of some columns, for ``q >= 0``, mostly zero.
 
         In the precision of storage, or in double precision.
@@ -97,9 +95,7 @@ class LocalBlocks(RowBlocks):
             out += _core.feature_sums(block, V[rows])
         return out
 
-    def gram(
-        self, q: Floats, columns: Indices, *, double: bool = False
-    ) -> tuple[Floats, Floats]:
+    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
         out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         for block, rows in zip(self.blocks, self.slices(), strict=True):
             part, sums = block_gram(block, q[rows], columns, double=double)

@@ -132,9 +132,7 @@ class DaskBlocks(RowBlocks):
             out += part
         return out
 
-    def gram(
-        self, q: Floats, columns: Indices, *, double: bool = False
-    ) -> tuple[Floats, Floats]:
+    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
         parts = ((block, q[rows]) for block, rows in zip(self.blocks, self.slices(), strict=True))
         tasks = [call(_gram, block, part, columns, double) for block, part in parts if part.any()]
         if not tasks:

@@ -7,9 +7,8 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
 
-
 _ROUNDS = 20  # quadratic programs for one step at most
-_ENOUGH = 0.01  # gain of a round, relative to all so far, at which it is the last
+_ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the last
 _SHORTEST = 1e-3  # part of a round's way that is still tried
 _STRICT = 1e-6  # how far curvature stays below what would make the model infinite at zero weight
 
@@ -113,7 +112,7 @@ class Curved:
         return change, -0.5 * u * u, 0.5 * (B + B.T) * u[:, None] * u
 
     def _solve(self, step: Floats, sides: Floats) -> Floats:
-        return np.linalg.solve(np.eye(len(step)) + self.B * step, sides)
+        return np.asarray(np.linalg.solve(np.eye(len(step)) + self.B * step, sides))
 
 
 def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> Floats:

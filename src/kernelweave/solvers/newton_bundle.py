@@ -2,8 +2,9 @@
 
 Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the
 weights, valid however roughly it was solved. A step minimises the largest cut and a model of J by
-its slopes and curvature, damped by the curvature of the majorising update; a failed step still leaves its cut behind,
-which makes the method a proximal bundle method far from the solution and Newton's method near it.
+its slopes and curvature, damped by the curvature of the majorising update; a failed step still
+leaves its cut behind, which makes the method a proximal bundle method far from the solution and
+Newton's method near it.
 """
 
 from __future__ import annotations
@@ -309,6 +310,7 @@ class _Bundle:
     def _begin(self, start: Warm | None) -> Point:
         """Choose first weights and a working set, and solve there."""
         Y, cost = self.learner.Y, self.learner.cost
+        first: Solution | None
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
             coef = self.machine.repair(start.coef, Y, cost)
