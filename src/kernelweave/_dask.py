@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _FAN_IN = 4  # parts added up at a time, where they are
+_ELSEWHERE = (
+    "take some of the rows; MKLClassifier, MKLRegressor, the rule ensembles and "
+    "PairwiseKernelLearner(method='lkcnpc') learn from the parts of a Dask table where these are"
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -182,7 +186,10 @@ class PartedTable:
         ]
 
     def refuse_if_too_large(
-        self, index: Indices | None = None, memory_limit: float | str | None = None
+        self,
+        index: Indices | None = None,
+        memory_limit: float | str | None = None,
+        hint: str = _ELSEWHERE,
     ) -> None:
         """Refuse to fetch a table, or some of its rows, that this process cannot hold."""
         allowed = parse_bytes(memory_limit)
@@ -194,15 +201,10 @@ class PartedTable:
         needed = float(sum(run(_used(self.calls(_count_bytes, wanted), wanted))))
         if needed <= allowed:
             return
-        what = f"X: {n} rows of {columns} columns need {1e-9 * needed:.1f} GB in this process, "
-        if index is None:
-            hint = (
-                "take some of the rows; MKLClassifier, MKLRegressor and the rule ensembles learn "
-                "from the parts of a Dask table where these are"
-            )
-        else:
-            hint = "give pairs of fewer rows, or a larger memory_limit"
-        raise MemoryBudgetError(f"{what}which may use {1e-9 * allowed:.1f} GB. Hint: {hint}.")
+        raise MemoryBudgetError(
+            f"X: {n} rows of {columns} columns need {1e-9 * needed:.3g} GB in this process, which "
+            f"may use {1e-9 * allowed:.3g} GB. Hint: {hint}."
+        )
 
     def grouped(self, n_rows: int) -> PartedTable:
         """Return the same rows in fewer parts, consecutive ones together up to so many rows."""

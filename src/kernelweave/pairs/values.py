@@ -41,7 +41,8 @@ def paired_rows(
     if not isinstance(X, PartedTable):
         return X, pairs
     rows, places = np.unique(pairs.ravel(), return_inverse=True)
-    X.refuse_if_too_large(rows, memory_limit)
+    hint = "give pairs that join fewer rows, or a larger memory_limit"
+    X.refuse_if_too_large(rows, memory_limit, hint)
     return take_rows(X, rows), places.reshape(pairs.shape)
 
 
