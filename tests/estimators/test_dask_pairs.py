@@ -134,6 +134,8 @@ def test_classes_of_dask_are_drawn_from():
     there = PairwiseKernelLearner(random_state=0, n_pairs=200).fit(parted(X), parted(y))
     assert_same(there, here)
     assert there.score(parted(X), parted(y)) == here.score(X, y)
+    classes = dd.from_pandas(pd.Series(y).astype(str), npartitions=3)
+    assert there.score(parted(X), classes) == here.score(X, y)
     lazy = there.transform(parted(X))
     assert isinstance(lazy, da.Array)
     np.testing.assert_array_equal(lazy.compute(), here.transform(X))
@@ -267,7 +269,8 @@ def test_bad_pairs_and_rows_are_refused_as_here():
             PairwiseKernelLearner().fit(rows, pairs=outside, labels=signs)
     gap = X.copy()
     gap[150, 2] = np.nan
-    touched = np.vstack([pairs, [[7, 150]]])
+    touched = np.vstack([[[7, 150]], 2 * pairs[pairs.max(axis=1) < 70]])
+    signs = np.resize([1, -1], len(touched))
     for rows in (gap, parted(gap)):
         with pytest.raises(InputError, match="NaN or infinity, first in row 150, column 2"):
             PairwiseKernelLearner().fit(rows, pairs=touched, labels=signs)
@@ -296,6 +299,9 @@ def test_rows_beyond_the_memory_are_refused_and_sparse_ones_measured():
     model = PairwiseKernelLearner(memory_limit="5KB")
     with pytest.raises(MemoryBudgetError, match=r"200 rows of 6 columns need .*memory_limit"):
         model.fit(parted(X), pairs=pairs, labels=labels)
+    model.set_params(memory_limit="10KB").fit(parted(X), pairs=pairs, labels=labels)
+    with pytest.raises(MemoryBudgetError, match=r"200 rows of 6 columns need .*memory_limit"):
+        model.set_params(memory_limit="5KB").score_pairs(parted(X), pairs)
     wide = np.zeros((N, 500))
     wide[:, :6] = X > 0.5
     thin = parted(wide).map_blocks(sp.csr_array, dtype=float)

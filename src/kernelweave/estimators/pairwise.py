@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._dask import PartedTable, by_parts, fetch, gather
+from kernelweave._dask import PartedTable, by_parts, fetch
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -655,7 +655,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_table(self, X, reset=False, parts=True, finite=False)
         if pairs is None:
-            pairs, labels = self._pairs(X, gather(y), None, None)
+            pairs, labels = self._pairs(X, y, None, None)
         pairs, signs = check_pairs(pairs, labels, X.shape[0])
         return float(roc_auc_score(signs, self._scores(X, pairs)))
 
