@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from kernelweave import RBF, Linear, Overlap, PairwiseKernelLearner, io, rbf_ladder
+from kernelweave._dask import PartedTable
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.pairs import values
 
@@ -211,7 +214,7 @@ def test_the_fitted_model_is_an_ordinary_one(tmp_path):
     assert not any("dask" in type(v).__module__ for v in vars(model).values())
 
 
-def test_two_processes_give_the_same_bits():
+def test_two_processes_give_the_same_bits_even_if_one_is_lost(monkeypatch):
     distributed = pytest.importorskip("distributed")
     X, y = frame()
     X = X.drop(columns="g")
@@ -220,12 +223,23 @@ def test_two_processes_give_the_same_bits():
     options = {"dashboard_address": None, "worker_dashboard_address": None}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as workers,
-        distributed.Client(workers),
+        distributed.Client(workers) as client,
     ):
-        parts = unknown_lengths(X)
+        parts = unknown_lengths(X).persist()
+        distributed.wait(parts)
+        victims = list(client.run(os.getpid).values())[:1]  # a process this test has started
+        original = PartedTable.take
+
+        def take(self, index):
+            while victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+            return original(self, index)
+
+        monkeypatch.setattr(PartedTable, "take", take)
         there = PairwiseKernelLearner([Linear(), rbf_ladder()])
         there.fit(parts, pairs=pairs, labels=labels)
         scores = there.score_pairs(parts, pairs)
+    assert not victims
     assert_same(there, here)
     np.testing.assert_array_equal(scores, here.score_pairs(X, pairs))
 

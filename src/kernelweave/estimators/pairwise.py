@@ -332,7 +332,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
-        self.diagnostics_["repeated_pairs"] = n - len(np.unique(np.sort(pairs, axis=1), axis=0))
+        keys = pairs.min(axis=1) * rows.shape[0] + pairs.max(axis=1)
+        self.diagnostics_["repeated_pairs"] = n - len(np.unique(keys))
         return self
 
     def _expand(self, X: Any, rows: Any) -> list[Kernel]:
@@ -513,7 +514,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows; for ``shape="graph"`` those of `fit`.
+            Rows; for ``shape="graph"`` those of `fit`. The features of a Dask table are a lazy
+            Dask array.
 
         Returns
         -------
@@ -544,7 +546,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame
-            Rows like those of the training data.
+            Rows like those of the training data; a Dask table is fetched.
         Y : array, sparse matrix or data frame, optional
             Rows of the other side; ``X`` by default.
 
@@ -573,7 +575,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame
-            Rows; for shapes other than ``diag`` those of `fit`.
+            Rows; for shapes other than ``diag`` those of `fit`. A Dask table is fetched.
 
         Returns
         -------
@@ -601,7 +603,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         pairs : array of shape (n_pairs, 2)
             Row numbers.
 
@@ -624,7 +626,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         pairs : array of shape (n_pairs, 2)
             Row numbers.
 
@@ -641,7 +643,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         y : array of shape (n_samples,), optional
             Classes, from which pairs are drawn where none are given.
         pairs, labels : arrays, optional
