@@ -117,7 +117,7 @@ class LocalBlocks(RowBlocks):
             out[here] = self.blocks[b][index[here] - self.starts[b]][:, columns]
         return out
 
-    def select(self, columns: Indices) -> RowBlocks:
+    def select(self, columns: Indices) -> LocalBlocks:
         store = new_store(self.n_samples, len(columns), self.blocks[0].dtype, mapped=self.mapped)
         parts = [store[rows] for rows in self.slices()]
         for part, block in zip(parts, self.blocks, strict=True):
