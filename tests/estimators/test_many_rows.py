@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, _core, io
@@ -19,8 +20,6 @@ def many(monkeypatch):
     """Return a function that fits twice: rows counted as many, and as few."""
 
     def both(model, X, y, **options):
-        from sklearn.base import clone
-
         plain = clone(model).fit(X, y, **options)
         monkeypatch.setattr(large, "MANY_ROWS", 10)
         monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
@@ -119,6 +118,20 @@ def test_in_a_file_as_in_memory(many):
     ours, _ = many(MKLClassifier(KERNELS), X, y)
     outside = MKLClassifier(KERNELS, memory_limit=5000.0).fit(X, y)
     np.testing.assert_array_equal(ours.weights_, outside.weights_)
+
+
+def test_where_blocks_end_does_not_show(many, monkeypatch):
+    """Local files, other files and the parts of a Dask table cut the same rows differently."""
+    X, y, _ = table(n=1500)
+    model = MKLClassifier(KERNELS, C=1.0)
+    first, _ = many(model, X, y)
+    for size in (7_000, 1e9):
+        monkeypatch.setattr(source, "_BLOCK_BYTES", size)
+        other = clone(model).fit(X, y)
+        assert other.objective_ == pytest.approx(first.objective_, rel=1e-9)
+        np.testing.assert_allclose(
+            other.decision_function(X), first.decision_function(X), rtol=0, atol=1e-6
+        )
 
 
 def test_a_path_over_C(many):

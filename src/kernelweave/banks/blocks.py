@@ -44,11 +44,8 @@ class RowBlocks(ABC):
         """Return ``F' V``; rows of zeros cost nothing."""
 
     @abstractmethod
-    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
-        """Return ``F' diag(q) F`` and ``F' q`` of some columns, for ``q >= 0``, mostly zero.
-
-        In the precision of storage, or in double precision.
-        """
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+        """Return ``F' diag(q) F`` and ``F' q`` of some columns, for ``q >= 0``, mostly zero."""
 
     @abstractmethod
     def rows(self, index: Indices, columns: Indices | None = None) -> Floats:
@@ -95,10 +92,10 @@ class LocalBlocks(RowBlocks):
             out += _core.feature_sums(block, V[rows])
         return out
 
-    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
         out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         for block, rows in zip(self.blocks, self.slices(), strict=True):
-            part, sums = block_gram(block, q[rows], columns, double=double)
+            part, sums = block_gram(block, q[rows], columns)
             out += part
             edge += sums
         return out, edge
@@ -133,21 +130,18 @@ def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Store
         return np.memmap(file, dtype=dtype, mode="w+", shape=(n_rows, n_columns))
 
 
-def block_gram(
-    block: Stored, q: Floats, columns: Indices, *, double: bool
-) -> tuple[Floats, Floats]:
+def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
     """Return ``F' diag(q) F`` and ``F' q`` of some columns of one block.
 
-    Products are in the precision of storage unless asked for otherwise: a Newton direction needs no
-    more, and it is half the time.
+    In double precision: a Newton direction needs less, but sums in the precision of storage would
+    depend on where blocks end, and so would predictions, visibly.
     """
-    dtype = np.float64 if double else block.dtype
     out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
     used = np.flatnonzero(q)
     for k in range(0, len(used), _CHUNK):
         index = used[k : k + _CHUNK]
         root = np.sqrt(q[index])
-        Z = block[index][:, columns].astype(dtype, copy=False) * root[:, None].astype(dtype)
+        Z = block[index][:, columns] * root[:, None]
         out += Z.T @ Z  # a symmetric product: half the work
         edge += root @ Z
     return out, edge

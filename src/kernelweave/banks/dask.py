@@ -132,9 +132,9 @@ class DaskBlocks(RowBlocks):
             out += part
         return out
 
-    def gram(self, q: Floats, columns: Indices, *, double: bool = False) -> tuple[Floats, Floats]:
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
         parts = ((block, q[rows]) for block, rows in zip(self.blocks, self.slices(), strict=True))
-        tasks = [call(_gram, block, part, columns, double) for block, part in parts if part.any()]
+        tasks = [call(_gram, block, part, columns) for block, part in parts if part.any()]
         if not tasks:
             return np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         inner, edge = run([add_up(tasks)])[0]
@@ -196,8 +196,8 @@ def _sums(block: Block, V: Floats) -> Floats:
     return _core.feature_sums(block[0], np.ascontiguousarray(V))
 
 
-def _gram(block: Block, q: Floats, columns: Indices, double: bool) -> tuple[Floats, Floats]:
-    return block_gram(block[0], q, columns, double=double)
+def _gram(block: Block, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+    return block_gram(block[0], q, columns)
 
 
 def _rows(block: Block, index: Indices, columns: Indices) -> Floats:

@@ -133,7 +133,7 @@ class FeatureBank:
         places = np.flatnonzero(np.isin(owner, which))
         owner = owner[places]
         roots = np.sqrt(self.scales[owner])
-        inner, edge = blocks.gram(q, places, double=True)
+        inner, edge = blocks.gram(q, places)
         inner, edge = inner * roots[:, None] * roots, edge * roots
         scores = roots * self._scores(V, which)[columns[places], 0]
         spread = np.where(owner[:, None] == which, scores[:, None], 0.0)
