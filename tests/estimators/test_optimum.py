@@ -256,3 +256,20 @@ def test_weights_are_those_of_the_reference():
     case = Case(12, "binary", "hinge", 1.5, 2.0)
     model, optimum = fit(case, 1e-8), reference(case)
     np.testing.assert_allclose(model.weights_, optimum.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+@pytest.mark.parametrize("seed", [2, 7])
+def test_columns_of_few_values_are_certified_soon(seed, tol):
+    """Rows that look alike make kinks of the optimal value, where one machine proves little."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 8))
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=300), [-0.5, 0.5])
+    kernels = [rbf_ladder(per_feature=True), Linear()]
+    model = MKLClassifier(kernels, tol=tol, max_iter=100).fit(np.round(X), y)
+    assert model.converged_
+    assert model.duality_gap_ <= tol * model.objective_
+    steps = model.history_
+    assert [step.solves for step in steps] == sorted(step.solves for step in steps)
+    assert steps[-1].solves == model.n_iter_ <= 100
+    assert steps[-1].upper == model.objective_ <= min(step.upper for step in steps) * (1 + 1e-9)

@@ -35,6 +35,7 @@ from .rows import Merged, merge_rows, spread_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROUNDING = 1e-6  # relative gap that may be left because numbers end
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
 
 
@@ -134,11 +135,24 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             "start": start,
             "report": report,
         }
-        if self.norm == 1 and bank.by_features and isinstance(machine, SupportMachine):
-            return learn_rounded(bank, Y, cost, machine, Simplex(), newton_bundle, **limits)
         if self.norm == 1:
-            return newton_bundle(bank, Y, cost, machine, **limits)
+            return self._solve_simplex(bank, Y, cost, machine, limits)
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
+
+    def _solve_simplex(
+        self, bank: Any, Y: Floats, cost: Floats, machine: Machine, limits: dict[str, Any]
+    ) -> Result:
+        """Learn weights that sum to one, with rounded corners where kinks are in the way."""
+        has_corners = isinstance(machine, SupportMachine)
+        weights = Simplex()
+        if has_corners and bank.by_features:
+            return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
+        found = newton_bundle(bank, Y, cost, machine, leave_kinks=has_corners, **limits)
+        left = self.max_iter - found.history[-1].solves
+        if not has_corners or left <= 0 or found.gap <= max(self.tol, _ROUNDING) * found.size:
+            return found
+        limits = {**limits, "start": Warm(found.weights, found.coef), "before": found}
+        return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
 
     def _warm(self, bank: Any, Y: Floats) -> Warm | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""

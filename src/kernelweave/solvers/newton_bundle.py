@@ -37,8 +37,10 @@ _IDLE = 0.6  # slope, relative to the largest, below which a kernel without weig
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
 _FAR = 0.3  # change of the weights, in the l1 norm, beyond which a prediction is worth little
 _ASIDE, _ASIDE_LEAST = 0.2, 1e-4  # how far aside of a solution cuts are looked for
+_ASIDES = 1  # steps of this kind before a kink is left to the caller
 _WORTH = 2.0  # gap, relative to what is tolerated, that a mixture should promise to leave
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
+_KINK = 1e-3  # promised gain, relative to the squared gap, below which the value is not smooth
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
@@ -56,6 +58,7 @@ def newton_bundle(
     start: Warm | None = None,
     report: Report | None = None,
     provisional: bool = False,
+    leave_kinks: bool = False,
 ) -> Result:
     """Learn weights on the simplex.
 
@@ -78,6 +81,9 @@ def newton_bundle(
     provisional : bool
         Whether bounds may be those of the forms in which kernels are held, for a caller who looks
         at the exact kernels himself.
+    leave_kinks : bool
+        Whether to stop where the optimal value is not smooth and few cuts do not close the gap, or
+        nothing does, for a caller who goes on with rounded corners.
 
     Returns
     -------
@@ -87,6 +93,8 @@ def newton_bundle(
     bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
     if provisional:
         bundle.learner.exact = None
+    if leave_kinks:
+        bundle.asides = _ASIDES
     if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
         bundle.guess(_learn_on_sample(bank, Y, cost, machine, max_iter))
     return bundle.run(start)
@@ -205,6 +213,7 @@ class _Bundle:
         self.which: Indices = np.arange(0)
         self.guessed: Result | None = None
         self.aside, self.aside_gap = _ASIDE, np.inf
+        self.asides: float = np.inf  # how many are left
         self.promised = np.inf  # gain of the last step, as the model saw it
         self.patience = 1.0  # as _PATIENT, while the working set is but a guess
         self.failures = 0
@@ -223,6 +232,8 @@ class _Bundle:
             if self.account.gap <= 0.5 * mark_gap:
                 mark_gap, mark_solves = self.account.gap, self.account.solves
             elif self.account.solves - mark_solves >= _PATIENCE:
+                if np.isfinite(self.asides):
+                    break
                 point = self._majorise(point)
                 mark_gap, mark_solves = self.account.gap, self.account.solves
                 continue
@@ -231,7 +242,8 @@ class _Bundle:
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             trial, predicted = self._model_step(point)
-            if point.solution.gap > 0.2 * predicted and closer < 3:
+            at_kink = predicted <= _KINK * self._slack() ** 2 / self.account.size
+            if point.solution.gap > 0.2 * predicted and closer < 3 and not at_kink:
                 # The expected gain is smaller than the inner error: look closer first.
                 aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.account.upper)
                 point, closer = self._tighten(point, aim), closer + 1
@@ -241,7 +253,10 @@ class _Bundle:
                 lowest = self._mix(point)
                 if self.account.converged:
                     continue
-                if self.failures > 1 and self.aside >= _ASIDE_LEAST:
+                if (self.failures > 1 or at_kink) and self.aside >= _ASIDE_LEAST:
+                    if self.asides <= 0:
+                        break
+                    self.asides -= 1
                     point = self._step_aside(point, lowest)
                     continue
             if self.failures >= _FAILURES:  # solved as far as numbers go
@@ -279,7 +294,7 @@ class _Bundle:
         weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
         kernel = self.bank.combine(weights)
         start = point.start_at(kernel)
-        floor = max(1e-3 * self.tol * self.account.size, 1e-14 * self.account.upper)
+        floor = max(1e-2 * self.tol * self.account.size, 1e-14 * self.account.upper)
         solution = self.learner.solve(kernel, floor=floor, start=start)
         new = self.learner.evaluate(kernel, solution, self.which)
         better = new.solution.primal < point.solution.primal

@@ -1,9 +1,10 @@
-"""Weights over many rows: learned with the corners of the loss rounded, less and less.
+"""Weights learned with the corners of the loss rounded, less and less.
 
 With many rows the optimal value is smooth in the weights at the scale of a step, but its pieces are
 tiny: the few rows inside their box say nothing about the next ones to come in. Rounding the corners
 lets many rows speak, at an error of the square of the width, which the certificate of the true loss
-includes.
+includes. With few rows that look alike to the kernels in use the optimal value has kinks, because
+coefficients are not unique; with rounded corners they are.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats
+from kernelweave.banks import KernelBank
 from kernelweave.banks.features import FeatureBank
 from kernelweave.machines import Machine
 from kernelweave.machines.smoothed import Smoothed
 from kernelweave.weights import WeightSet
 
-from .point import Learner, moved
+from .point import Learner
 from .result import Account, Report, Result, Warm
 
 _FIRST = 0.2  # width of the first rounding, in units of the spread of the targets
@@ -29,7 +31,7 @@ _LEAST = 1e-5  # width at which rounding is no help any more
 
 
 def learn_rounded(
-    bank: FeatureBank,
+    bank: KernelBank | FeatureBank,
     Y: Floats,
     cost: Floats,
     machine: Machine,
@@ -40,12 +42,13 @@ def learn_rounded(
     max_iter: int,
     start: Warm | None = None,
     report: Report | None = None,
+    before: Result | None = None,
 ) -> Result:
-    """Learn weights of kernels held as features.
+    """Learn weights over many rows, or where few rows make kinks.
 
     Parameters
     ----------
-    bank : FeatureBank
+    bank : FeatureBank or KernelBank
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
@@ -63,6 +66,8 @@ def learn_rounded(
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`, those of the rounded problems among them.
+    before : Result, optional
+        What was found without rounding; its bounds and work are counted.
 
     Returns
     -------
@@ -71,6 +76,10 @@ def learn_rounded(
     """
     account = Account(tol, report)
     learner = Learner(bank, Y, cost, machine, weight_set, account)
+    if before is not None:
+        _offer(learner, before)
+        _count(account, before)
+        account.history = list(before.history)
     width = _FIRST * float(np.sqrt((cost * Y**2).sum() / max(float(cost.sum()), 1e-300)))
     least = _LEAST * width
     close = False  # whether this may be the last width
@@ -87,10 +96,7 @@ def learn_rounded(
             report=_heard(report, account.solves),
             provisional=True,
         )
-        last = found.history[-1]
-        account.solves += last.solves
-        account.work += last.work
-        account.readings += last.readings + 1
+        _count(account, found)
         _offer(learner, found)
         account.note()
         if account.converged or rounded is machine:
@@ -107,6 +113,13 @@ def learn_rounded(
     return account.result()
 
 
+def _count(account: Account, found: Result) -> None:
+    last = found.history[-1]
+    account.solves += last.solves
+    account.work += last.work
+    account.readings += last.readings + 1
+
+
 def _heard(report: Report | None, solves: int) -> Report | None:
     """Let a listener follow a rounded problem, whose gap is near that of the loss as it is."""
     if report is None:
@@ -117,11 +130,14 @@ def _heard(report: Report | None, solves: int) -> Report | None:
 def _offer(learner: Learner, found: Result) -> None:
     """Look at the function and the coefficients of a rounded problem with the loss as it is."""
     kernel, every = learner.bank.combine(found.weights), np.arange(learner.bank.n_kernels)
-    fitted = learner.bank.blocks.times(found.function)
+    function = found.function
+    fitted = None if function is None else learner.bank.blocks.times(function)
     # Rounding leaves the boxes as they are, so its coefficients are feasible.
     for coef in (found.coef, found.proof):
         if coef is not None:
-            solution = replace(moved(coef, fitted), function=found.function)
+            solution = learner.start(kernel, coef)
+            if fitted is not None:
+                solution = replace(solution, fitted=fitted, function=function)
             forms = learner.bank.forms(coef)
             point = learner.evaluate(kernel, solution, every, forms)
             learner.offer_lower(point, forms)
