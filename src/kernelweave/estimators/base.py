@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelweave._dask import PartedTable, gather
 from kernelweave._progress import Progress
@@ -21,7 +21,7 @@ from kernelweave._validation import Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks.large import make_feature_bank, spread_rows
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.machines import Machine
@@ -95,7 +95,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = self._expand(rows)
+        kernels = self._expand(self.kernels, rows.X, rows.weight)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -108,17 +108,17 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             return make_bank(kernels, gather(rows.X), **options)
         return bank
 
-    def _expand(self, rows: Merged) -> list[Kernel]:
-        """Write out the kernels; default widths are those of rows spread over the table."""
-        n = len(rows.Y)
+    def _expand(self, kernels: Any, X: Any, weight: Floats | None = None) -> list[Kernel]:
+        """Write out kernels; default widths are those of rows spread over the table."""
+        n = _num_samples(X)
         if not self._takes_features or n <= _WIDTH_ROWS:
-            return expand_kernels(self.kernels, gather(rows.X), rows.weight)
-        some = np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
-        if rows.weight is not None:  # rows without weight say nothing
-            there = np.flatnonzero(rows.weight)
-            some = there[np.unique(np.linspace(0, len(there) - 1, _WIDTH_ROWS).astype(np.intp))]
-        X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
-        return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
+            return expand_kernels(kernels, gather(X), weight)
+        some = spread_rows(n, _WIDTH_ROWS)
+        if weight is not None:  # rows without weight say nothing
+            there = np.flatnonzero(weight)
+            some = there[spread_rows(len(there), _WIDTH_ROWS)]
+        X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
+        return expand_kernels(kernels, X, None if weight is None else weight[some])
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
