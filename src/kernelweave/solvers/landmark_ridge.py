@@ -196,19 +196,19 @@ def average_by_landmarks(
     ridges = default_ridges(n) if ridges is None else ridges
     report = report or (lambda: None)
     source = rows_of(kernels, X)
-    kept = _distinct(kernels, source) if drop_copies else np.arange(len(kernels))
+    kept, scales = np.arange(len(kernels)), np.ones(len(kernels))
+    if drop_copies:
+        kept, scales = _distinct(kernels, source)
     items, moments = _measure([kernels[j] for j in kept], X, Y, inner=not joint)
-    sizes = np.zeros(len(kernels))
-    sizes[kept] = moments.sizes
-    kept = kept[moments.sizes > 0]
+    used = np.flatnonzero(moments.sizes > 0)
+    kept = kept[used]
     if not len(kept):
         raise InputError(
             "kernels: every kernel is constant on these rows, so there is nothing to learn from."
         )
-    scales = np.divide(1.0, sizes, out=np.ones(len(kernels)), where=sizes > 0)
+    scales[kept] = 1.0 / moments.sizes[used]
     report()
     shares = np.eye(len(kernels))[kept]
-    used = np.flatnonzero(moments.sizes > 0)
     if joint:
         shares = shares.mean(axis=0, keepdims=True)
         mean = Sum(tuple(Scaled(kernels[j], float(scales[j]) / len(kept)) for j in kept))
@@ -252,13 +252,13 @@ def average_by_landmarks(
     return ByLandmarks(tuple(kernels), scales, average, source)
 
 
-def _distinct(kernels: Sequence[Kernel], source: RowSource) -> Indices:
-    """Return the kernels that are not copies of earlier ones, as far as some rows tell."""
+def _distinct(kernels: Sequence[Kernel], source: RowSource) -> tuple[Indices, Floats]:
+    """Return the kernels that are not copies of earlier ones, and scales, by some of the rows."""
     bank = make_bank(kernels, source.take(spread_rows(source.n_samples, _COPY_ROWS)))
     constant = bank.is_constant  # perhaps on these rows only
     if constant.all():
-        return np.arange(len(kernels))
-    return np.union1d(np.flatnonzero(constant), distinct_kernels(bank))
+        return np.arange(len(kernels)), bank.scales.copy()
+    return np.union1d(np.flatnonzero(constant), distinct_kernels(bank)), bank.scales.copy()
 
 
 @dataclass(frozen=True)
