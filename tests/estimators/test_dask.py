@@ -51,6 +51,13 @@ def many(monkeypatch):
     monkeypatch.setattr(source, "_BLOCK_BYTES", 4000)
 
 
+@pytest.fixture
+def passes(monkeypatch):
+    """Let few rows be read in passes, of several blocks."""
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(source, "WORK_ROWS", 40)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
@@ -169,6 +176,96 @@ def test_other_estimators_take_dask_too(model):
         assert isinstance(lazy, da.Array)
         assert lazy.shape == expected.shape
         np.testing.assert_allclose(lazy.compute().astype(float), expected.astype(float), atol=1e-9)
+
+
+NOISE_ATTRIBUTES = [
+    "weights_", "ridge_weights_", "contributions_", "scales_", "support_", "dual_coef_",
+    "intercept_", "loo_scores_", "label_quality_", "wrong_label_probability_", "rates_",
+]  # fmt: skip
+
+
+def noisy(n=300, classes=2, seed=0):
+    """Return rows, true classes and labels of which a quarter is drawn anew."""
+    X, f = table(n, seed)
+    true = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
+    rng = np.random.default_rng(7)
+    return X, true, np.where(rng.random(n) < 0.25, rng.integers(0, classes, n), true)
+
+
+def assert_same(one, other):
+    for name in NOISE_ATTRIBUTES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.kernels_ == other.kernels_
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "options", [{}, {"mode": "class"}, {"average": "kernels"}], ids=["auto", "class", "kernels"]
+)
+def test_a_noise_tolerant_model_is_that_of_the_rows_here_to_the_last_bit(passes, options, classes):
+    X, true, y = noisy(classes=classes)
+    here = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(X, y)
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            there = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(parted(X), parted(y))
+            lazy = there.predict_proba(parted(X))
+            assert isinstance(lazy, da.Array)
+            np.testing.assert_allclose(lazy.compute(), here.predict_proba(X), atol=1e-12)
+        assert_same(there, here)
+    assert there.suspects(10).index.tolist() == here.suspects(10).index.tolist()
+    assert np.mean(there.predict(X) == true) > 1.5 / classes
+    # Gram matrices of all rows give the same, but for what rounding leaves out of landmarks.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", 5000)
+        exact = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(X, y)
+    np.testing.assert_allclose(here.loo_scores_, exact.loo_scores_, atol=1e-5)
+    np.testing.assert_allclose(here.decision_function(X), exact.decision_function(X), atol=1e-5)
+
+
+def test_a_noise_tolerant_model_of_a_frame_can_be_saved(passes, tmp_path):
+    X, y = frame()
+    model = NoiseTolerantKernelClassifier().fit(dd.from_pandas(X, npartitions=4), pd.Series(y))
+    here = NoiseTolerantKernelClassifier().fit(X, y)
+    assert_same(model, here)
+    assert model.feature_names_in_.tolist() == ["a", "b", "color"]
+    io.save(model, tmp_path / "model.kw")
+    loaded = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.suspects(5).index.tolist() == model.suspects(5).index.tolist()
+    again = model.fit(X[["a", "b"]][:9], y[:9])  # few rows: all of them support it
+    assert again._function is None
+    assert again.predict(X[["a", "b"]]).shape == y.shape
+
+
+def test_a_support_vector_machine_at_the_end_fetches_its_rows(passes):
+    X, _, y = noisy()
+    model = NoiseTolerantKernelClassifier(mode="class", final="svm")
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parted(X), parted(y))
+    assert_same(there, here)
+
+
+def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster, monkeypatch):
+    from kernelweave.banks.dask import DaskRows
+
+    X, _, y = noisy(2000, seed=3)
+    here = NoiseTolerantKernelClassifier(KERNELS).fit(X, y)
+    parts = da.from_array(X, chunks=(250, 3))
+    assert_same(NoiseTolerantKernelClassifier(KERNELS).fit(parts, y), here)
+    distributed = pytest.importorskip("distributed")
+    parts = parts.persist()
+    distributed.wait(parts)
+    victim = next(iter(cluster.run(os.getpid).values()))  # a process this test has started
+    original = DaskRows.collect
+
+    def collect(self, *args):
+        os.kill(victim, signal.SIGKILL)
+        return original(self, *args)
+
+    monkeypatch.setattr(DaskRows, "collect", collect)
+    model = NoiseTolerantKernelClassifier(KERNELS).fit(parts, y)
+    assert victim not in cluster.run(os.getpid).values()
+    assert_same(model, here)
 
 
 def test_pairs_take_dask_too():
@@ -304,7 +401,7 @@ def test_a_table_that_this_process_cannot_hold_is_not_fetched(monkeypatch):
     monkeypatch.setattr("kernelweave._dask.parse_bytes", lambda limit: 5000.0)
     X, f = table()
     with pytest.raises(MemoryBudgetError, match="300 rows of 3 columns"):
-        NoiseTolerantKernelClassifier().fit(parted(X), f > 0)
+        RadiusMKLClassifier(KERNELS).fit(parted(X), f > 0)
 
 
 def test_unfitted_and_wrong_columns_are_refused_at_once(many):

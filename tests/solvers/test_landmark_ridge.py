@@ -74,7 +74,7 @@ def test_exact_landmarks_give_the_same_models(power, joint):
 def test_few_landmarks_leave_out_exactly_for_the_kernel_that_predicts(monkeypatch):
     monkeypatch.setattr(large, "_MOST_LANDMARKS", 12)
     found = average_by_landmarks([RBF(0.7)], X, Y, ridges=RIDGES, power=2)
-    (item,) = found.average.eigen.rotated
+    (item,) = found.average.eigen.turned
     F = item.item.features(X)
     gram = found.scales[0] * F @ F.T
     bank = make_bank([Precomputed(gram)], np.arange(150)[:, None], normalize=None)

@@ -137,6 +137,7 @@ def settle(
     landmarks: list[Landmarks],
     tol: float,
     compute: Callable[[Sequence[Landmarks]], tuple[Computed, Pass]],
+    missed: float = _MISSED,
 ) -> tuple[list[Landmarks], Computed, Pass]:
     """Pass over all rows, and again with further landmarks where the sample missed something.
 
@@ -152,6 +153,8 @@ def settle(
         As in `begin`.
     compute : callable
         The pass: what is wanted of it, and what it measured.
+    missed : float
+        Mean residual, relative to the mean diagonal, that calls for further landmarks.
 
     Returns
     -------
@@ -166,28 +169,25 @@ def settle(
     kernels = [item.kernel for item in landmarks]
     for left_over in reversed(range(_ROUNDS)):
         computed, measured = compute(landmarks)
-        missed = [j for j, item in enumerate(landmarks) if item.complete and _misses(measured, j)]
-        if not missed:
+        over = measured.left > missed * measured.diagonals
+        again = [j for j, item in enumerate(landmarks) if item.complete and over[j]]
+        if not again:
             break
         if not left_over:  # what was computed stays with the landmarks it was computed from
-            for j in missed:
+            for j in again:
                 landmarks[j] = replace(landmarks[j], complete=False)
             break
         # The rows that show what the sample missed are the best new candidates.
-        for j in missed:
+        for j in again:
             samples[j] = np.union1d(samples[j], measured.worst[j])
-        again = _find(source, kernels, missed, [samples[j] for j in missed], **_options(tol))
-        for j, item in zip(missed, again, strict=True):
+        found = _find(source, kernels, again, [samples[j] for j in again], **_options(tol))
+        for j, item in zip(again, found, strict=True):
             landmarks[j] = item
     return landmarks, computed, measured
 
 
 def _options(tol: float) -> dict[str, Any]:
     return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
-
-
-def _misses(measured: Pass, j: int) -> bool:
-    return bool(measured.left[j] > _MISSED * measured.diagonals[j])
 
 
 def _find(

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, large, make_bank
-from kernelweave.banks.landmarks import Landmarks
-from kernelweave.banks.large import begin, rows_of, settle, spread_rows
-from kernelweave.banks.source import Pass, RowSource, fill_block, row_slices
+from kernelweave.banks.large import rows_of, spread_rows
+from kernelweave.banks.source import RowSource
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, Scaled, Sum
-from kernelweave.kernels.base import take
 
+from .landmark_moments import Turned, measure, pieces
 from .loo_ridge import (
     RidgeAverage,
     averaging_weights,
@@ -35,37 +33,7 @@ from .loo_ridge import (
 )
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
-_TOL = 1e-9  # all landmarks are used
 _COPY_ROWS = 500  # rows that tell copies of kernels
-_FLAT = 1e-12  # centred trace, relative to the plain one, that is rounding
-
-
-@dataclass(frozen=True)
-class Rotated:
-    """The centred features of one kernel along the eigenvectors of their products."""
-
-    item: Landmarks
-    root: float  # of the factor that gives the kernel unit mean diagonal
-    centre: Floats  # mean of the features
-    turn: Floats  # W
-    values: Floats  # d
-
-    def rows(self, part: Any) -> Floats:
-        """Return ``T`` of some rows."""
-        return (self.item.features(part) - self.centre) @ (self.root * self.turn)
-
-    def directions(self) -> Directions:
-        """Return how functions are written with the landmarks."""
-        length = np.sqrt(self.values)
-        solved = scipy.linalg.solve_triangular(
-            self.item.triangle, self.turn * length, lower=True, trans="T", check_finite=False
-        )
-        return Directions(
-            values=self.values,
-            rows=self.item.index,
-            basis=solved / self.root,
-            offsets=self.root * (self.centre @ self.turn) * length,
-        )
 
 
 @dataclass(frozen=True)
@@ -76,7 +44,7 @@ class LandmarkSpectra:
     ----------
     source : RowSource
         The rows as the kernels of the spectra see them.
-    rotated : tuple of Rotated
+    turned : tuple of Turned
         One for each spectrum.
     spectra : tuple of Directions
         The same, as far as functions are concerned.
@@ -87,7 +55,7 @@ class LandmarkSpectra:
     """
 
     source: RowSource
-    rotated: tuple[Rotated, ...]
+    turned: tuple[Turned, ...]
     spectra: tuple[Directions, ...]
     targets: Floats
     along: tuple[Floats, ...]
@@ -96,18 +64,18 @@ class LandmarkSpectra:
         """Return targets along the eigenvectors of every spectrum."""
         return [
             part / np.sqrt(item.values)[:, None]
-            for item, part in zip(self.rotated, self._along(V), strict=True)
+            for item, part in zip(self.turned, self._along(V), strict=True)
         ]
 
     def _along(self, V: Floats) -> tuple[Floats, ...]:
         if np.array_equal(V, self.targets):
             return self.along
-        return self.source.add_up(_sum_targets, V, self.rotated)
+        return self.source.add_up(_sum_targets, V, self.turned)
 
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
         """Return averaged leave-one-out values; `weights` has a row for each spectrum."""
         along = self._along(Y - Y.mean(axis=0))
-        models = Models(self.rotated, along, Y.mean(axis=0), ridges, len(Y))
+        models = Models(self.turned, along, Y.mean(axis=0), ridges, len(Y))
         return self.source.collect(_average_values, Y, (models, ((power, weights),)))
 
 
@@ -115,7 +83,7 @@ class LandmarkSpectra:
 class Models:
     """Everything that the leave-one-out values of a row depend on, but for the row."""
 
-    rotated: tuple[Rotated, ...]
+    turned: tuple[Turned, ...]
     along: tuple[Floats, ...]  # targets along the features of each kernel
     means: Floats  # of the targets
     ridges: Floats
@@ -123,7 +91,7 @@ class Models:
 
     def values(self, k: int, T: Floats, Y: Floats, which: Any, power: int) -> Floats:
         """Return the leave-one-out values of some rows for one kernel and some of the ridges."""
-        factors = inverse(self.rotated[k].values, self.ridges[which], power)
+        factors = inverse(self.turned[k].values, self.ridges[which], power)
         return left_out(T, factors, self.along[k], self.means, Y, self.n_samples)
 
 
@@ -192,44 +160,40 @@ def average_by_landmarks(
     fitted : ByLandmarks
         The models, and the rows that they are written with.
     """
-    n = len(Y)
+    n, means = len(Y), Y.mean(axis=0)
     ridges = default_ridges(n) if ridges is None else ridges
     report = report or (lambda: None)
     source = rows_of(kernels, X)
     kept, scales = np.arange(len(kernels)), np.ones(len(kernels))
     if drop_copies:
         kept, scales = _distinct(kernels, source)
-    items, moments = _measure([kernels[j] for j in kept], X, Y, inner=not joint)
-    used = np.flatnonzero(moments.sizes > 0)
-    kept = kept[used]
-    if not len(kept):
+    moments = measure([kernels[int(j)] for j in kept], X, Y - means, products=not joint)
+    sizes = np.array([one.size(n) for one in moments])
+    used = np.flatnonzero(sizes)
+    if not len(used):
         raise InputError(
             "kernels: every kernel is constant on these rows, so there is nothing to learn from."
         )
-    scales[kept] = 1.0 / moments.sizes[used]
-    report()
-    shares = np.eye(len(kernels))[kept]
+    kept, moments = kept[used], [moments[k] for k in used]
+    scales[kept] = 1.0 / sizes[used]
+    shares, own = np.eye(len(kernels))[kept], scales[kept]
     if joint:
-        shares = shares.mean(axis=0, keepdims=True)
-        mean = Sum(tuple(Scaled(kernels[j], float(scales[j]) / len(kept)) for j in kept))
-        items, moments = _measure([mean], X, Y, inner=True)
-        roots, used = np.ones(1), np.zeros(1, dtype=np.intp)
-    else:
-        roots = np.sqrt(scales[kept])
-    turned = run_each(
-        lambda pair: _rotate(items[pair[0]], moments, pair[0], pair[1], n),
-        zip(used, roots, strict=True),
+        mean = Sum(tuple(Scaled(kernels[int(j)], float(scales[j]) / len(kept)) for j in kept))
+        moments = measure([mean], X, Y - means, products=True)
+        shares, own = shares.mean(axis=0, keepdims=True), np.ones(1)
+    report()
+    turned, along = zip(
+        *run_each(lambda pair: pair[0].turned(pair[1], n), zip(moments, own, strict=True)),
+        strict=True,
     )
-    rotated, along = (tuple(part) for part in zip(*turned, strict=True))
-    means = Y.mean(axis=0)
     eigen = LandmarkSpectra(
-        rows_of([item.item.kernel for item in rotated], X),
-        rotated,
-        tuple(item.directions() for item in rotated),
+        rows_of([one.item.kernel for one in turned], X),
+        turned,
+        tuple(one.directions() for one in turned),
         Y - means,
         along,
     )
-    models = Models(rotated, along, means, ridges, n)
+    models = Models(turned, along, means, ridges, n)
     powers = (power,) if power == 1 else (power, 1)
     (total,) = eigen.source.add_up(_square_errors, Y, (models, powers))
     report()
@@ -261,99 +225,14 @@ def _distinct(kernels: Sequence[Kernel], source: RowSource) -> tuple[Indices, Fl
     return np.union1d(np.flatnonzero(constant), distinct_kernels(bank)), bank.scales.copy()
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over all rows, by kernel; features are shifted by centres near their means."""
-
-    centres: tuple[Floats, ...]
-    sums: tuple[Floats, ...]  # of shifted features
-    inner: tuple[Floats, ...]  # their products
-    cross: tuple[Floats, ...]  # their products with targets
-    sizes: Floats  # means of the centred diagonals
-
-
-def _measure(
-    kernels: Sequence[Kernel], X: Any, Y: Floats, *, inner: bool
-) -> tuple[list[Landmarks], _Moments]:
-    """Find landmarks, and sum up features and their products over all rows."""
-    source, samples, landmarks = begin(kernels, X, _TOL)
-    V = Y - Y.mean(axis=0)
-    m = len(kernels)
-
-    def compute(landmarks: Sequence[Landmarks]) -> tuple[_Moments, Pass]:
-        # A common offset of the features would take digits of their products.
-        centres = tuple(item.features(item.rows).mean(axis=0) for item in landmarks)
-        found = source.add_up(_sum_products, V, (tuple(landmarks), centres, inner))
-        totals, rest = found[0], found[1:]
-        sums, products, cross, worst = (rest[k * m : (k + 1) * m] for k in range(4))
-        n = len(Y)
-        spread = totals[:, 3] - np.array([float(part @ part) / n for part in sums])
-        sizes = (spread + totals[:, 2]) / n
-        sizes = np.where(sizes > _FLAT * totals[:, 0] / n, sizes, 0.0)
-        moments = _Moments(centres, sums, products, cross, sizes)
-        rows = [np.asarray(list(found), dtype=np.intp) for found in worst]
-        return moments, Pass(
-            totals[:, 0], totals[:, 1], totals[:, 2], totals[:, 0] / n, list(sums), rows
-        )
-
-    landmarks, moments, _ = settle(source, samples, landmarks, _TOL, compute)
-    return landmarks, moments
-
-
-def _rotate(
-    item: Landmarks, moments: _Moments, k: int, root: float, n: int
-) -> tuple[Rotated, Floats]:
-    """Return a kernel along its eigenvectors, and the targets along them."""
-    shift = moments.sums[k] / n
-    C = moments.inner[k] - np.outer(moments.sums[k], shift)
-    values, turn = scipy.linalg.eigh(root**2 * C, driver="evd", check_finite=False)
-    kept = values > 1e-16 * max(float(values.max(initial=0.0)), 1e-300)
-    values, turn = values[kept], np.ascontiguousarray(turn[:, kept])
-    # Targets are centred, so that a shift of the features changes nothing.
-    along = root * (turn.T @ moments.cross[k])
-    return Rotated(item, root, moments.centres[k] + shift, turn, values), along
-
-
-def _parts(views: Views, k: int, size: int) -> Any:
-    """Yield the rows of a kernel in pieces that a processor likes, with their places."""
-    for rows in row_slices(views.n_samples, size, float):
-        yield rows, take(views[k], rows)
-
-
-def _sum_products(views: Views, V: Floats, first_row: int, known: Any) -> tuple[Any, ...]:
-    """Return what a block adds to the moments of every kernel."""
-    landmarks, centres, inner = known
-    totals = np.zeros((len(landmarks), 4))
-    answers: list[tuple[Any, ...]] = []
-    for k, (item, centre) in enumerate(zip(landmarks, centres, strict=True)):
-        r = item.size
-        sums, cross = np.zeros(r), np.zeros((r, V.shape[1]))
-        products = np.zeros((r, r) if inner else (1, 1))
-        worst: list[Indices] = []
-        for rows, part in _parts(views, k, r):
-            Z = np.empty((rows.stop - rows.start, max(1, r)))
-            share = np.ones(len(Z))
-            found = fill_block(Z, [item], [part], share, first_row + rows.start)[0]
-            Z = Z[:, :r] - centre
-            totals[k, :3] += found[0][:3]
-            totals[k, 3] += float(np.einsum("nr,nr->", Z, Z))
-            worst += [found[2]]
-            sums += Z.sum(axis=0)
-            cross += Z.T @ V[rows]
-            if inner:
-                products += Z.T @ Z
-        answers.append((sums, products, cross, np.concatenate(worst).tolist()))
-    return (totals, *(part for kind in zip(*answers, strict=True) for part in kind))
-
-
 def _sum_targets(
-    views: Views, V: Floats, first_row: int, rotated: tuple[Rotated, ...]
+    views: Views, V: Floats, first_row: int, turned: tuple[Turned, ...]
 ) -> tuple[Floats, ...]:
     """Return targets along the features of every kernel."""
     out = []
-    for k, item in enumerate(rotated):
+    for k, item in enumerate(turned):
         total = np.zeros((len(item.values), V.shape[1]))
-        for rows, part in _parts(views, k, item.item.size):
+        for rows, part in pieces(views, k, item.item.size):
             total += item.rows(part).T @ V[rows]
         out.append(total)
     return tuple(out)
@@ -362,9 +241,9 @@ def _sum_targets(
 def _square_errors(views: Views, Y: Floats, first_row: int, known: Any) -> tuple[Floats]:
     """Return the squared leave-one-out errors of every power, kernel and ridge."""
     models, powers = known
-    total = np.zeros((len(powers), len(models.rotated), len(models.ridges)))
-    for k, item in enumerate(models.rotated):
-        for rows, part in _parts(views, k, item.item.size):
+    total = np.zeros((len(powers), len(models.turned), len(models.ridges)))
+    for k, item in enumerate(models.turned):
+        for rows, part in pieces(views, k, item.item.size):
             T = item.rows(part)
             for p, power in enumerate(powers):
                 values = models.values(k, T, Y[rows], slice(None), power)
@@ -377,8 +256,8 @@ def _average_values(views: Views, Y: Floats, first_row: int, known: Any) -> Floa
     models, ways = known
     n_outputs = Y.shape[1]
     out = np.zeros((len(Y), len(ways) * n_outputs))
-    for k, item in enumerate(models.rotated):
-        for rows, part in _parts(views, k, item.item.size):
+    for k, item in enumerate(models.turned):
+        for rows, part in pieces(views, k, item.item.size):
             T = item.rows(part)
             for w, (power, weights) in enumerate(ways):
                 which = np.flatnonzero(weights[k])

@@ -108,13 +108,13 @@ def left_out(
     n_samples : int
         Number n of all rows.
     """
-    leverages = 1.0 / n_samples + (T * T) @ factors.T
-    out = np.empty((len(factors), *Y.shape))
-    for k, h in enumerate(leverages.T):
-        fitted = means + T @ (factors[k][:, None] * along)
-        gap = np.maximum(1.0 - h, _LEVERAGE_GAP)
-        out[k] = (fitted - h[:, None] * Y) / gap[:, None]
-    return out
+    leverages = (1.0 / n_samples + (T * T) @ factors.T).T[:, :, None]
+    columns = factors.T[:, :, None] * along[:, None]  # one product for all ridges and outputs
+    fitted = T @ columns.reshape(T.shape[1], -1)
+    out = means + fitted.reshape(len(T), len(factors), -1).transpose(1, 0, 2)
+    out -= leverages * Y
+    out /= np.maximum(1.0 - leverages, _LEVERAGE_GAP)
+    return np.asarray(out)
 
 
 def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
