@@ -91,6 +91,13 @@ def test_few_landmarks_leave_out_exactly_for_the_kernel_that_predicts(monkeypatc
     assert len(found.average.support()) == 12
 
 
+def test_models_that_do_not_count_are_not_asked():
+    exact, found = pair(temperature=1e-3, floor=0.0, power=2)
+    assert (exact.weights.sum(axis=1) == 0).any()
+    np.testing.assert_allclose(found.average.scores, exact.scores, atol=1e-8)
+    np.testing.assert_allclose(found.average.soft_scores, exact.soft_scores, atol=1e-8)
+
+
 def test_what_the_sample_misses_is_found_in_a_pass(monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE", 8)
     sample = large.spread_rows(150)

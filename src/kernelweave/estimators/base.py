@@ -96,14 +96,22 @@ class BaseMKL(NotebookSummary, BaseEstimator):
 
     def _bank(self, rows: Merged, C: float) -> Any:
         kernels = self._expand(self.kernels, rows.X, rows.weight)
+        return self._hold(
+            kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
+        )
+
+    def _hold(
+        self, kernels: list[Kernel], rows: Merged, C: float, *, centred: bool, features: bool
+    ) -> Any:
+        """Return a bank of kernels, as features of many rows where these will do."""
         options: dict[str, Any] = {
             "normalize": self.normalize,
-            "centred": self.fit_intercept,
+            "centred": centred,
             "tol": self.tol / max(1.0, C),  # what a factor leaves out counts with C
             "memory_limit": self.memory_limit,
             "sample_weight": rows.weight,
         }
-        bank = make_feature_bank(kernels, rows.X, **options) if self._takes_features else None
+        bank = make_feature_bank(kernels, rows.X, **options) if features else None
         if bank is None:
             return make_bank(kernels, gather(rows.X), **options)
         return bank

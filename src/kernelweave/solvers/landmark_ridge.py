@@ -19,7 +19,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, large, make_bank
 from kernelweave.banks.large import rows_of, spread_rows
 from kernelweave.banks.source import RowSource
-from kernelweave.errors import InputError
+from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel, Scaled, Sum
 
 from .landmark_moments import Turned, measure, pieces
@@ -171,9 +171,7 @@ def average_by_landmarks(
     sizes = np.array([one.size(n) for one in moments])
     used = np.flatnonzero(sizes)
     if not len(used):
-        raise InputError(
-            "kernels: every kernel is constant on these rows, so there is nothing to learn from."
-        )
+        raise ConstantKernelsError
     kept, moments = kept[used], [moments[k] for k in used]
     scales[kept] = 1.0 / sizes[used]
     shares, own = np.eye(len(kernels))[kept], scales[kept]
@@ -257,10 +255,15 @@ def _average_values(views: Views, Y: Floats, first_row: int, known: Any) -> Floa
     n_outputs = Y.shape[1]
     out = np.zeros((len(Y), len(ways) * n_outputs))
     for k, item in enumerate(models.turned):
+        # Of most kernels few models count at all.
+        used = [np.flatnonzero(weights[k]) for _, weights in ways]
+        if not any(len(which) for which in used):
+            continue
         for rows, part in pieces(views, k, item.item.size):
             T = item.rows(part)
-            for w, (power, weights) in enumerate(ways):
-                which = np.flatnonzero(weights[k])
+            for w, ((power, weights), which) in enumerate(zip(ways, used, strict=True)):
+                if not len(which):
+                    continue
                 values = models.values(k, T, Y[rows], which, power)
                 columns = slice(w * n_outputs, (w + 1) * n_outputs)
                 out[rows, columns] += np.tensordot(weights[k, which], values, axes=1)

@@ -91,7 +91,7 @@ def learn_rounded(
         account.solves += last.solves
         account.work += last.work
         account.readings += last.readings + 1
-        _offer(learner, found)
+        offer_function(learner, found)
         account.note()
         if account.converged or rounded is machine:
             break
@@ -114,8 +114,8 @@ def _heard(report: Report | None, solves: int) -> Report | None:
     return lambda step: report(replace(step, solves=solves + step.solves))
 
 
-def _offer(learner: Learner, found: Result) -> None:
-    """Look at the function and the coefficients of a rounded problem with the loss as it is."""
+def offer_function(learner: Learner, found: Result) -> None:
+    """Look at the function and the coefficients of a neighbouring problem in that of a learner."""
     kernel = learner.bank.combine(found.weights)
     coef = learner.machine.repair(found.coef, learner.Y, learner.cost)
     forms = learner.bank.forms(coef)

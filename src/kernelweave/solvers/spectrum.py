@@ -11,7 +11,7 @@ import scipy.linalg
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
-from kernelweave.errors import InputError
+from kernelweave.errors import ConstantKernelsError, InputError
 
 DENSE_ROWS = 2000  # rows up to which all eigenvectors are computed
 MAX_RANK = 1000  # of the factor that stands for the kernel beyond
@@ -152,9 +152,7 @@ def varied_kernels(bank: KernelBank) -> Indices:
     """
     varied = np.flatnonzero(bank.centred_traces > 0)
     if not len(varied):
-        raise InputError(
-            "kernels: every kernel is constant on these rows, so there is nothing to learn from."
-        )
+        raise ConstantKernelsError
     return varied
 
 
