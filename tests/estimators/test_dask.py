@@ -268,6 +268,91 @@ def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster,
     assert_same(model, here)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lam": 0.1},
+        {"lam": 0.003, "cap": 0.9},  # a cap that does nothing
+        {"lam": 0.1, "noise_level": "auto", "slack": 0.1},
+        {"lam": 0.1, "fit_intercept": False},
+    ],
+    ids=["bound", "idle", "auto", "plain"],
+)
+def test_a_capped_classifier_is_that_of_the_rows_here(passes, monkeypatch, options):
+    X, f = table()
+    # Mostly yes, and linear kernels, so that the constant has a weight.
+    y = np.where(np.where(np.arange(300) % 7, X[:, 1] + 0.3 * f + 1, -1) > 0, "yes", "no")
+    kernels = [Linear(columns=[0]), Linear(columns=[1]), RBF(width=2.0, columns=[2])]
+    model = NoisyLabelMKLClassifier(kernels, tol=1e-4, **options)
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parted(X), parted(y))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", 5000)
+        exact = clone(model).fit(X, y)
+    assert exact._function is None
+    for fitted in (here, there):
+        assert fitted.converged_
+        assert fitted._function is not None
+        assert abs(fitted.objective_ - exact.objective_) <= exact.duality_gap_ + fitted.duality_gap_
+        assert fitted.gamma_ == pytest.approx(exact.gamma_, abs=1e-2)
+        np.testing.assert_allclose(fitted.cap_, exact.cap_, atol=1e-6)
+        np.testing.assert_allclose(fitted.weights_, exact.weights_, atol=0.02)
+        assert fitted.bias_weight_ == pytest.approx(exact.bias_weight_, abs=0.02)
+        np.testing.assert_allclose(
+            fitted.decision_function(X), exact.decision_function(X), atol=0.02
+        )
+        np.testing.assert_allclose(fitted.label_quality_, exact.label_quality_, atol=1e-4)
+        np.testing.assert_allclose(
+            fitted.dual_weights_.mean(), exact.dual_weights_.mean(), atol=0.01
+        )
+    if options.get("fit_intercept", True):
+        assert exact.bias_weight_ > 0.05
+    lazy = there.predict(parted(X))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), there.predict(X))
+    assert len(there.suspects()) > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "paper", "max_iter": 30},
+        {"robust": "best"},
+        {"slack": 0.1, "uncertainty": "exact"},
+    ],
+    ids=["paper", "best", "exact"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_capped_classifiers_fetch_their_rows(passes, options):
+    X, f = table(80)
+    model = NoisyLabelMKLClassifier(KERNELS[:3], **options)
+    parts = da.from_array(X, chunks=(30, 3))
+    here, there = clone(model).fit(X, f > 0), clone(model).fit(parts, f > 0)
+    np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+def test_a_capped_classifier_of_several_classes_fetches_its_rows(passes):
+    X, _, y = noisy(120, classes=3)
+    model = NoisyLabelMKLClassifier(KERNELS[:3])
+    parts = da.from_array(X, chunks=(50, 3))
+    here, there = clone(model).fit(X, y), clone(model).fit(parts, y)
+    np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+def test_a_capped_classifier_can_be_saved_and_knows_constant_kernels(passes, monkeypatch, tmp_path):
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    X, f = table()
+    model = NoisyLabelMKLClassifier(KERNELS[:2], lam=0.1).fit(parted(X), f > 0)
+    io.save(model, tmp_path / "model.kw")
+    loaded = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    constant = np.zeros_like(X)
+    with pytest.warns(UserWarning, match="the best function is zero"):
+        model.fit(parted(constant), np.arange(300) % 2)
+    np.testing.assert_allclose(model.label_quality_, 0.5)
+
+
 def test_pairs_take_dask_too():
     X, f = table(120)
     y = np.where(f > 0, 1, 0)
