@@ -109,8 +109,8 @@ def test_what_the_sample_misses_is_found_in_a_pass(monkeypatch):
 
 
 def test_a_common_offset_costs_few_digits():
-    exact, found = pair([Linear()], X + 1e4)
-    np.testing.assert_allclose(found.average.scores, exact.scores, rtol=0, atol=1e-7)
+    exact, found = pair([Linear()], X + 1e6)
+    np.testing.assert_allclose(found.average.scores, exact.scores, rtol=0, atol=2e-4)
 
 
 def test_copies_of_kernels_and_columns_that_some_rows_do_not_show(monkeypatch):
