@@ -204,8 +204,8 @@ class PartedTable:
             raise MemoryBudgetError(
                 f"X: {n} rows of {columns} columns need {8e-9 * n * columns:.1f} GB in this "
                 f"process, which may use {1e-9 * allowed:.1f} GB. Hint: take some of the rows; "
-                "MKLClassifier, MKLRegressor, NoiseTolerantKernelClassifier and the rule ensembles "
-                "learn from the parts of a Dask table where these are."
+                "MKLClassifier, MKLRegressor, NoiseTolerantKernelClassifier, the rule ensembles "
+                "and, of two classes, NoisyLabelMKLClassifier learn from the parts of a Dask table."
             )
 
     def grouped(self, n_rows: int) -> PartedTable:

@@ -55,6 +55,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     do not expect gains for symmetric noise of 20 % or less. Accuracy can fall where classes overlap
     and one is rare, because overlap looks like noise.
 
+    From 5000 rows on (from 2000, where memory is short) up to 500 landmarks stand for the rows in
+    each kernel, and rows are read in blocks, several times, so that memory hardly grows with them.
+    A Dask array or data frame is read where its parts are, and gives the model of the same rows in
+    one table to the last bit; few rows, `Precomputed` kernels and ``final="svm"`` are fetched.
+
     Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
 
     Parameters
@@ -94,7 +99,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
-        1 tells when a kernel is done.
+        1 tells when a kernel, or a pass over many rows, is done.
 
     Attributes
     ----------
@@ -113,7 +118,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     scales_ : ndarray of shape (n_kernels,)
         What each kernel was multiplied by to normalise it.
     support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs: all of them up to 2000 rows.
+        Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
         Coefficients of each normalised kernel: the decision function is
         ``sum_j scales_j k_j(x, rows) @ dual_coef_[j].T + intercept_``.
@@ -228,7 +233,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame or Dask table of shape (n_samples, n_features)
             Training rows; for `Precomputed` kernels a column of row numbers.
         y : array of shape (n_samples,)
             Class labels of any type, two classes or more, some of them wrong.

@@ -58,6 +58,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     much to regularise rather than a different kind of model; `NoiseTolerantKernelClassifier` is the
     one to try where accuracy under wrong labels is what matters.
 
+    With two classes, many rows (see `MKLClassifier`) are held as features of landmarks, and those
+    of a Dask table stay where they are; what else there is needs all rows at once, and fetches
+    them.
+
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
@@ -131,6 +135,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
+    landmark_gap_ : float
+        Where landmarks stand for many rows: the gap of the problem in which they do. NaN elsewhere.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
