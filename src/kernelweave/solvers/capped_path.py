@@ -24,8 +24,9 @@ from .result import Account, Report, Result, Warm
 from .rounded import learn_rounded, offer_function
 
 _STEPS = 25
-_LEAST = 1e-9  # share of the objective below which the best function counts as zero
-_SMALLEST = 1e-6  # gamma at which the search ends
+_LEAST = 1e-4  # share of the objective that gaps are relative to at least: features are rounded
+_DEAREST = 1e3  # cost from which on their rounding shows in a plain problem
+_SMALL = 0.01  # gamma from which on the best function may well be zero
 _FACTOR = 0.3  # of gamma, until the root lies in between
 _INNER = 0.2  # share of the tolerance that the plain problem is solved to first
 _NARROW = 0.01  # how near both ends are, relatively, when it is solved more exactly
@@ -95,11 +96,13 @@ def solve_capped_on_path(
         assert found.function is not None
         carried = replace(found, coef=gamma * found.coef, function=gamma * found.function)
         offer_function(learner, carried)
+        if gamma < _SMALL:
+            offer_function(learner, replace(carried, function=np.zeros_like(found.function)))
         account.note()
         slope = float(np.abs(found.coef).sum() / cost.sum()) - cap
         low, high = (low, (gamma, slope)) if slope > 0 else ((gamma, slope), high)
         idle = gamma == 1.0 and slope <= 0  # the cap does nothing
-        spent = account.solves >= max_iter or high[0] <= _SMALLEST
+        spent = account.solves >= max_iter or float(cost.max()) > _DEAREST
         if idle or spent or account.converged:
             break
         if low[0] and high[0] < (1.0 + _NARROW) * low[0] and aim > _TIGHTEST * tol:
