@@ -100,7 +100,7 @@ def test_models_that_do_not_count_are_not_asked():
 
 def test_what_the_sample_misses_is_found_in_a_pass(monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE", 8)
-    sample = large.spread_rows(150)
+    sample = large.even_rows(150, 8)
     rows = X.copy()
     rows[sample, 2] = 0.0  # no row of the sample has anything in this column
     exact, found = pair([Linear(), RBF(5.0)], rows)

@@ -114,7 +114,7 @@ def begin(
 ) -> tuple[RowSource, list[Indices], list[Landmarks]]:
     """Find landmarks in a sample of the rows, which is returned for every kernel."""
     source = rows_of(kernels, X)
-    samples = [spread_rows(source.n_samples)] * len(kernels)
+    samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
     which = range(len(kernels))
     return source, samples, _find(source, kernels, which, samples, **_options(tol))
 
@@ -126,9 +126,9 @@ def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
     return LocalRows(Views.of(kernels, X))
 
 
-def spread_rows(n: int, most: int | None = None) -> Indices:
+def even_rows(n: int, most: int) -> Indices:
     """Return rows spread evenly over a table."""
-    return np.unique(np.linspace(0, n - 1, min(n, most or _SAMPLE)).astype(np.intp))
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def settle(

@@ -21,7 +21,7 @@ from kernelweave._validation import Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
-from kernelweave.banks.large import make_feature_bank, spread_rows
+from kernelweave.banks.large import make_feature_bank
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.machines import Machine
@@ -30,12 +30,11 @@ from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle
 from kernelweave.solvers.rounded import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
 
-from .rows import Merged, merge_rows
+from .rows import Merged, merge_rows, spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDTH_ROWS = 20_000  # rows that default widths are taken from
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
 
 
@@ -119,12 +118,12 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     def _expand(self, kernels: Any, X: Any, weight: Floats | None = None) -> list[Kernel]:
         """Write out kernels; default widths are those of rows spread over the table."""
         n = _num_samples(X)
-        if not self._takes_features or n <= _WIDTH_ROWS:
+        some = spread_rows(n)
+        if not self._takes_features or len(some) == n:
             return expand_kernels(kernels, gather(X), weight)
-        some = spread_rows(n, _WIDTH_ROWS)
         if weight is not None:  # rows without weight say nothing
             there = np.flatnonzero(weight)
-            some = there[spread_rows(len(there), _WIDTH_ROWS)]
+            some = there[spread_rows(len(there))]
         X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
         return expand_kernels(kernels, X, None if weight is None else weight[some])
 

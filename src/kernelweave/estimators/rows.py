@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from kernelweave._dask import PartedTable
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame
+from kernelweave.banks.large import even_rows
 from kernelweave.banks.rules import PackedRows
 from kernelweave.kernels.base import is_sparse
 
 _HASHED = 50_000  # rows at a time
+_WIDTH_ROWS = 20_000  # rows that default widths are taken from
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads bits over a word
 
 
@@ -43,6 +45,11 @@ class Merged:
     weight: Floats | None
     index: Indices
     inverse: Indices
+
+
+def spread_rows(n: int) -> Indices:
+    """Return rows spread evenly over a table: enough for default widths, and all of few."""
+    return even_rows(n, _WIDTH_ROWS)
 
 
 def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:

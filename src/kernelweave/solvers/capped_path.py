@@ -94,7 +94,13 @@ def solve_capped_on_path(
         account.work += last.work
         account.readings += last.readings
         assert found.function is not None
-        carried = replace(found, coef=gamma * found.coef, function=gamma * found.function)
+        assert found.proof is not None
+        carried = replace(
+            found,
+            coef=machine.repair(gamma * found.coef, Y, box / lam),
+            proof=machine.repair(gamma * found.proof, Y, box / lam),
+            function=gamma * found.function,
+        )
         offer_function(learner, carried)
         if gamma < _SMALL:
             offer_function(learner, replace(carried, function=np.zeros_like(found.function)))

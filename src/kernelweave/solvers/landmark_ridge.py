@@ -17,7 +17,7 @@ import numpy as np
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, large, make_bank
-from kernelweave.banks.large import rows_of, spread_rows
+from kernelweave.banks.large import even_rows, rows_of
 from kernelweave.banks.source import RowSource
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel, Scaled, Sum
@@ -216,7 +216,7 @@ def average_by_landmarks(
 
 def _distinct(kernels: Sequence[Kernel], source: RowSource) -> tuple[Indices, Floats]:
     """Return the kernels that are not copies of earlier ones, and scales, by some of the rows."""
-    bank = make_bank(kernels, source.take(spread_rows(source.n_samples, _COPY_ROWS)))
+    bank = make_bank(kernels, source.take(even_rows(source.n_samples, _COPY_ROWS)))
     constant = bank.is_constant  # perhaps on these rows only
     if constant.all():
         return np.arange(len(kernels)), bank.scales.copy()
