@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 _FAN_IN = 4  # parts added up at a time, where they are
 _ELSEWHERE = (
-    "take some of the rows; MKLClassifier, MKLRegressor, the rule ensembles and "
-    "PairwiseKernelLearner(method='lkcnpc') learn from the parts of a Dask table where these are"
+    "take some of the rows; MKLClassifier, MKLRegressor, NoiseTolerantKernelClassifier, the rule "
+    "ensembles, PairwiseKernelLearner(method='lkcnpc') and, of two classes, "
+    "NoisyLabelMKLClassifier learn from the parts of a Dask table where these are"
 )
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -93,6 +94,29 @@ def add_up(tasks: Sequence[Delayed]) -> Delayed:
     while len(tasks) > 1:
         tasks = [call(_add, *tasks[i : i + _FAN_IN]) for i in range(0, len(tasks), _FAN_IN)]
     return tasks[0]
+
+
+def add_up_here(compute: Callable[[Sequence[Any]], list[Any]], items: Sequence[Any]) -> Any:
+    """Return the sum of what is computed from items, in the order in which `add_up` adds.
+
+    Some items are computed at a time, so that few results are held at once.
+    """
+    waiting: list[list[Any]] = []
+    for i in range(0, len(items), _FAN_IN):
+        total, level = _add(*compute(items[i : i + _FAN_IN])), 0
+        while True:
+            if level == len(waiting):
+                waiting.append([])
+            waiting[level].append(total)
+            if len(waiting[level]) < _FAN_IN:
+                break
+            total, waiting[level] = _add(*waiting[level]), []
+            level += 1
+    rest: list[Any] = []
+    for level_sums in waiting:
+        both = [*level_sums, *rest]
+        rest = [_add(*both)] if both else []
+    return rest[0]
 
 
 def _add(first: Any, *others: Any) -> Any:
@@ -221,6 +245,22 @@ class PartedTable:
         parts = [call(_stack, *(self.parts[i] for i in group)) for group in groups]
         ends = self.starts[[0, *(group[-1] + 1 for group in groups)]]
         return PartedTable(parts, np.diff(ends).tolist(), self.meta)
+
+    def aligned(self, n_rows: int) -> PartedTable:
+        """Return the same rows in parts of so many, the last apart, whatever the parts were."""
+        parts, lengths = [], []
+        for first in range(0, len(self), n_rows):
+            last = min(first + n_rows, len(self))
+            pieces = [
+                part
+                if first <= rows.start and rows.stop <= last
+                else call(_pick, part, slice(max(first - rows.start, 0), last - rows.start))
+                for part, rows in zip(self.parts, self.slices(), strict=True)
+                if rows.start < last and first < rows.stop
+            ]
+            parts.append(pieces[0] if len(pieces) == 1 else call(_stack, *pieces))
+            lengths.append(last - first)
+        return PartedTable(parts, lengths, self.meta)
 
     def take(self, index: Indices) -> Any:
         """Return some rows as a table of this process, in the order asked for."""
@@ -403,7 +443,7 @@ def _count_bytes(part: Any, rows: Indices) -> int:
     return int(picked.nbytes)
 
 
-def _pick(part: Any, rows: Indices) -> Any:
+def _pick(part: Any, rows: Indices | slice) -> Any:
     return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
 
 

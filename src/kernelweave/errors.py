@@ -15,6 +15,18 @@ class InputError(KernelweaveError, ValueError):
     """An argument has a value that cannot be used."""
 
 
+class ConstantKernelsError(InputError):
+    """All kernels are constant on the rows given."""
+
+    def __init__(
+        self,
+        message: str = (
+            "kernels: every kernel is constant on these rows, so there is nothing to learn from."
+        ),
+    ) -> None:
+        super().__init__(message)
+
+
 class InputTypeError(KernelweaveError, TypeError):
     """An argument has a type that cannot be used."""
 

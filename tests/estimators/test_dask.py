@@ -51,6 +51,13 @@ def many(monkeypatch):
     monkeypatch.setattr(source, "_BLOCK_BYTES", 4000)
 
 
+@pytest.fixture
+def passes(monkeypatch):
+    """Let few rows be read in passes, of several blocks."""
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(source, "WORK_ROWS", 40)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
@@ -169,6 +176,181 @@ def test_other_estimators_take_dask_too(model):
         assert isinstance(lazy, da.Array)
         assert lazy.shape == expected.shape
         np.testing.assert_allclose(lazy.compute().astype(float), expected.astype(float), atol=1e-9)
+
+
+NOISE_ATTRIBUTES = [
+    "weights_", "ridge_weights_", "contributions_", "scales_", "support_", "dual_coef_",
+    "intercept_", "loo_scores_", "label_quality_", "wrong_label_probability_", "rates_",
+]  # fmt: skip
+
+
+def noisy(n=300, classes=2, seed=0):
+    """Return rows, true classes and labels of which a quarter is drawn anew."""
+    X, f = table(n, seed)
+    true = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
+    rng = np.random.default_rng(7)
+    return X, true, np.where(rng.random(n) < 0.25, rng.integers(0, classes, n), true)
+
+
+def assert_same(one, other):
+    for name in NOISE_ATTRIBUTES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.kernels_ == other.kernels_
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "options", [{}, {"mode": "class"}, {"average": "kernels"}], ids=["auto", "class", "kernels"]
+)
+def test_a_noise_tolerant_model_is_that_of_the_rows_here_to_the_last_bit(passes, options, classes):
+    X, true, y = noisy(classes=classes)
+    here = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(X, y)
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            there = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(parted(X), parted(y))
+            lazy = there.predict_proba(parted(X))
+            assert isinstance(lazy, da.Array)
+            np.testing.assert_allclose(lazy.compute(), here.predict_proba(X), atol=1e-12)
+        assert_same(there, here)
+    assert there.suspects(10).index.tolist() == here.suspects(10).index.tolist()
+    assert np.mean(there.predict(X) == true) > 1.5 / classes
+    # Gram matrices of all rows give the same, but for what rounding leaves out of landmarks.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", 5000)
+        exact = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(X, y)
+    np.testing.assert_allclose(here.loo_scores_, exact.loo_scores_, atol=1e-5)
+    np.testing.assert_allclose(here.decision_function(X), exact.decision_function(X), atol=1e-5)
+
+
+def test_a_noise_tolerant_model_of_a_frame_can_be_saved(passes, tmp_path):
+    X, y = frame()
+    model = NoiseTolerantKernelClassifier().fit(dd.from_pandas(X, npartitions=4), pd.Series(y))
+    here = NoiseTolerantKernelClassifier().fit(X, y)
+    assert_same(model, here)
+    assert model.feature_names_in_.tolist() == ["a", "b", "color"]
+    io.save(model, tmp_path / "model.kw")
+    loaded = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.suspects(5).index.tolist() == model.suspects(5).index.tolist()
+    again = model.fit(X[["a", "b"]][:9], y[:9])  # few rows: all of them support it
+    assert again._function is None
+    assert again.predict(X[["a", "b"]]).shape == y.shape
+
+
+def test_a_support_vector_machine_at_the_end_fetches_its_rows(passes):
+    X, _, y = noisy()
+    model = NoiseTolerantKernelClassifier(mode="class", final="svm")
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parted(X), parted(y))
+    assert_same(there, here)
+
+
+def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster, monkeypatch):
+    from kernelweave.banks.dask import DaskRows
+
+    X, _, y = noisy(2000, seed=3)
+    here = NoiseTolerantKernelClassifier(KERNELS).fit(X, y)
+    parts = da.from_array(X, chunks=(250, 3))
+    assert_same(NoiseTolerantKernelClassifier(KERNELS).fit(parts, y), here)
+    distributed = pytest.importorskip("distributed")
+    parts = parts.persist()
+    distributed.wait(parts)
+    victim = next(iter(cluster.run(os.getpid).values()))  # a process this test has started
+    original = DaskRows.collect
+
+    def collect(self, *args):
+        os.kill(victim, signal.SIGKILL)
+        return original(self, *args)
+
+    monkeypatch.setattr(DaskRows, "collect", collect)
+    model = NoiseTolerantKernelClassifier(KERNELS).fit(parts, y)
+    assert victim not in cluster.run(os.getpid).values()
+    assert_same(model, here)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lam": 0.1},
+        {"lam": 0.003, "cap": 0.9},  # a cap that does nothing
+        {"lam": 0.1, "noise_level": "auto", "slack": 0.1},
+        {"lam": 0.1, "fit_intercept": False},
+    ],
+    ids=["bound", "idle", "auto", "plain"],
+)
+def test_a_capped_classifier_is_that_of_the_rows_here(passes, monkeypatch, options):
+    X, f = table()
+    # Mostly yes, and linear kernels, so that the constant has a weight.
+    y = np.where(np.where(np.arange(300) % 7, X[:, 1] + 0.3 * f + 1, -1) > 0, "yes", "no")
+    kernels = [Linear(columns=[0]), Linear(columns=[1]), RBF(width=2.0, columns=[2])]
+    model = NoisyLabelMKLClassifier(kernels, tol=1e-4, **options)
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    here = clone(model).fit(X, y)
+    there = clone(model).fit(parted(X), parted(y))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", 5000)
+        exact = clone(model).fit(X, y)
+    assert exact._function is None
+    for fitted in (here, there):
+        assert fitted.converged_
+        assert fitted._function is not None
+        assert abs(fitted.objective_ - exact.objective_) <= exact.duality_gap_ + fitted.duality_gap_
+        assert fitted.gamma_ == pytest.approx(exact.gamma_, abs=1e-2)
+        np.testing.assert_allclose(fitted.cap_, exact.cap_, atol=1e-6)
+        np.testing.assert_allclose(fitted.weights_, exact.weights_, atol=0.02)
+        assert fitted.bias_weight_ == pytest.approx(exact.bias_weight_, abs=0.02)
+        np.testing.assert_allclose(
+            fitted.decision_function(X), exact.decision_function(X), atol=0.02
+        )
+        np.testing.assert_allclose(fitted.label_quality_, exact.label_quality_, atol=1e-4)
+        np.testing.assert_allclose(
+            fitted.dual_weights_.mean(), exact.dual_weights_.mean(), atol=0.01
+        )
+    if options.get("fit_intercept", True):
+        assert exact.bias_weight_ > 0.05
+    lazy = there.predict(parted(X))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), there.predict(X))
+    assert len(there.suspects()) > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "paper", "max_iter": 30},
+        {"robust": "best"},
+        {"slack": 0.1, "uncertainty": "exact"},
+    ],
+    ids=["paper", "best", "exact"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_capped_classifiers_fetch_their_rows(passes, options):
+    X, f = table(80)
+    model = NoisyLabelMKLClassifier(KERNELS[:3], **options)
+    parts = da.from_array(X, chunks=(30, 3))
+    here, there = clone(model).fit(X, f > 0), clone(model).fit(parts, f > 0)
+    np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+def test_a_capped_classifier_of_several_classes_fetches_its_rows(passes):
+    X, _, y = noisy(120, classes=3)
+    model = NoisyLabelMKLClassifier(KERNELS[:3])
+    parts = da.from_array(X, chunks=(50, 3))
+    here, there = clone(model).fit(X, y), clone(model).fit(parts, y)
+    np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+def test_a_capped_classifier_can_be_saved_and_knows_constant_kernels(passes, monkeypatch, tmp_path):
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    X, f = table()
+    model = NoisyLabelMKLClassifier(KERNELS[:2], lam=0.1).fit(parted(X), f > 0)
+    io.save(model, tmp_path / "model.kw")
+    loaded = io.load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    constant = np.zeros_like(X)
+    with pytest.warns(UserWarning, match="the best function is zero"):
+        model.fit(parted(constant), np.arange(300) % 2)
+    np.testing.assert_allclose(model.label_quality_, 0.5)
 
 
 def test_pairs_take_dask_too():
@@ -304,7 +486,7 @@ def test_a_table_that_this_process_cannot_hold_is_not_fetched(monkeypatch):
     monkeypatch.setattr("kernelweave._dask.parse_bytes", lambda limit: 5000.0)
     X, f = table()
     with pytest.raises(MemoryBudgetError, match="300 rows of 3 columns"):
-        NoiseTolerantKernelClassifier().fit(parted(X), f > 0)
+        RadiusMKLClassifier(KERNELS).fit(parted(X), f > 0)
 
 
 def test_unfitted_and_wrong_columns_are_refused_at_once(many):

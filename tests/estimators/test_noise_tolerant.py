@@ -478,3 +478,19 @@ def test_a_damaged_model_file_is_refused(tmp_path, name, value):
     setattr(model, name, value)
     with pytest.raises(ModelFileError, match=name):
         load(save(model, tmp_path / "model.kw"))
+
+
+def test_rows_are_read_in_passes_where_eigenvectors_do_not_fit(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0)
+    kernels = [RBF(w, columns=[c]) for w in (1.0, 2.0) for c in range(3)]
+    plenty = NoiseTolerantKernelClassifier(kernels).fit(X, y)
+    monkeypatch.setattr("kernelweave.solvers.landmark_ridge.DENSE_ROWS", 100)
+    short = NoiseTolerantKernelClassifier(kernels, memory_limit="3MB").fit(X, y)
+    assert plenty._function is None
+    assert short._function is not None
+    np.testing.assert_allclose(short.loo_scores_, plenty.loo_scores_, atol=1e-6)
+    np.testing.assert_allclose(short.decision_function(X), plenty.decision_function(X), atol=1e-6)
+    sparse = NoiseTolerantKernelClassifier(kernels, memory_limit="3MB").fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.loo_scores_, plenty.loo_scores_, atol=1e-6)

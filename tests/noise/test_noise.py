@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelweave import RBF, Linear, estimate_noise, estimate_rates, label_quality, suspects
-from kernelweave.banks import make_bank
+from kernelweave.banks import large, make_bank, source
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError
-from kernelweave.noise import judge_labels
+from kernelweave.noise import judge_labels, judge_rows
 from kernelweave.noise.scores import (
     Range,
     Transition,
@@ -212,6 +212,21 @@ def test_a_report_of_several_classes():
     assert report.scores.shape == (300, 3)
     assert ((report.suggested != noisy) == (report.label_quality < 0.5)).all()
     assert ((report.wrong_label_probability >= 0) & (report.wrong_label_probability <= 1)).all()
+
+
+def test_many_rows_are_judged_in_passes(monkeypatch):
+    kernels = [RBF(2.0), Linear()]
+    exact = estimate_noise(X, NOISY, kernels, random_state=0)
+    report = judge_labels(make_bank(kernels, X), NOISY, 2)
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(source, "WORK_ROWS", 70)
+    found = estimate_noise(X, NOISY, kernels, random_state=0)
+    assert found.level == pytest.approx(exact.level, abs=1e-5)
+    np.testing.assert_allclose(found.interval, exact.interval, atol=1e-5)
+    passed = judge_rows(kernels, X, NOISY, 2)
+    np.testing.assert_allclose(passed.label_quality, report.label_quality, atol=1e-5)
+    shares = judge_rows([Linear()], np.ones((300, 1)), NOISY, 2)  # no kernel tells anything
+    np.testing.assert_allclose(shares.label_quality, np.bincount(NOISY)[NOISY] / 300)
 
 
 # Suspects of any classifier

@@ -106,12 +106,12 @@ def test_a_factor_and_a_gram_matrix_give_the_same():
 def test_beyond_some_rows_pivots_stand_for_the_kernel(monkeypatch):
     expected, bank = of(RBF(1.0))
     assert bank.summary()[0]["form"] == "distances"
-    monkeypatch.setattr(spectrum_module, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum_module, "DENSE_ROWS", 10)
     exact, _ = of(RBF(1.0))
     np.testing.assert_allclose(
         loo_values(exact, Y, RIDGES), loo_values(expected, Y, RIDGES), rtol=1e-5, atol=1e-6
     )
-    monkeypatch.setattr(spectrum_module, "_MAX_RANK", 12)
+    monkeypatch.setattr(spectrum_module, "MAX_RANK", 12)
     few, _ = of(RBF(1.0))
     assert few.basis.shape == (12, 12)
     # what the coefficients predict on the pivots' kernel is what the factor fits

@@ -53,7 +53,7 @@ def make_bank(
     ----------
     kernels : sequence of Kernel
         At least one.
-    X : array, sparse matrix or data frame
+    X : array, sparse matrix, data frame or Views
         Training rows.
     normalize : {None, "trace", "diagonal", "cosine", "radius"}
         What is made one: nothing, the mean (centred) diagonal, the mean diagonal, every diagonal
@@ -81,7 +81,7 @@ def make_bank(
     array([3.   , 5.207])
     """
     kernels = prepare_kernels(kernels, normalize)
-    views = Views.of(kernels, X)
+    views = X if isinstance(X, Views) else Views.of(kernels, X)
     n = views.n_samples
     dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
     diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]

@@ -15,9 +15,11 @@ from kernelweave.errors import MemoryBudgetError
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
+from . import source
 from .blocks import RowBlocks, block_gram
 from .landmarks import Landmarks
 from .source import (
+    BlockWork,
     PartAnswer,
     Pass,
     RowSource,
@@ -83,6 +85,25 @@ class DaskRows(RowSource):
         )
         measured = Pass.of(run(call(_measured, block) for block in blocks))
         return DaskBlocks(blocks, table.starts, rank, itemsize), measured
+
+    def add_up(self, work: BlockWork, by_row: Floats, known: Any) -> tuple[Any, ...]:
+        return tuple(run([add_up(self._tasks(work, by_row, known))])[0])
+
+    def collect(self, work: BlockWork, by_row: Floats, known: Any) -> Floats:
+        return np.concatenate(run(self._tasks(work, by_row, known)))
+
+    def _tasks(self, work: BlockWork, by_row: Floats, known: Any) -> list[Delayed]:
+        import dask
+
+        table = self.table.aligned(source.WORK_ROWS)
+        slices = table.slices()
+        together = dask.delayed((self.kernels, work, known), traverse=False)
+        return table.calls(
+            _work,
+            [together] * len(slices),
+            [by_row[rows] for rows in slices],
+            [rows.start for rows in slices],
+        )
 
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
         slices = self.table.slices()
@@ -156,6 +177,11 @@ class DaskBlocks(RowBlocks):
     def select(self, columns: Indices) -> RowBlocks:
         blocks = keep(call(_select, block, columns) for block in self.blocks)
         return DaskBlocks(blocks, self.starts, len(columns), self.itemsize)
+
+
+def _work(part: Any, together: tuple[Any, ...], own: Floats, first_row: int) -> Any:
+    kernels, work, known = together
+    return work(Views.of(kernels, part), own, first_row, known)
 
 
 def _build(

@@ -8,7 +8,7 @@ so that objectives need no correction; only lower bounds do, by what the feature
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -39,6 +39,8 @@ class Landmarks:
         Leading landmarks whose features are kept. All of them together serve for bounds.
     complete : bool
         Whether all landmarks together leave out no more than rounding.
+    index : ndarray of int of shape (n_landmarks,)
+        Where they stand among the rows that were looked at.
     """
 
     kernel: Kernel
@@ -46,6 +48,7 @@ class Landmarks:
     triangle: Floats
     rank: int
     complete: bool
+    index: Indices
 
     @property
     def size(self) -> int:
@@ -108,10 +111,11 @@ def find_landmarks(
     limits = np.array([min(max_rank, view.shape[1]) for view in views_of], dtype=np.int64)
     parts = dict(zip(plain, _core.factor_gaussians(views_of, rates, TIGHT, limits), strict=True))
     found = []
-    for j in which:
+    for j, index in zip(which, sample, strict=True):
         if j not in parts:
             parts[j] = _factor(kernels[j], rows[j], max_rank)
-        found.append(_lead(kernels[j], rows[j], parts[j], tol))
+        item = _lead(kernels[j], rows[j], parts[j], tol)
+        found.append(replace(item, index=index[item.index]))
     return found
 
 
@@ -135,14 +139,14 @@ def _lead(
     """Return landmarks of which as many lead as the tolerance needs."""
     complete, columns, pivots, residual = parts
     if not len(pivots):
-        return Landmarks(kernel, take(rows, slice(0, 0)), np.zeros((0, 0)), 0, complete)
+        return Landmarks(kernel, take(rows, slice(0, 0)), np.zeros((0, 0)), 0, complete, pivots)
     squares = np.einsum("rn,rn->r", columns, columns)
     centred = float((squares - columns.sum(axis=1) ** 2 / columns.shape[1]).sum())
     # What is left after each column, summed from the last so that small rests keep their digits.
     left = np.cumsum(squares[::-1])[::-1] - squares + residual.sum()
     rank = int(np.flatnonzero(left <= tol * centred)[0]) + 1 if left[-1] <= tol * centred else None
     triangle = np.tril(columns[:, pivots].T)
-    return Landmarks(kernel, take(rows, pivots), triangle, rank or len(pivots), complete)
+    return Landmarks(kernel, take(rows, pivots), triangle, rank or len(pivots), complete, pivots)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
@@ -14,6 +14,7 @@ from kernelweave._dask import PartedTable
 from kernelweave._types import Floats, Indices
 from kernelweave.kernels import Kernel, Precomputed
 
+from .blocks import RowBlocks
 from .build import prepare_kernels, scales_for
 from .dask import DaskRows
 from .features import FeatureBank
@@ -29,6 +30,8 @@ _SAMPLE = 4096  # rows among which landmarks are looked for first
 _MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _ROUNDS = 3  # of adding rows that the sample did not stand for
 _MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them
+
+Computed = TypeVar("Computed")
 
 
 def make_feature_bank(
@@ -52,30 +55,19 @@ def make_feature_bank(
     if _all_grams(kernels, X, normalize):
         return None
     kernels = prepare_kernels(kernels, normalize)
-    source, samples, landmarks = _begin(kernels, X, tol)
+    source, samples, landmarks = begin(kernels, X, tol)
     n = source.n_samples
-    everything = list(range(len(kernels)))
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
     if n < TOO_MANY_ROWS and not (complete and low):
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
-    for left_over in reversed(range(_ROUNDS)):
-        blocks, measured = source.features(landmarks, share, dtype, memory_limit)
-        missed = [j for j in everything if landmarks[j].complete and _misses(measured, j)]
-        if not missed:
-            break
-        if not left_over:  # features stay with the landmarks they were computed from
-            for j in missed:
-                landmarks[j] = replace(landmarks[j], complete=False)
-            break
-        # The sample missed something; the rows that show it are the best new candidates.
-        for j in missed:
-            samples[j] = np.union1d(samples[j], measured.worst[j])
-        again = _find(source, kernels, missed, [samples[j] for j in missed], **_options(tol))
-        for j, item in zip(missed, again, strict=True):
-            landmarks[j] = item
+
+    def compute(landmarks: Sequence[Landmarks]) -> tuple[RowBlocks, Pass]:
+        return source.features(landmarks, share, dtype, memory_limit)
+
+    landmarks, blocks, measured = settle(source, samples, landmarks, tol, compute)
     means = np.array([float(mean @ mean) for mean in measured.means])
     weighted = measured.weighted
     centred_means = np.where(weighted - means > 1e-12 * weighted, weighted - means, 0.0)
@@ -106,7 +98,7 @@ def count_features(
     """
     if _all_grams(kernels, X, normalize):
         return None
-    source, _, landmarks = _begin(prepare_kernels(kernels, normalize), X, tol)
+    source, _, landmarks = begin(prepare_kernels(kernels, normalize), X, tol)
     n = source.n_samples
     return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
 
@@ -117,25 +109,85 @@ def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool
     return few or normalize == "radius" or any(isinstance(k, Precomputed) for k in kernels)
 
 
-def _begin(
+def begin(
     kernels: Sequence[Kernel], X: Any, tol: float
 ) -> tuple[RowSource, list[Indices], list[Landmarks]]:
-    """Find landmarks in a sample of the rows."""
-    parted = isinstance(X, PartedTable)
-    source: RowSource = DaskRows(kernels, X) if parted else LocalRows(Views.of(kernels, X))
-    n = source.n_samples
-    sample = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    samples = [sample] * len(kernels)
+    """Find landmarks in a sample of the rows, which is returned for every kernel."""
+    source = rows_of(kernels, X)
+    samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
     which = range(len(kernels))
     return source, samples, _find(source, kernels, which, samples, **_options(tol))
 
 
+def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
+    """Return the rows of a table as kernels see them, where they are."""
+    if isinstance(X, PartedTable):
+        return DaskRows(kernels, X)
+    return LocalRows(Views.of(kernels, X))
+
+
+def even_rows(n: int, most: int) -> Indices:
+    """Return rows spread evenly over a table."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
+
+
+def settle(
+    source: RowSource,
+    samples: list[Indices],
+    landmarks: list[Landmarks],
+    tol: float,
+    compute: Callable[[Sequence[Landmarks]], tuple[Computed, Pass]],
+    missed: float = _MISSED,
+) -> tuple[list[Landmarks], Computed, Pass]:
+    """Pass over all rows, and again with further landmarks where the sample missed something.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    samples : list of ndarray of int
+        For every kernel, rows that landmarks were looked for among.
+    landmarks : list of Landmarks
+        What was found there.
+    tol : float
+        As in `begin`.
+    compute : callable
+        The pass: what is wanted of it, and what it measured.
+    missed : float
+        Mean residual, relative to the mean diagonal, that calls for further landmarks.
+
+    Returns
+    -------
+    landmarks : list of Landmarks
+        Of the last pass.
+    computed : object
+        What was wanted of it.
+    measured : Pass
+        What it measured.
+    """
+    samples, landmarks = list(samples), list(landmarks)
+    kernels = [item.kernel for item in landmarks]
+    for left_over in reversed(range(_ROUNDS)):
+        computed, measured = compute(landmarks)
+        over = measured.left > missed * measured.diagonals
+        again = [j for j, item in enumerate(landmarks) if item.complete and over[j]]
+        if not again:
+            break
+        if not left_over:  # what was computed stays with the landmarks it was computed from
+            for j in again:
+                landmarks[j] = replace(landmarks[j], complete=False)
+            break
+        # The rows that show what the sample missed are the best new candidates.
+        for j in again:
+            samples[j] = np.union1d(samples[j], measured.worst[j])
+        found = _find(source, kernels, again, [samples[j] for j in again], **_options(tol))
+        for j, item in zip(again, found, strict=True):
+            landmarks[j] = item
+    return landmarks, computed, measured
+
+
 def _options(tol: float) -> dict[str, Any]:
     return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
-
-
-def _misses(measured: Pass, j: int) -> bool:
-    return bool(measured.left[j] > _MISSED * measured.diagonals[j])
 
 
 def _find(
@@ -148,4 +200,5 @@ def _find(
     """Look for landmarks of some kernels among the rows of their samples."""
     rows = functools.reduce(np.union1d, samples)
     places = [np.searchsorted(rows, sample) for sample in samples]
-    return find_landmarks(kernels, which, source.take(rows), places, **options)
+    found = find_landmarks(kernels, which, source.take(rows), places, **options)
+    return [replace(item, index=rows[item.index]) for item in found]

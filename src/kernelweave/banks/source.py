@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from kernelweave._dask import add_up_here
 from kernelweave._memory import parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
@@ -20,6 +21,7 @@ from .views import Views
 
 _WORST = 32  # rows of every block and kernel that may become landmarks
 _BLOCK_BYTES = 3.2e7
+WORK_ROWS = 16_384  # of a block of work: worth the milliseconds that a task of Dask costs
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Pass:
 
 
 PartAnswer = tuple[Floats, Floats, Indices]  # sums, weighted sums of features, worst rows
+BlockWork = Callable[[Views, Floats, int, Any], Any]
 
 
 class RowSource(ABC):
@@ -64,6 +67,18 @@ class RowSource(ABC):
         memory_limit: float | str | None,
     ) -> tuple[RowBlocks, Pass]:
         """Compute all features, and what they leave out, in one pass over the rows."""
+
+    @abstractmethod
+    def add_up(self, work: BlockWork, by_row: Floats, known: Any) -> tuple[Any, ...]:
+        """Return the sum of ``work(views, own, first_row, known)`` over blocks of rows.
+
+        ``own`` are the rows of ``by_row``. Blocks and the order of sums depend on nothing but the
+        number of rows, so that the sum is the same wherever the rows are. Lists are joined.
+        """
+
+    @abstractmethod
+    def collect(self, work: BlockWork, by_row: Floats, known: Any) -> Floats:
+        """Return what ``work`` says of the rows of every block, one after the other."""
 
     @abstractmethod
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
@@ -105,11 +120,29 @@ class LocalRows(RowSource):
         answers = run_each(fill, slices)
         return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
 
+    def add_up(self, work: BlockWork, by_row: Floats, known: Any) -> tuple[Any, ...]:
+        def compute(slices: Sequence[slice]) -> list[tuple[Any, ...]]:
+            return run_each(lambda rows: self._block(work, rows, by_row, known), slices)
+
+        return tuple(add_up_here(compute, work_slices(self.n_samples)))
+
+    def collect(self, work: BlockWork, by_row: Floats, known: Any) -> Floats:
+        slices = work_slices(self.n_samples)
+        return np.concatenate(run_each(lambda rows: self._block(work, rows, by_row, known), slices))
+
+    def _block(self, work: BlockWork, rows: slice, by_row: Floats, known: Any) -> Any:
+        return work(self.views.take(rows), by_row[rows], rows.start, known)
+
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
         def part(rows: slice) -> Floats:
             return feature_sums(item, take(self.views[j], rows), V[rows])
 
         return np.asarray(sum(run_each(part, row_slices(self.n_samples, item.size, float))))
+
+
+def work_slices(n: int) -> list[slice]:
+    """Return the blocks of rows of a pass that keeps no features."""
+    return [slice(a, min(a + WORK_ROWS, n)) for a in range(0, n, WORK_ROWS)]
 
 
 def total_rank(landmarks: Sequence[Landmarks]) -> int:

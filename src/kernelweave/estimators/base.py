@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelweave._dask import PartedTable, gather
 from kernelweave._progress import Progress
@@ -95,30 +95,38 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = self._expand(rows)
+        kernels = self._expand(self.kernels, rows.X, rows.weight)
+        return self._hold(
+            kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
+        )
+
+    def _hold(
+        self, kernels: list[Kernel], rows: Merged, C: float, *, centred: bool, features: bool
+    ) -> Any:
+        """Return a bank of kernels, as features of many rows where these will do."""
         options: dict[str, Any] = {
             "normalize": self.normalize,
-            "centred": self.fit_intercept,
+            "centred": centred,
             "tol": self.tol / max(1.0, C),  # what a factor leaves out counts with C
             "memory_limit": self.memory_limit,
             "sample_weight": rows.weight,
         }
-        bank = make_feature_bank(kernels, rows.X, **options) if self._takes_features else None
+        bank = make_feature_bank(kernels, rows.X, **options) if features else None
         if bank is None:
             return make_bank(kernels, gather(rows.X), **options)
         return bank
 
-    def _expand(self, rows: Merged) -> list[Kernel]:
-        """Write out the kernels; default widths are those of rows spread over the table."""
-        n = len(rows.Y)
+    def _expand(self, kernels: Any, X: Any, weight: Floats | None = None) -> list[Kernel]:
+        """Write out kernels; default widths are those of rows spread over the table."""
+        n = _num_samples(X)
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
-            return expand_kernels(self.kernels, gather(rows.X), rows.weight)
-        if rows.weight is not None:  # rows without weight say nothing
-            there = np.flatnonzero(rows.weight)
+            return expand_kernels(kernels, gather(X), weight)
+        if weight is not None:  # rows without weight say nothing
+            there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
-        X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
-        return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
+        X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
+        return expand_kernels(kernels, X, None if weight is None else weight[some])
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None

@@ -8,19 +8,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import by_parts, gather
 from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
+from kernelweave.banks.landmarks import LandmarkFunction
+from kernelweave.banks.source import RowSource
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import Kernel, complete_ladder, expand_kernels
+from kernelweave.kernels import Kernel, Precomputed, complete_ladder
+from kernelweave.kernels.base import take
 from kernelweave.machines import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.solvers import RidgeAverage, average_ridges
+from kernelweave.solvers.landmark_ridge import ByLandmarks, average_by_landmarks, many_rows
 
 from .classifier import BaseClassifier
 from .label_quality import LabelQuality
@@ -50,6 +54,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     other. Compare with `kernelweave.baselines.BalancedKernelSVM`, which also copes with the latter;
     do not expect gains for symmetric noise of 20 % or less. Accuracy can fall where classes overlap
     and one is rare, because overlap looks like noise.
+
+    From 5000 rows on (from 2000, where memory is short) up to 500 landmarks stand for the rows in
+    each kernel, and rows are read in blocks, several times, so that memory hardly grows with them.
+    A Dask array or data frame is read where its parts are, and gives the model of the same rows in
+    one table to the last bit; few rows, `Precomputed` kernels and ``final="svm"`` are fetched.
 
     Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
 
@@ -90,7 +99,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
-        1 tells when a kernel is done.
+        1 tells when a kernel, or a pass over many rows, is done.
 
     Attributes
     ----------
@@ -109,7 +118,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     scales_ : ndarray of shape (n_kernels,)
         What each kernel was multiplied by to normalise it.
     support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs: all of them up to 2000 rows.
+        Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
         Coefficients of each normalised kernel: the decision function is
         ``sum_j scales_j k_j(x, rows) @ dual_coef_[j].T + intercept_``.
@@ -165,6 +174,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     >>> bool(model.score(X, y) > 0.95), model.rates_.round(1)
     (True, array([0. , 0.3]))
     """
+
+    _takes_features = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
@@ -222,7 +233,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame or Dask table of shape (n_samples, n_features)
             Training rows; for `Precomputed` kernels a column of row numbers.
         y : array of shape (n_samples,)
             Class labels of any type, two classes or more, some of them wrong.
@@ -237,11 +248,25 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             self._refuse_one_class(np.unique(codes))
             n_classes = len(self.classes_)
             rates, ridges = self._check_options(n_classes)
+            Y = label_targets(codes, n_classes)
             with threads(self.n_jobs):
-                bank = self._noise_bank(X)
-                average = self._average(bank, label_targets(codes, n_classes), ridges)
-                correction = self._correct(average, codes, rates)
-                self._keep(bank, average, correction, codes)
+                kernels = [complete_ladder()] if self.kernels is None else self.kernels
+                expanded = self._expand(kernels, X)
+                if self._reads_in_passes(expanded, len(codes)):
+                    fitted = self._average_in_passes(expanded, X, Y, ridges)
+                    correction = self._correct(fitted.average, codes, rates)
+                    self._keep(fitted, fitted.average, correction, codes)
+                    self._keep_landmarks(fitted.source)
+                else:
+                    bank = make_bank(
+                        expanded, gather(X), tol=_BANK_TOL, memory_limit=self.memory_limit
+                    )
+                    average = self._average(bank, Y, ridges)
+                    correction = self._correct(average, codes, rates)
+                    self._keep(bank, average, correction, codes)
+                    if self.final == "svm":
+                        self._end_with_svm(bank, correction)
+                    self._keep_support(bank.views)
             if not correction.learned:
                 warn(
                     f"{type(self).__name__}: the kernels tell no more about these labels than "
@@ -271,24 +296,36 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             )
         return rates, ridges
 
-    def _noise_bank(self, X: Any) -> KernelBank:
-        kernels = [complete_ladder()] if self.kernels is None else self.kernels
-        return make_bank(
-            expand_kernels(kernels, X), X, tol=_BANK_TOL, memory_limit=self.memory_limit
-        )
+    def _reads_in_passes(self, kernels: list[Kernel], n: int) -> bool:
+        """Tell whether landmarks stand for the rows, which are then read block by block."""
+        if self.final == "svm" or any(isinstance(kernel, Precomputed) for kernel in kernels):
+            return False
+        n_spectra = 1 if self.average == "kernels" else len(kernels)
+        return many_rows(n_spectra, n, parse_bytes(self.memory_limit))
+
+    def _options(self, ridges: Floats | None) -> dict[str, Any]:
+        return {
+            "ridges": ridges,
+            "temperature": self.temperature,
+            "floor": self.floor,
+            "joint": self.average == "kernels",
+            "power": _POWER,
+        }
 
     def _average(self, bank: KernelBank, Y: Floats, ridges: Floats | None) -> RidgeAverage:
         return average_ridges(
             bank,
             Y,
-            ridges=ridges,
-            temperature=self.temperature,
-            floor=self.floor,
-            joint=self.average == "kernels",
-            power=_POWER,
             memory=parse_bytes(self.memory_limit) - bank.nbytes,
             report=Counter(self.verbose, bank.n_kernels, "kernels"),
+            **self._options(ridges),
         )
+
+    def _average_in_passes(
+        self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
+    ) -> ByLandmarks:
+        report = Counter(self.verbose, 3, "passes over the rows")
+        return average_by_landmarks(kernels, X, Y, report=report, **self._options(ridges))
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:
@@ -312,24 +349,23 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         )
 
     def _keep(
-        self, bank: KernelBank, average: RidgeAverage, correction: Correction, codes: Indices
+        self,
+        held: KernelBank | ByLandmarks,
+        average: RidgeAverage,
+        correction: Correction,
+        codes: Indices,
     ) -> None:
-        self.kernels_: list[Kernel] = list(bank.kernels)
-        self.scales_ = bank.scales
+        self.kernels_: list[Kernel] = list(held.kernels)
+        self.scales_ = held.scales
         self.weights_ = average.kernel_weights
         self.ridge_weights_ = average.ridge_weights
         self.ridges_ = average.ridges
         self.loo_error_ = self.objective_ = average.error
         self.duality_gap_, self.n_iter_, self.converged_ = float("nan"), 1, True
         self.history_: list[Any] = []
-        coef, shift, spread = average.coefficients(correction.targets)
-        support, slope = average.support(), correction.slope
-        intercept = correction.intercept + shift - correction.threshold
-        if self.final == "svm":
-            coef, intercept, support, spread = _support_vectors(bank, self.weights_, correction)
-            slope = 1.0  # margins end at -1 and 1
-        self.support_ = support
-        self.dual_coef_, self.intercept_ = coef, intercept
+        self.dual_coef_, shift, spread = average.coefficients(correction.targets)
+        self.intercept_ = correction.intercept + shift - correction.threshold
+        self.support_ = average.support()
         self.contributions_ = spread / (spread.sum() or 1.0)
         self.threshold_ = correction.threshold
         self.rates_ = correction.rates
@@ -339,11 +375,37 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         scores = correction.scores
         self.loo_scores_ = scores[:, 0] if scores.shape[1] == 1 else scores
         self._given, self._suggested = np.asarray(codes, dtype=np.intp), correction.suggested
-        self._slope = slope
+        self._slope = correction.slope
+
+    def _end_with_svm(self, bank: KernelBank, correction: Correction) -> None:
+        coef, intercept, support, spread = _support_vectors(bank, self.weights_, correction)
+        self.dual_coef_, self.intercept_, self.support_ = coef, intercept, support
+        self.contributions_ = spread / (spread.sum() or 1.0)
+        self._slope = 1.0  # margins end at -1 and 1
+
+    def _keep_support(self, views: Views) -> None:
         active = [int(j) for j in np.flatnonzero(self.weights_)]
-        self._support_views = bank.views.take(support).subset(active)
+        self._support_views = views.take(self.support_).subset(active)
+        self.__dict__.pop("_function", None)
+
+    def _keep_landmarks(self, source: RowSource) -> None:
+        """Predict from the landmarks of each kernel, not from those of all."""
+        views = source.take(self.support_)
+        active = np.flatnonzero(self.weights_)
+        own = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
+        self._function = LandmarkFunction(
+            active,
+            tuple(take(views[int(j)], rows) for j, rows in zip(active, own, strict=True)),
+            tuple(
+                np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
+                for j, rows in zip(active, own, strict=True)
+            ),
+        )
+        self.__dict__.pop("_support_views", None)
 
     def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
+        if self._function is not None:
+            return super()._values(kernels, weights, rows)
         active = np.flatnonzero(self.weights_)
         coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
         return cross_products(kernels, coef, rows, self._support_views)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -11,16 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import by_parts, gather
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
-from kernelweave.banks import KernelBank, make_bank
+from kernelweave.banks.features import FeatureBank
+from kernelweave.banks.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import Constant, expand_kernels
+from kernelweave.kernels import Constant, Kernel
 from kernelweave.machines import CappedHinge
-from kernelweave.noise import LabelReport, judge_labels
+from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
     Report,
     Result,
@@ -30,6 +31,7 @@ from kernelweave.solvers import (
     solve_capped,
     trimmed,
 )
+from kernelweave.solvers.capped_path import solve_capped_on_path
 
 from .classifier import KernelClassifier
 from .label_quality import LabelQuality
@@ -55,6 +57,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     kernel learning gives for a smaller `lam` (the scale of its values apart), so this chooses how
     much to regularise rather than a different kind of model; `NoiseTolerantKernelClassifier` is the
     one to try where accuracy under wrong labels is what matters.
+
+    With two classes, many rows (see `MKLClassifier`) are held as features of landmarks, and those
+    of a Dask table stay where they are; what else there is needs all rows at once, and fetches
+    them.
 
     Parameters
     ----------
@@ -129,6 +135,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
+    landmark_gap_ : float
+        Where landmarks stand for many rows: the gap of the problem in which they do. NaN elsewhere.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
@@ -174,6 +182,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         "robust": [StrOptions({"worst", "best"})],
         "solver": [StrOptions({"fast", "paper", "vi"})],
     }
+    _takes_features = True
     warm_start = False
     C = 1.0  # of the base class; costs are 1 / (n lam) here
 
@@ -272,35 +281,47 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         sample_weight: Floats | None,
     ) -> list[Self]:
         """Fit models that differ in `lam` and `cap` on one bank, from small to large `lam`."""
+        if not self._takes_parts(Y, sample_weight):
+            X = gather(X)
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            bank = self._bank(rows, 1.0 / (_count(rows) * min(m.lam for m in models)))
-            plain = bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
-            labels = judge_labels(plain, _codes(rows.Y), len(self.classes_))
+            C = 1.0 / (_count(rows) * min(m.lam for m in models))
+            bank = self._bank(rows, C)
+            plain = _without_bias(bank) if self.fit_intercept else bank
+            if bank.by_features:
+                labels = judge_rows(plain.kernels, rows.X, _codes(rows.Y), len(self.classes_))
+            else:
+                labels = judge_labels(plain, _codes(rows.Y), len(self.classes_))
             known: list[tuple[Self, Floats, Warm]] = []
             for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
                 model._set_caps(labels.noise_level, rows)
                 start = _neighbour(known, model)
                 with Progress(self.verbose, self.tol) as report:
                     result = model._search(bank, rows, start, report)
+                    if bank.by_features and self._falls_short(bank, result):
+                        # What features leave out took more of the tolerance than expected.
+                        start = Warm(result.weights, result.coef)
+                        bank = plain = None  # no need to hold both
+                        bank = self._bank(rows, 100.0 * C)
+                        plain = _without_bias(bank) if self.fit_intercept else bank
+                        result = model._search(bank, rows, start, report)
                 known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))
                 model._keep(bank, plain, result, rows)
                 model._keep_labels(labels, _codes(Y), rows)
         return models
 
-    def _bank(self, rows: Merged, C: float) -> KernelBank:
-        kernels = expand_kernels(self.kernels, rows.X, rows.weight)
+    def _takes_parts(self, Y: Floats, weight: Floats | None) -> bool:
+        """Tell whether many rows may be held as features, and stay where they are."""
+        exact = self.uncertainty == "exact" and self.slack > 0
+        fast = self.solver == "fast" and self.robust == "worst" and not exact
+        return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
+
+    def _bank(self, rows: Merged, C: float) -> Any:
+        kernels = self._expand(self.kernels, rows.X, rows.weight)
         if self.fit_intercept:
             kernels = [*kernels, Constant()]
-        return make_bank(
-            kernels,
-            rows.X,
-            normalize=self.normalize,
-            centred=False,
-            tol=self.tol / max(1.0, C),
-            memory_limit=self.memory_limit,
-            sample_weight=rows.weight,
-        )
+        features = self._takes_parts(rows.Y, rows.weight)
+        return self._hold(kernels, rows, C, centred=False, features=features)
 
     def _set_caps(self, estimate: float, rows: Merged) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
@@ -329,9 +350,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return CappedHinge(tuple(self.cap_), free=self.slack / box)
         return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
 
-    def _search(
-        self, bank: KernelBank, rows: Merged, start: Warm | None, report: Report | None
-    ) -> Result:
+    def _search(self, bank: Any, rows: Merged, start: Warm | None, report: Report | None) -> Result:
         lam, n = (
             self.lam,
             float(len(rows.Y)),
@@ -342,7 +361,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
         machine, box = self._machine(), rows.cost * (1.0 + self.slack) / _count(rows)
         if self.solver == "fast" and machine.free == 0.0:
-            return solve_capped(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
+            solve = solve_capped_on_path if bank.by_features else solve_capped
+            return solve(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
         if self.solver == "vi":
             return gradient_play(bank, rows.Y, box / lam, machine, lam=lam, n=n, **limits)
         restarts = self.solver == "fast"
@@ -350,9 +370,13 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             bank, rows.Y, box / lam, machine, lam=lam, n=n, restarts=restarts, **limits
         )
 
-    def _keep(self, bank: KernelBank, plain: KernelBank, result: Result, rows: Merged) -> None:
+    def _keep(self, bank: Any, plain: Any, result: Result, rows: Merged) -> None:
         """Store a result in units of the problem above, the constant kernel as an intercept."""
-        fitted = bank.combine(result.weights).exact_product(result.coef)
+        function = result.function
+        if function is None:
+            fitted = bank.combine(result.weights).exact_product(result.coef)
+        else:
+            fitted = bank.blocks.times(function)
         gamma = np.ones(rows.Y.shape[1])
         if self.robust == "worst":
             limits = self._machine().thresholds(fitted, rows.Y, rows.cost)
@@ -370,6 +394,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
                 "kernels if they are all constant."
             )
             coef = np.zeros_like(coef)
+            function = None if function is None else np.zeros_like(function)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
             coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
         weights, forms = result.weights, result.forms
@@ -377,6 +402,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         if self.fit_intercept:
             self.bias_weight_ = float(weights[-1])
             intercept = self.bias_weight_ * bank.scales[-1] * coef.sum(axis=0)
+            if function is not None:
+                intercept = bank.landmarks[-1].fold(function[bank.offsets[-2] :]).sum(axis=0)
             weights, forms = weights[:-1], forms[:-1]
         history = tuple(
             replace(step, upper=self.lam * step.upper, lower=self.lam * step.lower)
@@ -388,6 +415,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             coef=coef,
             intercept=intercept,
             forms=forms,
+            function=function,
             objective=self.lam * result.objective,
             lower_bound=self.lam * result.lower_bound,
             size=self.lam * result.size,
@@ -425,6 +453,32 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         # The first of equal values is taken, so the larger class comes first.
         codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
+
+
+@dataclass(frozen=True)
+class _WithoutBias:
+    """A bank of features as far as a model keeps it: without the constant kernel, its last."""
+
+    bank: FeatureBank
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return self.bank.kernels[:-1]
+
+    @property
+    def scales(self) -> Floats:
+        return self.bank.scales[:-1]
+
+    def function(self, W: Floats) -> LandmarkFunction:
+        W = W.copy()
+        W[self.bank.offsets[-2] :] = 0.0
+        return self.bank.function(W)
+
+
+def _without_bias(bank: Any) -> Any:
+    if bank.by_features:
+        return _WithoutBias(bank)
+    return bank.subset(np.arange(bank.n_kernels - 1))
 
 
 def _codes(Y: Floats) -> Indices:

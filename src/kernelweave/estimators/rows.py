@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernelweave._dask import PartedTable
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame
+from kernelweave.banks.large import even_rows
 from kernelweave.banks.rules import PackedRows
 from kernelweave.kernels.base import is_sparse
 
@@ -48,7 +49,7 @@ class Merged:
 
 def spread_rows(n: int) -> Indices:
     """Return rows spread evenly over a table: enough for default widths, and all of few."""
-    return np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
+    return even_rows(n, _WIDTH_ROWS)
 
 
 def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:

@@ -2,7 +2,7 @@
 
 from .estimate import NoiseEstimate, RateEstimate, estimate_noise, estimate_rates
 from .ranking import Suspects, label_quality, rank_suspects, suspects
-from .report import LabelReport, judge_labels
+from .report import LabelReport, judge_labels, judge_rows
 
 __all__ = [
     "LabelReport",
@@ -12,6 +12,7 @@ __all__ = [
     "estimate_noise",
     "estimate_rates",
     "judge_labels",
+    "judge_rows",
     "label_quality",
     "rank_suspects",
     "suspects",

@@ -15,11 +15,12 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
-from kernelweave.kernels import complete_ladder, expand_kernels
+from kernelweave.kernels import Precomputed, complete_ladder, expand_kernels
 from kernelweave.kernels.base import is_number
+from kernelweave.solvers.landmark_ridge import many_rows
 
 from .ranking import read_labels
-from .report import mean_kernel_scores
+from .report import mean_kernel_scores, mean_row_scores
 from .scores import Range, Transition, confident_counts, score_range, two_class_matrix
 
 _MOST = 0.49  # a level that is still worth naming
@@ -253,8 +254,11 @@ def _score(
     codes, classes = read_labels(X, y)
     with threads(n_jobs):
         expanded = expand_kernels([complete_ladder()] if kernels is None else kernels, X)
-        bank = make_bank(expanded, X)
-        average = mean_kernel_scores(bank, codes, len(classes))
+        grams = any(isinstance(kernel, Precomputed) for kernel in expanded)
+        if many_rows(1, len(codes), np.inf) and not grams:
+            average = mean_row_scores(expanded, X, codes, len(classes))
+        else:
+            average = mean_kernel_scores(make_bank(expanded, X), codes, len(classes))
     return average.soft_scores, codes, classes
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelBank
+from kernelweave.errors import ConstantKernelsError
+from kernelweave.kernels import Kernel
 from kernelweave.solvers import RidgeAverage, average_ridges
+from kernelweave.solvers.landmark_ridge import average_by_landmarks
 
 from .scores import (
     TAIL,
@@ -99,6 +104,35 @@ def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelRepor
         return _nothing_known(codes, n_classes)
     average = mean_kernel_scores(bank, codes, n_classes)
     return judge_scores(average.scores, average.soft_scores, codes)
+
+
+def judge_rows(kernels: Sequence[Kernel], X: Any, codes: Indices, n_classes: int) -> LabelReport:
+    """Judge labels of many rows, which are read in passes; see `judge_labels`.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Each counts the same.
+    X : array, sparse matrix, data frame or PartedTable
+        The rows.
+    codes : ndarray of int of shape (n_samples,)
+        Labels, from 0 to ``n_classes - 1``.
+    n_classes : int
+        Two or more.
+    """
+    try:
+        average = mean_row_scores(kernels, X, codes, n_classes)
+    except ConstantKernelsError:
+        return _nothing_known(codes, n_classes)
+    return judge_scores(average.scores, average.soft_scores, codes)
+
+
+def mean_row_scores(
+    kernels: Sequence[Kernel], X: Any, codes: Indices, n_classes: int
+) -> RidgeAverage:
+    """Return leave-one-out values of ridge regression on the mean of kernels over many rows."""
+    targets = label_targets(codes, n_classes)
+    return average_by_landmarks(kernels, X, targets, joint=True, drop_copies=False).average
 
 
 def _nothing_known(codes: Indices, n_classes: int) -> LabelReport:

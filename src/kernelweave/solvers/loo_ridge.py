@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,7 +13,15 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelBank
 from kernelweave.errors import MemoryBudgetError
 
-from .spectrum import Spectrum, distinct_kernels, kernel_spectrum, varied_kernels
+from .spectrum import (
+    DENSE_ROWS,
+    MAX_RANK,
+    Directions,
+    Spectrum,
+    distinct_kernels,
+    kernel_spectrum,
+    varied_kernels,
+)
 
 _LEVERAGE_GAP = 1e-10  # a row may determine its own fitted value up to this
 
@@ -74,17 +83,38 @@ def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats, power: int = 1) ->
     values : ndarray of shape (n_ridges, n_samples, n_outputs)
         Leave-one-out predictions.
     """
-    U, n = spectrum.vectors, len(Y)
-    means = Y.mean(axis=0)
-    scores = U.T @ (Y - means)
+    U, means = spectrum.vectors, Y.mean(axis=0)
     shrink = spectrum.values * inverse(spectrum.values, ridges, power)
-    leverages = 1.0 / n + (U * U) @ shrink.T
-    out = np.empty((len(ridges), *Y.shape))
-    for k, h in enumerate(leverages.T):
-        fitted = means + U @ (shrink[k][:, None] * scores)
-        gap = np.maximum(1.0 - h, _LEVERAGE_GAP)
-        out[k] = (fitted - h[:, None] * Y) / gap[:, None]
-    return out
+    return left_out(U, shrink, U.T @ (Y - means), means, Y, len(Y))
+
+
+def left_out(
+    T: Floats, factors: Floats, along: Floats, means: Floats, Y: Floats, n_samples: int
+) -> Floats:
+    """Return leave-one-out values of some rows, for hat matrices ``1/n + T diag(factors) T'``.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n_rows, rank)
+        These rows of ``T``.
+    factors : ndarray of shape (n_ridges, rank)
+        One set for every ridge.
+    along : ndarray of shape (rank, n_outputs)
+        ``T' (Y - means)`` of all rows.
+    means : ndarray of shape (n_outputs,)
+        Means of the targets of all rows.
+    Y : ndarray of shape (n_rows, n_outputs)
+        Targets of these rows.
+    n_samples : int
+        Number n of all rows.
+    """
+    leverages = (1.0 / n_samples + (T * T) @ factors.T).T[:, :, None]
+    columns = factors.T[:, :, None] * along[:, None]  # one product for all ridges and outputs
+    fitted = T @ columns.reshape(T.shape[1], -1)
+    out = means + fitted.reshape(len(T), len(factors), -1).transpose(1, 0, 2)
+    out -= leverages * Y
+    out /= np.maximum(1.0 - leverages, _LEVERAGE_GAP)
+    return np.asarray(out)
 
 
 def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
@@ -117,6 +147,39 @@ def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor:
     return weights
 
 
+class Eigen(Protocol):
+    """Kernels decomposed, wherever their eigenvectors are."""
+
+    @property
+    def spectra(self) -> Sequence[Directions]:
+        """One per distinct kernel, or a single one of their mean."""
+
+    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+        """Return leave-one-out values, averaged with a weight for each spectrum and ridge."""
+
+    def coordinates(self, V: Floats) -> Sequence[Floats]:
+        """Return ``U' V`` of every spectrum."""
+
+
+@dataclass(frozen=True)
+class HeldSpectra:
+    """Spectra with their eigenvectors in memory."""
+
+    spectra: tuple[Spectrum, ...]
+
+    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+        """Return averaged leave-one-out values; see `Eigen`."""
+        parts = run_each(
+            lambda pair: np.tensordot(pair[1], loo_values(pair[0], Y, ridges, power), axes=1),
+            zip(self.spectra, weights, strict=True),
+        )
+        return np.asarray(np.sum(parts, axis=0))
+
+    def coordinates(self, V: Floats) -> list[Floats]:
+        """Return targets along the eigenvectors; see `Eigen`."""
+        return [spectrum.vectors.T @ V for spectrum in self.spectra]
+
+
 @dataclass(frozen=True)
 class RidgeAverage:
     """An average of ridge models over kernels and ridges.
@@ -127,8 +190,8 @@ class RidgeAverage:
         Kernels of the bank.
     shares : tuple of ndarray of shape (n_kernels,)
         For each spectrum the combination of the bank's kernels that it belongs to.
-    spectra : tuple of Spectrum
-        One per distinct kernel, or a single one of their mean.
+    eigen : Eigen
+        Spectra: one per distinct kernel, or a single one of their mean.
     ridges : ndarray of shape (n_ridges,)
         Ridges.
     errors : ndarray of shape (n_spectra, n_ridges)
@@ -146,7 +209,7 @@ class RidgeAverage:
 
     n_kernels: int
     shares: tuple[Floats, ...]
-    spectra: tuple[Spectrum, ...]
+    eigen: Eigen
     ridges: Floats
     errors: Floats
     weights: Floats
@@ -174,17 +237,11 @@ class RidgeAverage:
 
     def loo(self, Y: Floats) -> Floats:
         """Return averaged leave-one-out values for other targets, with the same weights."""
-        parts = run_each(
-            lambda pair: np.tensordot(
-                pair[1], loo_values(pair[0], Y, self.ridges, self.power), axes=1
-            ),
-            zip(self.spectra, self.weights, strict=True),
-        )
-        return np.asarray(np.sum(parts, axis=0))
+        return self.eigen.loo(Y, self.weights, self.ridges, self.power)
 
     def support(self) -> Indices:
         """Return the training rows that predictions are written with."""
-        return np.unique(np.concatenate([spectrum.rows for spectrum in self.spectra]))
+        return np.unique(np.concatenate([spectrum.rows for spectrum in self.eigen.spectra]))
 
     def coefficients(self, V: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the averaged model for centred targets ``V``.
@@ -202,9 +259,16 @@ class RidgeAverage:
         coef = np.zeros((self.n_kernels, V.shape[1], len(support)))
         intercept = np.zeros(V.shape[1])
         spread = np.zeros(self.n_kernels)
-        for share, spectrum, weights in zip(self.shares, self.spectra, self.weights, strict=True):
+        parts = zip(
+            self.shares,
+            self.eigen.spectra,
+            self.eigen.coordinates(V),
+            self.weights,
+            strict=True,
+        )
+        for share, spectrum, along, weights in parts:
             mix = weights @ inverse(spectrum.values, self.ridges, self.power)
-            g = mix[:, None] * (spectrum.vectors.T @ V)
+            g = mix[:, None] * along
             places = np.searchsorted(support, spectrum.rows)
             used = np.flatnonzero(share)
             coef[np.ix_(used, np.arange(V.shape[1]), places)] += (
@@ -287,7 +351,7 @@ def average_ridges(
     return RidgeAverage(
         n_kernels=bank.n_kernels,
         shares=tuple(shares),
-        spectra=spectra,
+        eigen=HeldSpectra(spectra),
         ridges=ridges,
         errors=errors,
         weights=weights,
@@ -308,9 +372,13 @@ def _average(weights: Floats, values: Sequence[Floats]) -> Floats:
     return total
 
 
+def spectra_bytes(n_spectra: int, n: int) -> float:
+    """Return the memory that the eigenvectors of some kernels may need."""
+    return 8.0 * n_spectra * n * (n if n <= DENSE_ROWS else min(n, MAX_RANK))
+
+
 def _check_memory(n_spectra: int, n: int, memory: float) -> None:
-    rank = n if n <= 2000 else min(n, 1000)
-    need = 8.0 * n_spectra * n * rank
+    need = spectra_bytes(n_spectra, n)
     if need > memory:
         raise MemoryBudgetError(
             f"The eigenvectors of {n_spectra} kernels over {n} rows need {need / 1e9:.1f} GB, and "

@@ -77,7 +77,7 @@ def learn_rounded(
     account = Account(tol, report)
     learner = Learner(bank, Y, cost, machine, weight_set, account)
     if before is not None:
-        _offer(learner, before)
+        offer_function(learner, before)
         _count(account, before)
         account.history = list(before.history)
     width = _FIRST * float(np.sqrt((cost * Y**2).sum() / max(float(cost.sum()), 1e-300)))
@@ -97,7 +97,7 @@ def learn_rounded(
             provisional=True,
         )
         _count(account, found)
-        _offer(learner, found)
+        offer_function(learner, found)
         account.note()
         if account.converged or rounded is machine:
             break
@@ -127,8 +127,8 @@ def _heard(report: Report | None, solves: int) -> Report | None:
     return lambda step: report(replace(step, solves=solves + step.solves))
 
 
-def _offer(learner: Learner, found: Result) -> None:
-    """Look at the function and the coefficients of a rounded problem with the loss as it is."""
+def offer_function(learner: Learner, found: Result) -> None:
+    """Look at the function and the coefficients of a neighbouring problem in that of a learner."""
     kernel, every = learner.bank.combine(found.weights), np.arange(learner.bank.n_kernels)
     function = found.function
     fitted = None if function is None else learner.bank.blocks.times(function)

@@ -11,26 +11,24 @@ import scipy.linalg
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
-from kernelweave.errors import InputError
+from kernelweave.errors import ConstantKernelsError, InputError
 
-_DENSE_ROWS = 2000  # rows up to which all eigenvectors are computed
-_MAX_RANK = 1000  # of the factor that stands for the kernel beyond
+DENSE_ROWS = 2000  # rows up to which all eigenvectors are computed
+MAX_RANK = 1000  # of the factor that stands for the kernel beyond
 _FACTOR_TOL = 1e-9  # trace such a factor may leave out, relative
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the trace, that is not rounding
 _ALIKE = 1e-9  # kernels whose alignment is nearer to one than this are the same
 
 
 @dataclass(frozen=True)
-class Spectrum:
-    """A centred kernel ``U diag(d) U'``, and how functions are written with it.
+class Directions:
+    """Eigenvalues of a centred kernel ``U diag(d) U'``, and how functions are written with it.
 
     A ridge solution is ``f(x) = sum_i c_i k(x, x_i) - shift`` with ``c = basis @ g`` on the rows
     `rows`, ``shift = offsets @ g`` and ``g`` the coordinates of its coefficients in ``U``.
 
     Parameters
     ----------
-    vectors : ndarray of shape (n_samples, rank)
-        Orthonormal columns U.
     values : ndarray of shape (rank,)
         Eigenvalues d, not negative.
     rows : ndarray of shape (n_rows,)
@@ -41,11 +39,23 @@ class Spectrum:
         What centring takes off.
     """
 
-    vectors: Floats
     values: Floats
     rows: Indices
     basis: Floats
     offsets: Floats
+
+
+@dataclass(frozen=True)
+class Spectrum(Directions):
+    """The same with its eigenvectors, which are in memory.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_samples, rank)
+        Orthonormal columns U.
+    """
+
+    vectors: Floats
 
 
 def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectrum:
@@ -67,12 +77,12 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
     Z = kernel.features()
     if Z is not None and len(Z) < n:
         return _of_factor(Z, everything, None)
-    if n > _DENSE_ROWS:
+    if n > DENSE_ROWS:
         _, Z, pivots, _ = _core.factor_by_columns(
             kernel.diag(),
             lambda i: kernel.rows(np.array([i]))[0].astype(np.float64),
             _FACTOR_TOL,
-            _MAX_RANK,
+            MAX_RANK,
         )
         return _of_factor(Z, pivots, Z[:, pivots])
     K = np.array(kernel.dense(), dtype=np.float64)
@@ -86,7 +96,7 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
             f"{values[0]:.3g}). Hint: clip its negative eigenvalues, or add a multiple of the "
             "identity."
         )
-    return Spectrum(vectors, np.maximum(values, 0.0), everything, vectors, means @ vectors)
+    return Spectrum(np.maximum(values, 0.0), everything, vectors, means @ vectors, vectors)
 
 
 def _of_factor(Z: Floats, rows: Indices, corner: Floats | None) -> Spectrum:
@@ -102,7 +112,7 @@ def _of_factor(Z: Floats, rows: Indices, corner: Floats | None) -> Spectrum:
     if corner is not None:
         # Z' Z = K[:, rows] K[rows, rows]^-1 K[rows, :], and the corner is a root of the middle.
         basis = scipy.linalg.solve_triangular(corner, features, check_finite=False)
-    return Spectrum(vectors, roots**2, rows, basis, means @ features)
+    return Spectrum(roots**2, rows, basis, means @ features, vectors)
 
 
 def distinct_kernels(bank: KernelBank) -> Indices:
@@ -142,9 +152,7 @@ def varied_kernels(bank: KernelBank) -> Indices:
     """
     varied = np.flatnonzero(bank.centred_traces > 0)
     if not len(varied):
-        raise InputError(
-            "kernels: every kernel is constant on these rows, so there is nothing to learn from."
-        )
+        raise ConstantKernelsError
     return varied
 
 

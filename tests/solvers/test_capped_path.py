@@ -1,0 +1,81 @@
+"""Capped losses on features: the root search against the bundle on Gram matrices."""
+
+import numpy as np
+import pytest
+
+from kernelweave._threads import threads
+from kernelweave.banks import large, make_bank
+from kernelweave.banks.large import make_feature_bank
+from kernelweave.kernels import RBF, Constant
+from kernelweave.machines import CappedHinge
+from kernelweave.solvers import Warm, solve_capped
+from kernelweave.solvers.capped_path import solve_capped_on_path
+
+KERNELS = [*(RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)), Constant()]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+WRONG = RNG.random(200) < 0.2
+Y = np.where((np.sin(2 * X[:, 0]) + X[:, 1] ** 2 > 1) ^ WRONG, 1.0, -1.0)[:, None]
+BOX = RNG.uniform(0.5, 1.5, (200, 1)) / 200
+
+
+@pytest.fixture(autouse=True)
+def few_rows_as_many(monkeypatch):
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    with threads(1):
+        yield
+
+
+def pair(lam, cap, tol=1e-4, **options):
+    held = {"centred": False, "tol": 1e-6}
+    machine = CappedHinge((cap,))
+    limits = {"lam": lam, "tol": tol, "max_iter": 1000}
+    exact = solve_capped(make_bank(KERNELS, X, **held), Y, BOX, machine, **limits)
+    bank = make_feature_bank(KERNELS, X, **held)
+    return exact, solve_capped_on_path(bank, Y, BOX, machine, **limits | options), bank
+
+
+# In the last one next to nothing of the objective depends on the classifier.
+@pytest.mark.parametrize(
+    ("lam", "cap"), [(0.3, 1.0), (0.3, 0.8), (0.03, 0.8), (0.003, 0.7), (0.03, 0.6)]
+)
+def test_value_and_certificate_are_those_of_gram_matrices(lam, cap):
+    exact, found, bank = pair(lam, cap)
+    assert found.converged
+    assert found.gap <= 1e-4 * found.size
+    assert found.lower_bound <= exact.objective * (1 + 1e-12)
+    assert found.objective >= exact.lower_bound * (1 - 1e-12)
+    assert found.size == pytest.approx(max(exact.size, 1e-4 * exact.objective), rel=2e-2)
+    # The objective is that of the function returned.
+    norm = bank.norms(found.function).sum()
+    fitted = bank.blocks.times(found.function)
+    loss, _ = CappedHinge((cap,)).loss(fitted, Y, BOX / lam)
+    assert 0.5 * norm**2 + loss == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_where_zero_is_the_best_function_it_is_returned():
+    signs = np.where(np.arange(200) % 2, 1.0, -1.0)[:, None]  # which follow no column
+    machine, kernels = CappedHinge((0.5,)), [RBF(width=3.0, columns=[0]), Constant()]
+    bank = make_feature_bank(kernels, X, centred=False, tol=1e-6)
+    box = np.full((200, 1), 1 / 200)
+    found = solve_capped_on_path(bank, signs, box, machine, lam=0.1, tol=1e-3, max_iter=300)
+    assert found.converged
+    assert not found.function.any()
+    assert found.objective == pytest.approx(0.5 / 0.1, rel=1e-12)
+
+
+def test_a_start_at_the_solution_is_soon_done():
+    _, found, bank = pair(0.3, 0.8)
+    again = solve_capped_on_path(
+        bank, Y, BOX, CappedHinge((0.8,)), lam=0.3, tol=1e-4, max_iter=1000,
+        start=Warm(found.weights, found.coef),
+    )  # fmt: skip
+    assert again.converged
+    assert again.objective == pytest.approx(found.objective, rel=1e-5)
+
+
+def test_too_few_machines_are_admitted():
+    _, found, _ = pair(0.3, 0.8, max_iter=3)
+    assert not found.converged
+    assert found.lower_bound <= found.objective
