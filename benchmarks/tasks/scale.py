@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from kernelweave import RBF, MKLClassifier
+from kernelweave import RBF, MKLClassifier, _core
 from kernelweave._threads import threads as use_threads
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
@@ -66,6 +69,46 @@ def weights(n: int, threads: int, tol: float = 1e-3, norm: float = 1.0) -> Task:
         }
 
     return Task(lambda: model.fit(X, y), tell)
+
+
+def passes(n: int, threads: int, tol: float = 1e-3) -> Task:
+    """Count readings of the features by one machine with equal weights, and by the whole fit."""
+    X, y = _table(n, 0)
+    bank = make_feature_bank(_kernels(), X, tol=tol)
+    assert bank is not None
+    equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
+    model = MKLClassifier(_kernels(), tol=tol, n_jobs=threads)
+
+    def work() -> tuple[float, float]:
+        with use_threads(threads):
+            first = _counted(
+                n, lambda: Hinge().solve(bank.combine(equal), y[:, None], np.ones((n, 1)), tol=tol)
+            )
+        return first, _counted(n, lambda: model.fit(X, y))
+
+    return Task(work, lambda found: {"first": found[0], "fit": found[1]})
+
+
+def _counted(n: int, work: Callable[[], Any]) -> float:
+    """Return how often all rows were read: products, sums, Gram matrices, epochs of descent."""
+    count = 0.0
+
+    def count_in(owner: Any, name: str, rows: Callable[[Any], int]) -> AbstractContextManager[Any]:
+        plain = getattr(owner, name)
+
+        def reading(first: Any, *args: Any, **options: Any) -> Any:
+            nonlocal count
+            count += rows(first) / n
+            return plain(first, *args, **options)
+
+        return patch.object(owner, name, reading)
+
+    with ExitStack() as stack:
+        for name in ("times", "sums", "gram"):
+            stack.enter_context(count_in(LocalBlocks, name, lambda blocks: blocks.n_samples))
+        stack.enter_context(count_in(_core, "descend_box", len))
+        work()
+    return count
 
 
 def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:

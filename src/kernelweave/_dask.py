@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _FAN_IN = 4  # parts added up at a time, where they are
+_ELSEWHERE = (
+    "take some of the rows; MKLClassifier, MKLRegressor, the rule ensembles and "
+    "PairwiseKernelLearner(method='lkcnpc') learn from the parts of a Dask table where these are"
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -116,9 +120,16 @@ class PartedTable:
 
     @classmethod
     def of(cls, X: Any, *, finite: bool = True) -> PartedTable:
-        """Read the table, and refuse what is not finite in an array unless that may be."""
+        """Read the table, and refuse what is not finite in an array unless that may be.
+
+        Where that may be and Dask knows how long the parts are, nothing is computed.
+        """
         parts, meta = parts_of(X)
-        found = run(call(_look_at, part) for part in parts)
+        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan]
+        if not finite and np.isfinite(lengths).all():
+            found = [(int(length), None) for length in lengths]
+        else:
+            found = run(call(_look_at, part) for part in parts)
         starts = np.concatenate(([0], np.cumsum([length for length, _ in found]))).astype(int)
         for number, (first, (_, bad)) in enumerate(zip(starts, found, strict=False)):
             if finite and bad is not None:
@@ -174,16 +185,26 @@ class PartedTable:
             for part, rows, *args in zip(self.parts, self.slices(), *each, strict=True)
         ]
 
-    def refuse_if_too_large(self) -> None:
-        """Refuse to fetch a table that this process cannot hold."""
-        (n, columns), allowed = self.shape, parse_bytes(None)
-        if 8.0 * n * columns > allowed:
-            raise MemoryBudgetError(
-                f"X: {n} rows of {columns} columns need {8e-9 * n * columns:.1f} GB in this "
-                f"process, which may use {1e-9 * allowed:.1f} GB. Hint: take some of the rows; "
-                "MKLClassifier, MKLRegressor and the rule ensembles learn from the parts of a "
-                "Dask table where these are."
-            )
+    def refuse_if_too_large(
+        self,
+        index: Indices | None = None,
+        memory_limit: float | str | None = None,
+        hint: str = _ELSEWHERE,
+    ) -> None:
+        """Refuse to fetch a table, or some of its rows, that this process cannot hold."""
+        allowed = parse_bytes(memory_limit)
+        n, columns = len(self) if index is None else len(index), self.shape[1]
+        if 8.0 * n * columns <= allowed:
+            return
+        # Sparse rows may be much smaller; only where it matters they are measured.
+        wanted = self._homes(np.arange(n) if index is None else index)[0]
+        needed = float(sum(run(_used(self.calls(_count_bytes, wanted), wanted))))
+        if needed <= allowed:
+            return
+        raise MemoryBudgetError(
+            f"X: {n} rows of {columns} columns need {1e-9 * needed:.3g} GB in this process, which "
+            f"may use {1e-9 * allowed:.3g} GB. Hint: {hint}."
+        )
 
     def grouped(self, n_rows: int) -> PartedTable:
         """Return the same rows in fewer parts, consecutive ones together up to so many rows."""
@@ -203,13 +224,23 @@ class PartedTable:
 
     def take(self, index: Indices) -> Any:
         """Return some rows as a table of this process, in the order asked for."""
+        wanted, order = self._homes(index)
+        found = run(_used(self.calls(_pick, wanted), wanted))
+        if not found:
+            return self.meta
+        if (np.diff(order) > 0).all():  # as asked for already
+            return _stack(*found)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return _pick(_stack(*found), places)
+
+    def _homes(self, index: Indices) -> tuple[list[Indices], Indices]:
+        """Return the rows wanted of every part by its own numbers, and which of all they are."""
         home = np.searchsorted(self.starts, index, side="right") - 1
-        wanted = [index[home == b] - self.starts[b] for b in range(len(self.parts))]
-        tasks = self.calls(_pick, wanted)
-        found = run(task for task, rows in zip(tasks, wanted, strict=True) if len(rows))
-        order = np.empty(len(index), dtype=np.intp)
-        order[np.argsort(home, kind="stable")] = np.arange(len(index))
-        return _pick(_stack(*found), order) if found else self.meta
+        order = np.argsort(home, kind="stable")
+        ends = np.searchsorted(home[order], np.arange(1, len(self.parts)))
+        own = index - self.starts[home]
+        return np.split(own[order], ends), order
 
 
 def parts_of(X: Any) -> tuple[list[Delayed], Any]:
@@ -355,6 +386,21 @@ def _as_table(part: Any) -> Any:
     if hasattr(part, "columns") or hasattr(part, "tocsr") or part.dtype.kind == "b":
         return part
     return np.asarray(part, float)
+
+
+def _used(tasks: Sequence[Delayed], wanted: Sequence[Indices]) -> list[Delayed]:
+    """Return the tasks of parts of which some row is wanted."""
+    return [task for task, rows in zip(tasks, wanted, strict=True) if len(rows)]
+
+
+def _count_bytes(part: Any, rows: Indices) -> int:
+    """Return what some rows of a part take."""
+    picked = _pick(part, rows)
+    if hasattr(picked, "columns"):
+        return int(picked.memory_usage(index=False).sum())
+    if hasattr(picked, "indptr"):
+        return int(picked.data.nbytes + picked.indices.nbytes + picked.indptr.nbytes)
+    return int(picked.nbytes)
 
 
 def _pick(part: Any, rows: Indices) -> Any:

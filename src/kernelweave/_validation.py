@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from kernelweave._dask import PartedTable, gather, is_dask
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
 check_names_in = _check_feature_names_in  # the names given are those seen in fit
@@ -33,6 +33,7 @@ __all__ = [
     "fit_context",
     "is_frame",
     "pick_rows",
+    "take_rows",
 ]
 
 
@@ -57,7 +58,9 @@ def is_frame(X: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool, parts: bool = False) -> Any:
+def check_table(
+    estimator: Any, X: Any, *, reset: bool, parts: bool = False, finite: bool = True
+) -> Any:
     """Check ``X`` as scikit-learn does; a frame stays a frame and keeps its column types.
 
     Each kernel validates the columns it uses, so a frame may hold anything in the others.
@@ -72,6 +75,8 @@ def check_table(estimator: Any, X: Any, *, reset: bool, parts: bool = False) -> 
         Whether this is a fit.
     parts : bool
         Whether a Dask table may stay in its parts; otherwise it comes to this process.
+    finite : bool
+        Whether all values of parts are looked at; otherwise `take_rows` looks at those it takes.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool, parts: bool = False) -> 
         The table as kernels read it.
     """
     if is_dask(X):
-        parted = PartedTable.of(X)
+        parted = PartedTable.of(X, finite=finite or not parts)
         if not parts:
             return check_table(estimator, gather(parted), reset=reset)
         _check_names(estimator, parted.meta, len(parted), reset=reset)
@@ -127,8 +132,26 @@ def _check_names(estimator: Any, X: Any, n_samples: int, *, reset: bool) -> None
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
-def _refuse_missing(X: Any) -> None:
-    """Refuse values that are not finite, with their place."""
+def take_rows(table: PartedTable, index: Indices) -> Any:
+    """Return some rows of a Dask table as `check_table` returns those of this process.
+
+    Parameters
+    ----------
+    table : PartedTable
+        The parts.
+    index : ndarray of int
+        Which rows, in the order wanted.
+    """
+    X = table.take(index)
+    if is_frame(X):
+        return X
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+    _refuse_missing(X, index)
+    return X
+
+
+def _refuse_missing(X: Any, numbers: Indices | None = None) -> None:
+    """Refuse values that are not finite, with their place; rows may have numbers of their own."""
     values = X.data if hasattr(X, "tocoo") else X
     if np.isfinite(values).all():
         return
@@ -138,6 +161,7 @@ def _refuse_missing(X: Any) -> None:
     else:
         at = int(np.flatnonzero(~np.isfinite(table.data))[0])
         row, column = int(table.row[at]), int(table.col[at])
+    row = row if numbers is None else int(numbers[row])
     raise InputError(
         f"X: contains NaN or infinity, first in row {row}, column {column}. Hint: fill missing "
         "values, for example with scikit-learn's SimpleImputer."

@@ -199,9 +199,8 @@ def test_blocks_multiply_as_the_matrix_they_hold(dtype):
     np.testing.assert_allclose(blocks.times(W), exact @ W, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(blocks.sums(V), exact.T @ V, rtol=1e-12, atol=1e-13)
     inner, edge = blocks.gram(q, np.arange(9))
-    rough = 1e-5 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(inner, (exact.T * q) @ exact, rtol=rough, atol=10 * rough)
-    np.testing.assert_allclose(edge, exact.T @ q, rtol=rough, atol=10 * rough)
+    np.testing.assert_allclose(inner, (exact.T * q) @ exact, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(edge, exact.T @ q, rtol=1e-12, atol=1e-13)
     index = np.array([69, 0, 29, 30])
     np.testing.assert_array_equal(blocks.rows(index), exact[index])
     np.testing.assert_allclose(

@@ -111,7 +111,7 @@ def test_regression_of_two_targets(many, loss):
 
 
 def test_default_kernels_are_those_of_the_rows_here(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 40)
+    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 40)
     X, f = table()
     here, there = MKLClassifier().fit(X, f > 0), MKLClassifier().fit(parted(X), parted(f > 0))
     assert here.kernels_ == there.kernels_
@@ -254,7 +254,7 @@ def test_scores_of_arrays_and_frames(many):
 
 
 def test_widths_are_those_of_rows_with_a_weight(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 5)
+    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 5)
     X, f = table()
     weight = np.zeros(300)
     weight[[3, 4, 8, 9, 200, 201]] = 1.0  # none of them among five rows spread over the table
@@ -291,7 +291,7 @@ def test_bad_tables_are_refused_in_a_sentence(X, y, error, words):
 
 def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE", 4)  # rows that are looked at here
-    monkeypatch.setattr("kernelweave.estimators.base._WIDTH_ROWS", 4)
+    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 4)
     X, y = frame()
     X.loc[250, "a"] = np.nan
     with pytest.raises(InputError, match=r"part with rows 150 to 299 of X: .*missing"):

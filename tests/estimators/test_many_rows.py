@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, io
-from kernelweave.banks import large, source
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, _core, io
+from kernelweave.banks import features, large, source
+from kernelweave.banks.blocks import LocalBlocks
+from kernelweave.banks.large import make_feature_bank
+from kernelweave.datasets import make_additive
+from kernelweave.machines import Hinge
 
 
 @pytest.fixture
@@ -15,8 +20,6 @@ def many(monkeypatch):
     """Return a function that fits twice: rows counted as many, and as few."""
 
     def both(model, X, y, **options):
-        from sklearn.base import clone
-
         plain = clone(model).fit(X, y, **options)
         monkeypatch.setattr(large, "MANY_ROWS", 10)
         monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
@@ -117,6 +120,20 @@ def test_in_a_file_as_in_memory(many):
     np.testing.assert_array_equal(ours.weights_, outside.weights_)
 
 
+def test_where_blocks_end_does_not_show(many, monkeypatch):
+    """Local files, other files and the parts of a Dask table cut the same rows differently."""
+    X, y, _ = table(n=1500)
+    model = MKLClassifier(KERNELS, C=1.0)
+    first, _ = many(model, X, y)
+    for size in (7_000, 1e9):
+        monkeypatch.setattr(source, "_BLOCK_BYTES", size)
+        other = clone(model).fit(X, y)
+        assert other.objective_ == pytest.approx(first.objective_, rel=1e-9)
+        np.testing.assert_allclose(
+            other.decision_function(X), first.decision_function(X), rtol=0, atol=1e-6
+        )
+
+
 def test_a_path_over_C(many):
     X, y, _ = table()
     many(MKLClassifier(KERNELS), X, y)
@@ -154,3 +171,39 @@ def test_model_files_keep_landmarks(many, tmp_path):
     back = io.load(tmp_path / "model.kw")
     np.testing.assert_array_equal(back.decision_function(X), ours.decision_function(X))
     assert back.landmark_gap_ == ours.landmark_gap_
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Count readings of features, in units of all rows; an epoch of coordinate descent is one."""
+    count = {"rows": 0.0}
+    for name in ("times", "sums", "gram"):
+        plain = getattr(LocalBlocks, name)
+
+        def counted(self, *args, plain=plain, **options):
+            count["rows"] += self.n_samples
+            return plain(self, *args, **options)
+
+        monkeypatch.setattr(LocalBlocks, name, counted)
+    descend = _core.descend_box
+
+    def counted_descent(block, *args, **options):
+        count["rows"] += len(block)
+        return descend(block, *args, **options)
+
+    monkeypatch.setattr(features._core, "descend_box", counted_descent)
+    return count
+
+
+def test_weights_cost_few_passes_beyond_one_machine(passes):
+    """Features are read in passes, and the number of these is what a fit of many rows costs."""
+    X, y = make_additive(12_000, 8, random_state=0)
+    kernels = [RBF(width=w, columns=[c]) for c in range(8) for w in (1.0, 2.0, 4.0)]
+    bank = make_feature_bank(kernels, X, tol=1e-3)
+    target, cost = np.where(y == y.max(), 1.0, -1.0)[:, None], np.ones((len(y), 1))
+    Hinge().solve(bank.combine(np.full(24, 1 / 24)), target, cost, tol=1e-3)
+    first, passes["rows"] = passes["rows"], 0.0
+    model = MKLClassifier(kernels, tol=1e-3).fit(X, y)
+    assert model.converged_
+    assert first >= 15 * len(y)
+    assert passes["rows"] <= 5 * first

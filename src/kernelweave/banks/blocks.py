@@ -114,7 +114,7 @@ class LocalBlocks(RowBlocks):
             out[here] = self.blocks[b][index[here] - self.starts[b]][:, columns]
         return out
 
-    def select(self, columns: Indices) -> RowBlocks:
+    def select(self, columns: Indices) -> LocalBlocks:
         store = new_store(self.n_samples, len(columns), self.blocks[0].dtype, mapped=self.mapped)
         parts = [store[rows] for rows in self.slices()]
         for part, block in zip(parts, self.blocks, strict=True):
@@ -133,15 +133,15 @@ def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Store
 def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
     """Return ``F' diag(q) F`` and ``F' q`` of some columns of one block.
 
-    Products are in the precision of storage: a Newton direction needs no more, and it is half the
-    time.
+    In double precision: a Newton direction needs less, but sums in the precision of storage would
+    depend on where blocks end, and so would predictions, visibly.
     """
     out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
     used = np.flatnonzero(q)
     for k in range(0, len(used), _CHUNK):
         index = used[k : k + _CHUNK]
         root = np.sqrt(q[index])
-        Z = block[index][:, columns] * root[:, None].astype(block.dtype)
+        Z = block[index][:, columns] * root[:, None]
         out += Z.T @ Z  # a symmetric product: half the work
         edge += root @ Z
     return out, edge

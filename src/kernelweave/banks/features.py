@@ -105,6 +105,44 @@ class FeatureBank:
             out[k] = self.scales[j] * (features[:, here] @ scores[here])
         return out
 
+    def gram(self, V: Floats, which: Indices, q: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return moments of the values ``K_j V`` of some normalised kernels over weighted rows.
+
+        Nothing is held that has an entry per row and column.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_samples, 1)
+            One output.
+        which : ndarray of int
+            The kernels.
+        q : ndarray of shape (n_samples,)
+            Weights of rows, mostly zero.
+
+        Returns
+        -------
+        values : ndarray of shape (n_kernels + 1, n_kernels + 1)
+            ``U' diag(q) U``, where the columns of U are the values and a one for every row.
+        cross : ndarray of shape (n_columns, n_kernels + 1)
+            ``F' diag(q) U`` with the features of these kernels.
+        inner : ndarray of shape (n_columns, n_columns)
+            ``F' diag(q) F``.
+        """
+        blocks, columns = self._columns(which)
+        owner = self.owner()[columns]
+        places = np.flatnonzero(np.isin(owner, which))
+        owner = owner[places]
+        roots = np.sqrt(self.scales[owner])
+        inner, edge = blocks.gram(q, places)
+        inner, edge = inner * roots[:, None] * roots, edge * roots
+        scores = roots * self._scores(V, which)[columns[places], 0]
+        spread = np.where(owner[:, None] == which, scores[:, None], 0.0)
+        cross = np.column_stack([inner @ spread, edge])
+        values = np.zeros((len(which) + 1, len(which) + 1))
+        values[:-1] = spread.T @ cross
+        values[-1, :-1], values[-1, -1] = values[:-1, -1], q.sum()
+        return values, cross, inner
+
     def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
         """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
         known = np.zeros(self.blocks.n_columns, dtype=bool)

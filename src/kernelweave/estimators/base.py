@@ -30,12 +30,11 @@ from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle
 from kernelweave.solvers.rounded import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
 
-from .rows import Merged, merge_rows
+from .rows import Merged, merge_rows, spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDTH_ROWS = 20_000  # rows that default widths are taken from
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
 
 
@@ -111,12 +110,12 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     def _expand(self, rows: Merged) -> list[Kernel]:
         """Write out the kernels; default widths are those of rows spread over the table."""
         n = len(rows.Y)
-        if not self._takes_features or n <= _WIDTH_ROWS:
+        some = spread_rows(n)
+        if not self._takes_features or len(some) == n:
             return expand_kernels(self.kernels, gather(rows.X), rows.weight)
-        some = np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
         if rows.weight is not None:  # rows without weight say nothing
             there = np.flatnonzero(rows.weight)
-            some = there[np.unique(np.linspace(0, len(there) - 1, _WIDTH_ROWS).astype(np.intp))]
+            some = there[spread_rows(len(there))]
         X = rows.X.take(some) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, some)
         return expand_kernels(self.kernels, X, None if rows.weight is None else rows.weight[some])
 

@@ -15,13 +15,20 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._dask import by_parts
+from kernelweave._dask import PartedTable, by_parts, fetch
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, check_table, fit_context, is_frame
+from kernelweave._validation import (
+    Interval,
+    StrOptions,
+    check_table,
+    fit_context,
+    is_frame,
+    take_rows,
+)
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import Linear, expand_kernels
+from kernelweave.kernels import Kernel, Linear, expand_kernels
 from kernelweave.pairs import (
     Rates,
     Statistic,
@@ -30,8 +37,10 @@ from kernelweave.pairs import (
     check_rates,
     check_rows,
     correct_statistic,
-    kernel_features,
+    naming_parts,
     pair_features,
+    pair_values,
+    paired_rows,
     read_pairs,
     theory_constants,
 )
@@ -47,6 +56,8 @@ from kernelweave.pairs.shrink import (
     settings,
 )
 from kernelweave.solvers.pairwise import PairProblem, PairResult, solve_pairs
+
+from .rows import spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +122,9 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Projected gradient to stop at, relative to half the largest entry of the statistic.
     max_iter : int, default=200
         Newton steps at most.
+    memory_limit : number of bytes, str such as "8GB", or None, default=None
+        Memory for the kernel values of the pairs of ``lkcnpc``, beyond which they go to a
+        temporary file, and for rows taken from a Dask table. None: half of what is free.
     random_state : int, RandomState or None, default=None
         For everything drawn.
 
@@ -185,6 +199,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         "n_pairs": [Interval(Integral, 2, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "random_state": ["random_state"],
     }
 
@@ -219,6 +234,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         n_pairs: int | None = None,
         tol: float = 1e-8,
         max_iter: int = 200,
+        memory_limit: float | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -240,6 +256,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self.n_pairs = n_pairs
         self.tol = tol
         self.max_iter = max_iter
+        self.memory_limit = memory_limit
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -249,7 +266,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows that the pairs join.
+            Rows that the pairs join. Of a Dask table ``lkcnpc`` takes the rows that occur in
+            pairs and looks at no others; ``shrink`` fetches it.
         y : array of shape (n_samples,), optional
             Classes, from which pairs are drawn where none are given.
         pairs : array of shape (n_pairs, 2), optional
@@ -264,8 +282,10 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
             The fitted estimator.
         """
         with self._all_or_nothing(), one_thread():
-            X = check_table(self, X, reset=True)
+            by_parts = self.method == "lkcnpc"
+            X = check_table(self, X, reset=True, parts=by_parts, finite=not by_parts)
             pairs, labels = self._pairs(X, y, pairs, labels)
+            self._factors = None
             if self.method == "shrink":
                 return self._fit_shrink(self._columns(X), pairs, labels)
             return self._fit_noisy(X, pairs, labels)
@@ -297,12 +317,9 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
 
     def _fit_noisy(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
         assert labels is not None
-        if self.kernels is None:
-            self.kernels_ = None
-            F = pair_features(self._columns(X), pairs)
-        else:
-            self.kernels_ = [kernel.bound(X) for kernel in expand_kernels(self.kernels, X, None)]
-            F = kernel_features(self.kernels_, X, pairs)
+        rows, pairs = paired_rows(X, pairs, self.memory_limit)
+        self.kernels_ = None if self.kernels is None else self._expand(X, rows)
+        F = self._values(X, rows, pairs)
         statistic, rates = self._statistic(F, labels)
         n = len(pairs)
         lam = 0.01 / n if self.lam is None else float(self.lam)
@@ -311,12 +328,26 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
         result = solve_pairs(problem, tol=self.tol, max_iter=self.max_iter)
         self.statistic_, self.rates_ = statistic, rates
-        self.selection_, self.setting_, self._kernel, self._factors = [], None, None, None
+        self.selection_, self.setting_, self._kernel = [], None, None
         self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
         self._finish(result, F @ result.weights, labels)
         self._diagnose(F, statistic, rates, labels, lam)
-        self.diagnostics_["repeated_pairs"] = n - len(np.unique(np.sort(pairs, axis=1), axis=0))
+        keys = pairs.min(axis=1) * rows.shape[0] + pairs.max(axis=1)
+        self.diagnostics_["repeated_pairs"] = n - len(np.unique(keys))
         return self
+
+    def _expand(self, X: Any, rows: Any) -> list[Kernel]:
+        """Write out the kernels; default widths are those of rows spread over a Dask table."""
+        given = self.kernels if isinstance(self.kernels, list | tuple) else [self.kernels]
+        if isinstance(X, PartedTable) and not all(isinstance(one, Kernel) for one in given):
+            rows = take_rows(X, spread_rows(len(X)))
+        return expand_kernels(self.kernels, rows)
+
+    def _values(self, X: Any, rows: Any, pairs: Indices) -> Any:
+        """Return kernel values at pairs of rows that were taken from ``X``."""
+        with naming_parts(X, self.kernels_ or [Linear()]):
+            rows = rows if self.kernels_ is not None else self._numbers(rows)
+            return pair_values(rows, pairs, self.kernels_, self.memory_limit)
 
     def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
         up = labels > 0
@@ -469,8 +500,10 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         """Return rows as the learned kernel takes them."""
         check_is_fitted(self)
         X = check_table(self, X, reset=False)
-        if self.kernels_ is not None:
-            return X
+        return X if self.kernels_ is not None else self._numbers(X)
+
+    def _numbers(self, X: Any) -> Any:
+        """Return columns as numbers, scaled as in the fit."""
         X = Linear().prepare(X) if is_frame(X) else X
         return X if self._factors is None else scale_rows(X, self._factors)
 
@@ -481,7 +514,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows; for ``shape="graph"`` those of `fit`.
+            Rows; for ``shape="graph"`` those of `fit`. The features of a Dask table are a lazy
+            Dask array.
 
         Returns
         -------
@@ -512,7 +546,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame
-            Rows like those of the training data.
+            Rows like those of the training data; a Dask table is fetched.
         Y : array, sparse matrix or data frame, optional
             Rows of the other side; ``X`` by default.
 
@@ -521,6 +555,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         block : ndarray of shape (n_rows of X, n_rows of Y)
             ``sum_j weights_j k_j``.
         """
+        X, Y = fetch(X), fetch(Y)
         if self.__sklearn_is_fitted__() and self.kernels_ is not None:
             A = self._prepared(X)
             B = A if Y is None else self._prepared(Y)
@@ -540,13 +575,14 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame
-            Rows; for shapes other than ``diag`` those of `fit`.
+            Rows; for shapes other than ``diag`` those of `fit`. A Dask table is fetched.
 
         Returns
         -------
         operator : LinearOperator of shape (n_samples, n_samples)
             What `KernelSpectralClustering` takes with ``affinity="precomputed"``.
         """
+        X = fetch(X)
         rows = self._prepared(X)
         if self.kernels_ is not None:
             from scipy.sparse.linalg import aslinearoperator
@@ -567,7 +603,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         pairs : array of shape (n_pairs, 2)
             Row numbers.
 
@@ -576,11 +612,13 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         scores : ndarray of shape (n_pairs,)
             ``sum_j weights_j k_j``; larger means rather same.
         """
-        rows = self._prepared(X)
-        pairs = check_rows(pairs, rows.shape[0])
-        if self.kernels_ is None:
-            return np.asarray(pair_features(rows, pairs) @ self.weights_).ravel()
-        return kernel_features(self.kernels_, rows, pairs) @ self.weights_
+        check_is_fitted(self)
+        X = check_table(self, X, reset=False, parts=True, finite=False)
+        return self._scores(X, check_rows(pairs, X.shape[0]))
+
+    def _scores(self, X: Any, pairs: Indices) -> Floats:
+        rows, pairs = paired_rows(X, pairs, self.memory_limit)
+        return np.asarray(self._values(X, rows, pairs) @ self.weights_).ravel()
 
     def predict_pairs(self, X: Any, pairs: Any) -> Indices:
         """Tell for new pairs whether they belong together.
@@ -588,7 +626,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         pairs : array of shape (n_pairs, 2)
             Row numbers.
 
@@ -605,7 +643,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows.
+            Rows; of a Dask table those that occur in pairs are taken.
         y : array of shape (n_samples,), optional
             Classes, from which pairs are drawn where none are given.
         pairs, labels : arrays, optional
@@ -617,11 +655,11 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
             1 where every same pair scores above every different one.
         """
         check_is_fitted(self)
-        table = check_table(self, X, reset=False)
+        X = check_table(self, X, reset=False, parts=True, finite=False)
         if pairs is None:
-            pairs, labels = self._pairs(table, y, None, None)
-        pairs, signs = check_pairs(pairs, labels, table.shape[0])
-        return float(roc_auc_score(signs, self.score_pairs(X, pairs)))
+            pairs, labels = self._pairs(X, y, None, None)
+        pairs, signs = check_pairs(pairs, labels, X.shape[0])
+        return float(roc_auc_score(signs, self._scores(X, pairs)))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the kernels or columns, heaviest first.

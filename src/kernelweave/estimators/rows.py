@@ -16,6 +16,7 @@ from kernelweave.banks.rules import PackedRows
 from kernelweave.kernels.base import is_sparse
 
 _HASHED = 50_000  # rows at a time
+_WIDTH_ROWS = 20_000  # rows that default widths are taken from
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads bits over a word
 
 
@@ -43,6 +44,11 @@ class Merged:
     weight: Floats | None
     index: Indices
     inverse: Indices
+
+
+def spread_rows(n: int) -> Indices:
+    """Return rows spread evenly over a table: enough for default widths, and all of few."""
+    return np.unique(np.linspace(0, n - 1, _WIDTH_ROWS).astype(np.intp))
 
 
 def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:

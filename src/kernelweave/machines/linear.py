@@ -26,6 +26,7 @@ _SHARPER = 5.0  # penalty growth once phi is minimised well enough
 _SHARPEST = 1e-9  # least s, relative to the first
 _BLUNTER = 25.0  # penalty of a warm start, below that at which the last solve ended
 _REFRESH = 15  # steps
+_ROUNDER = 3.0  # first penalty from coefficients of another loss, relative to the least curvature
 _EPOCHS = 10  # of coordinate descent to begin with, which is quick until it crawls
 
 
@@ -218,6 +219,7 @@ class _Newton:
         widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
         flattest = float(np.min(box.ridge[present], initial=np.inf))
         smooth = flattest > 0.0
+        cold = begin is None
         if begin is None and np.isfinite(widest):
             begin = self._descend()
         anchor = np.zeros_like(box.y) if begin is None else begin.coef.copy()
@@ -235,6 +237,8 @@ class _Newton:
         # has a curvature of its own, none is needed in the end.
         blunt = 0.2 / max(widest, 1e-300)
         s = 10.0 * blunt if begin is None else 0.0 if smooth else blunt
+        if smooth and not cold and begin is not None and begin.w is None:
+            s = min(_ROUNDER * flattest, blunt)
         sharpest = 0.0 if smooth else _SHARPEST * blunt
         if begin is not None and begin.sharpness > 0.0 and s > 0.0:
             s = min(s, _BLUNTER / begin.sharpness)

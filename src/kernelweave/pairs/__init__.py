@@ -12,6 +12,7 @@ from .graphs import (
 )
 from .rates import estimate_pair_rates
 from .statistic import Rates, Statistic, check_rates, correct_statistic, theory_constants
+from .values import naming_parts, pair_values, paired_rows
 
 __all__ = [
     "Constraints",
@@ -26,7 +27,10 @@ __all__ = [
     "draw_pairs",
     "estimate_pair_rates",
     "kernel_features",
+    "naming_parts",
     "pair_features",
+    "pair_values",
+    "paired_rows",
     "read_links",
     "read_pairs",
     "sample_unlinked",

@@ -1,4 +1,4 @@
-"""The small quadratic program of a bundle step: weights that minimise a model of the objective."""
+"""The small program of a bundle step: weights that minimise a model of the objective."""
 
 from __future__ import annotations
 
@@ -6,6 +6,113 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
+
+_ROUNDS = 20  # quadratic programs for one step at most
+_ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the last
+_SHORTEST = 1e-3  # part of a round's way that is still tried
+_STRICT = 1e-6  # how far curvature stays below what would make the model infinite at zero weight
+
+
+def minimise_curved(
+    cuts: Floats, slopes: Floats, hessian: Floats, stiff: Floats, centre: Floats
+) -> tuple[Floats, float]:
+    """Minimise the largest of some cuts and `Curved`, plus a damping, on the simplex.
+
+    Newton's method on the model, a quadratic program each; nothing is read for it.
+
+    Parameters
+    ----------
+    cuts : ndarray of shape (n_cuts,)
+        Constants of the linear pieces.
+    slopes : ndarray of shape (n_cuts, n_weights)
+        Their slopes; the last piece is the tangent at the centre, which the curved one replaces.
+    hessian : ndarray of shape (n_weights, n_weights)
+        Second derivatives at the centre.
+    stiff : ndarray of shape (n_weights,)
+        The damping is ``stiff @ (x - centre)**2 / 2``.
+    centre : ndarray of shape (n_weights,)
+        A point of the simplex.
+
+    Returns
+    -------
+    x : ndarray of shape (n_weights,)
+        Non-negative, sum one.
+    level : float
+        The largest piece there, without the damping.
+    """
+    value = float(cuts[-1] + slopes[-1] @ centre)
+    curved = Curved(-2.0 * slopes[-1], hessian, centre)
+
+    def heights(x: Floats) -> tuple[float, float]:
+        step = x - centre
+        older = (cuts[:-1] + slopes[:-1] @ x).max(initial=-np.inf)
+        level = max(value + curved.change(step), float(older))
+        return level, level + 0.5 * float(stiff @ step**2)
+
+    x, (level, height) = centre, heights(centre)
+    begin = height
+    for _ in range(_ROUNDS):
+        change, slope, curvature = curved.expand(x - centre)
+        constants, pieces = cuts.copy(), slopes + stiff * (x - centre)
+        pieces[-1] += slope - slopes[-1]
+        constants[-1] = value + change - float(slope @ x)
+        goal = minimise_model(constants, pieces, curvature + np.diag(stiff), x)
+        part = 1.0
+        while (trial := heights(x + part * (goal - x)))[1] >= height and part > _SHORTEST:
+            part *= 0.5
+        gain = height - trial[1]
+        if not gain > 0.0:
+            break
+        x, (level, height) = x + part * (goal - x), trial
+        if gain <= _ENOUGH * (begin - height):
+            break
+    return x, level
+
+
+class Curved:
+    """How the optimal value goes on from a point, by its slopes and its curvature there.
+
+    While the free coefficients stay free, the scores ``z`` of the kernels' features, whose squared
+    lengths by kernel are the forms, follow ``z = (I + H diag(x))^-1 r``. Here those of each kernel
+    may change their length ``u`` only: ``u = (I + B diag(step))^-1 u_0``. For one kernel this is
+    exact: its form is a multiple of ``1 / (x + c)^2``. A quadratic model would raise a weight that
+    is too small by half of ``x + c`` at a time.
+
+    Parameters
+    ----------
+    forms : ndarray of shape (n_weights,)
+        Minus twice the slopes.
+    hessian : ndarray of shape (n_weights, n_weights)
+        Second derivatives.
+    centre : ndarray of shape (n_weights,)
+        Weights, not negative.
+    """
+
+    def __init__(self, forms: Floats, hessian: Floats, centre: Floats) -> None:
+        self.lengths = np.sqrt(np.maximum(forms, 0.0))
+        inverse = np.divide(
+            1.0, self.lengths, out=np.zeros_like(self.lengths), where=self.lengths > 0
+        )
+        B = hessian * inverse[:, None] * inverse
+        # No exact B is larger than this; one of rounding would make the model turn back.
+        root = np.sqrt(centre[centre > 0])
+        used = B[np.ix_(centre > 0, centre > 0)] * root[:, None] * root
+        largest = float(np.linalg.eigvalsh(used)[-1]) if len(used) else 0.0
+        self.B = B * min(1.0, (1.0 - _STRICT) / max(largest, 1e-300))
+
+    def change(self, step: Floats) -> float:
+        """Return the change of the value."""
+        return -0.5 * float((step * self.lengths) @ self._solve(step, self.lengths))
+
+    def expand(self, step: Floats) -> tuple[float, Floats, Floats]:
+        """Return the change of the value, and the slopes and curvature after a step."""
+        solved = self._solve(step, np.column_stack([self.lengths, self.B]))
+        u, B = solved[:, 0], solved[:, 1:]
+        change = -0.5 * float((step * self.lengths) @ u)
+        return change, -0.5 * u * u, 0.5 * (B + B.T) * u[:, None] * u
+
+    def _solve(self, step: Floats, sides: Floats) -> Floats:
+        return np.asarray(np.linalg.solve(np.eye(len(step)) + self.B * step, sides))
 
 
 def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> Floats:

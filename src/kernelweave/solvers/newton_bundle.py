@@ -1,9 +1,10 @@
 """Few kernels out of many: Newton steps inside a bundle of cuts, on a working set of kernels.
 
 Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the
-weights, valid however roughly it was solved. A step minimises the largest cut plus the curvature of
-J, damped by the curvature of the majorising update; a failed step still leaves its cut behind,
-which makes the method a proximal bundle method far from the solution and Newton's method near it.
+weights, valid however roughly it was solved. A step minimises the largest cut and a model of J by
+its slopes and curvature, damped by the curvature of the majorising update; a failed step still
+leaves its cut behind, which makes the method a proximal bundle method far from the solution and
+Newton's method near it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
 from kernelweave.machines import Curvature, Machine, Solution
 from kernelweave.machines.base import MAX_FREE
+from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.weights import Simplex
 
-from .bundle_model import minimise_model
-from .point import Learner, Point
+from .bundle_model import minimise_curved
+from .point import Learner, Point, moved
 from .result import Account, Report, Result, Warm
 
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
@@ -86,14 +88,14 @@ def newton_bundle(
     if provisional:
         bundle.learner.exact = None
     if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
-        bundle.guess(_sample_weights(bank, Y, cost, machine, max_iter))
+        bundle.guess(_learn_on_sample(bank, Y, cost, machine, max_iter))
     return bundle.run(start)
 
 
-def _sample_weights(
+def _learn_on_sample(
     bank: KernelBank, Y: Floats, cost: Floats, machine: Machine, max_iter: int
-) -> tuple[Floats, int]:
-    """Return weights learned roughly on some of the rows, and the machines that took.
+) -> Result:
+    """Return what is learned roughly from some of the rows.
 
     Rows are evenly spaced among those of equal targets, so that every class is there; their cost is
     raised so that errors weigh against the norm as they do on all rows.
@@ -111,8 +113,7 @@ def _sample_weights(
         None,
     )
     bundle.learner.exact = None  # nobody sees these bounds
-    result = bundle.run(None)
-    return result.weights, result.history[-1].solves
+    return bundle.run(None)
 
 
 @dataclass
@@ -202,7 +203,7 @@ class _Bundle:
         self.damping = _Damping()
         self.curvature: Curvature | None = None
         self.which: Indices = np.arange(0)
-        self.guessed: Floats | None = None
+        self.guessed: Result | None = None
         self.aside, self.aside_gap = _ASIDE, np.inf
         self.promised = np.inf  # gain of the last step, as the model saw it
         self.patience = 1.0  # as _PATIENT, while the working set is but a guess
@@ -285,15 +286,15 @@ class _Bundle:
         self.cuts.push(point if better else new)
         return new if better else point
 
-    def guess(self, sample: tuple[Floats, int]) -> None:
-        """Begin from weights that were learned elsewhere.
+    def guess(self, sample: Result) -> None:
+        """Begin from what was learned elsewhere.
 
-        They name the kernels that matter, so fewer are looked at, and the others less often.
+        Its weights name the kernels that matter, so fewer are looked at, and the others less often.
         """
-        self.guessed, solves = sample
+        self.guessed = sample
         self.working, self.patience = _WORKING_DEAR, _PATIENT
         self.damping.mu = 0.04  # first steps are short
-        self.account.solves += solves
+        self.account.solves += sample.history[-1].solves
 
     def _slack(self) -> float:
         """Return the smaller of the certified gap and that of the working set, absolute."""
@@ -309,13 +310,14 @@ class _Bundle:
     def _begin(self, start: Warm | None) -> Point:
         """Choose first weights and a working set, and solve there."""
         Y, cost = self.learner.Y, self.learner.cost
+        first: Solution | None
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
             coef = self.machine.repair(start.coef, Y, cost)
             first = self.learner.start(kernel, coef)
         else:
             kernel = self.bank.combine(self._first_weights())
-            first = None
+            first = self._sampled_start()
         solution = self.learner.solve(kernel, tol=1e-3, start=first)
         forms = self.listed.read(solution.coef)
         self.account.readings += self.listed.readings
@@ -325,10 +327,18 @@ class _Bundle:
         self.learner.offer_lower(point, forms)
         return point
 
+    def _sampled_start(self) -> Solution | None:
+        """Return the function that a sample suggests, which is near that of all rows."""
+        if self.guessed is None or self.guessed.function is None:
+            return None
+        function = self.guessed.function
+        start = moved(np.zeros_like(self.learner.Y), self.learner.bank.blocks.times(function))
+        return replace(start, function=function)
+
     def _first_weights(self) -> Floats:
         """Return what a sample suggests, or weights by the slopes of a rough uniform solution."""
         if self.guessed is not None:
-            return self.guessed
+            return self.guessed.weights
         m = self.bank.n_kernels
         uniform = np.full(m, 1.0 / m)
         rough = self.learner.solve(self.bank.combine(uniform, coarse=True), tol=0.1)
@@ -386,7 +396,18 @@ class _Bundle:
         near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
         inside = np.flatnonzero(near)
         forms, theta = point.forms[inside], theta[inside]
-        if self.bank.by_features or self._most_free(point) <= MAX_FREE:
+        damping = self.damping.mu
+        self.curvature = None
+        if self.bank.by_features:
+            hessian = feature_hessian(
+                self.machine,
+                point.kernel,
+                self.which[inside],
+                point.coef,
+                self.learner.Y,
+                self.learner.cost,
+            )
+        elif self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
                 lambda rows: self.bank.products(point.coef, self.which[inside], rows),
@@ -395,18 +416,14 @@ class _Bundle:
                 self.learner.cost,
             )
             hessian = self.curvature.hessian
-            damping = self.damping.mu
         else:
-            self.curvature = None
             hessian = np.zeros((len(inside), len(inside)))
-            damping = max(1.0, self.damping.mu)
-        M = hessian + np.diag(damping * forms / (theta + 0.02) + 1e-9 * size)
+            damping = max(1.0, damping)
+        stiff = damping * forms / (theta + 0.02) + 1e-9 * size
         constants, slopes = self.cuts.with_point(point)
-        slopes = slopes[:, inside]
-        best = minimise_model(constants, slopes, M, theta)
+        best, model = minimise_curved(constants, slopes[:, inside], hessian, stiff, theta)
         self.step = best - theta
-        model = float((constants + slopes @ best).max())
-        predicted = point.solution.dual - model - 0.5 * float(self.step @ hessian @ self.step)
+        predicted = point.solution.dual - model
         trial = np.zeros(len(self.which))
         trial[inside] = best
         return trial, predicted
@@ -428,9 +445,11 @@ class _Bundle:
         floor = max(0.2 * predicted, 1e-14 * size)
         solution = self.learner.solve(kernel, floor=floor, start=start, enough=enough)
         gain = point.solution.primal - solution.primal
-        if measurable and gain > 0.05 * predicted and self.account.solves < self.max_iter:
+        aim = self._inner_aim()
+        if measurable and gain > 0.05 * predicted and solution.gap > aim:
             # The next step wants it closer, so go on before anything is read.
-            solution = self.learner.solve(kernel, floor=self._inner_aim(), start=solution)
+            if self.account.solves < self.max_iter:
+                solution = self.learner.solve(kernel, floor=aim, start=solution)
         new = self.learner.evaluate(kernel, solution, self.which)
         if measurable:
             ratio = gain / predicted

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernelweave._types import Bools, Floats
+from kernelweave.banks.pairs import PairBlocks
 from kernelweave.kernels.base import is_sparse
 
 _CG_STEPS = 200
@@ -26,7 +27,7 @@ class PairProblem:
 
     Parameters
     ----------
-    F : csr_array or ndarray of shape (n_pairs, n_kernels)
+    F : csr_array, ndarray or PairBlocks of shape (n_pairs, n_kernels)
         Kernel values of the pairs.
     weight : ndarray of shape (n_pairs,)
         ``c``, non-negative.
@@ -148,10 +149,14 @@ class _Search:
         self.problem = problem
         F: Any = problem.F
         whole = len(kept) == F.shape[1]
-        F = F if whole else F[:, kept]
+        blocks = isinstance(F, PairBlocks)
+        if not whole:
+            F = F.select(kept) if blocks else F[:, kept]
         self.F: Any = csr_array(F) if is_sparse(F) else F
         self.transposed: Any = self.F.T
-        if is_sparse(F):
+        if blocks:
+            self.squared = F.squared_transposed
+        elif is_sparse(F):
             self.transposed = csr_array(self.F.T)
             self.squared = self.transposed.copy()
             self.squared.data = self.squared.data**2

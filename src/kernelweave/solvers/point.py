@@ -264,7 +264,7 @@ class Learner:
         value = self.lower_bound(point, forms + dropped)
         if value > self._lowest[0]:
             self._lowest = (value, point)
-        self.account.offer_lower(value)
+        self.account.offer_lower(value, point.coef)
 
     def verify(self) -> bool:
         """Tell whether the gap meets the tolerance for the exact kernels too."""

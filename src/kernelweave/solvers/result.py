@@ -64,6 +64,8 @@ class Result:
         Weights of the features that give the model, of kernels held as features.
     landmark_gap : float
         Gap of the problem with the kernels of the features alone; nan where there are none.
+    proof : ndarray of shape (n_samples, n_outputs), optional
+        Dual coefficients that prove the lower bound, where a solver keeps them.
     """
 
     weights: Floats
@@ -77,6 +79,7 @@ class Result:
     converged: bool
     function: Floats | None = field(default=None, kw_only=True)
     landmark_gap: float = field(default=np.nan, kw_only=True)
+    proof: Floats | None = field(default=None, kw_only=True)
 
     @property
     def gap(self) -> float:
@@ -121,6 +124,7 @@ class Account:
     coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
     intercept: Floats = field(default_factory=lambda: np.empty(0))
     forms: Floats = field(default_factory=lambda: np.empty(0))
+    proof: Floats | None = None  # coefficients of the lower bound
     solves: int = 0
     work: int = 0
     readings: float = 0.0
@@ -143,9 +147,10 @@ class Account:
         self.forms = forms
         return True
 
-    def offer_lower(self, value: float) -> None:
-        """Keep a lower bound if it is the best so far."""
-        self.lower = max(self.lower, value)
+    def offer_lower(self, value: float, coef: Floats | None = None) -> None:
+        """Keep a lower bound, and what proves it, if it is the best so far."""
+        if value > self.lower:
+            self.lower, self.proof = value, coef
 
     def note(self) -> None:
         """Add a line to the history."""
@@ -189,6 +194,7 @@ class Account:
             history=tuple(self.history),
             converged=self.converged,
             function=self.function,
+            proof=self.proof,
             landmark_gap=np.nan
             if self.landmark_lower is None
             else max(0.0, self.upper - self.landmark_lower),

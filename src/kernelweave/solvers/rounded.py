@@ -19,7 +19,7 @@ from kernelweave.machines import Machine
 from kernelweave.machines.smoothed import Smoothed
 from kernelweave.weights import WeightSet
 
-from .point import Learner
+from .point import Learner, moved
 from .result import Account, Report, Result, Warm
 
 _FIRST = 0.2  # width of the first rounding, in units of the spread of the targets
@@ -116,12 +116,12 @@ def _heard(report: Report | None, solves: int) -> Report | None:
 
 def _offer(learner: Learner, found: Result) -> None:
     """Look at the function and the coefficients of a rounded problem with the loss as it is."""
-    kernel = learner.bank.combine(found.weights)
-    coef = learner.machine.repair(found.coef, learner.Y, learner.cost)
-    forms = learner.bank.forms(coef)
-    solution = replace(learner.start(kernel, coef), function=found.function)
+    kernel, every = learner.bank.combine(found.weights), np.arange(learner.bank.n_kernels)
     fitted = learner.bank.blocks.times(found.function)
-    point = learner.evaluate(
-        kernel, replace(solution, fitted=fitted), np.arange(learner.bank.n_kernels), forms
-    )
-    learner.offer_lower(point, forms)
+    # Rounding leaves the boxes as they are, so its coefficients are feasible.
+    for coef in (found.coef, found.proof):
+        if coef is not None:
+            solution = replace(moved(coef, fitted), function=found.function)
+            forms = learner.bank.forms(coef)
+            point = learner.evaluate(kernel, solution, every, forms)
+            learner.offer_lower(point, forms)

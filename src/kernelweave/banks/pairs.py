@@ -1,0 +1,100 @@
+"""Values of kernels at pairs that are too many to be held twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from kernelweave._memory import parse_bytes
+from kernelweave._types import Floats, Indices, Stored
+
+from .blocks import LocalBlocks, new_store
+from .source import rows_at_a_time
+
+_TOGETHER = 64  # kernels compare so many pairs at a time; blocks end where these do
+
+
+class PairBlocks(LinearOperator):
+    """A tall matrix of kernel values that is multiplied with, a block of pairs at a time.
+
+    Sums are taken block by block whether the values are in memory or in a file, so that both give
+    the same result to the last bit.
+
+    Parameters
+    ----------
+    blocks : LocalBlocks
+        The values, in double precision.
+    """
+
+    def __init__(self, blocks: LocalBlocks) -> None:
+        super().__init__(  # type: ignore[call-arg]  # missing in scipy's stubs
+            np.float64, (blocks.n_samples, blocks.n_columns)
+        )
+        self.blocks = blocks
+        self.size = blocks.n_samples * blocks.n_columns
+        self._least: float | None = None
+
+    @classmethod
+    def filled(
+        cls,
+        n_pairs: int,
+        n_columns: int,
+        fill: Callable[[Stored, slice], None],
+        memory_limit: float | str | None = None,
+    ) -> PairBlocks:
+        """Compute the values, into memory if that holds them twice, else into a mapped file.
+
+        Parameters
+        ----------
+        n_pairs, n_columns : int
+            How many values there are.
+        fill : callable
+            Writes the values of a slice of pairs into an array.
+        memory_limit : number of bytes, str such as "8GB", or None
+            None: half of what is free.
+        """
+        # Twice, because columns that surely get no weight are cut off in a copy.
+        mapped = 2 * 8.0 * n_pairs * n_columns > parse_bytes(memory_limit)
+        store = new_store(n_pairs, n_columns, np.float64, mapped=mapped)
+        step = -(-rows_at_a_time(n_columns, np.float64) // _TOGETHER) * _TOGETHER
+        slices = [slice(a, min(a + step, n_pairs)) for a in range(0, n_pairs, step)]
+        for some in slices:
+            fill(store[some], some)
+        return cls(LocalBlocks([store[some] for some in slices], mapped=mapped))
+
+    @property
+    def squared_transposed(self) -> LinearOperator:
+        """The transposed matrix of squares, to be multiplied with."""
+        n, m = self.shape
+        return LinearOperator((m, n), matvec=self._square_sums, dtype=np.float64)
+
+    def min(self) -> float:
+        """Return the least value."""
+        if self._least is None:
+            self._least = min(float(block.min()) for block in self.blocks.blocks)
+        return self._least
+
+    def select(self, columns: Indices) -> PairBlocks:
+        """Return some of the columns.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which.
+        """
+        return PairBlocks(self.blocks.select(columns))
+
+    def _matvec(self, w: Any) -> Floats:
+        return self.blocks.times(np.reshape(w, (-1, 1)))[:, 0]
+
+    def _rmatvec(self, v: Any) -> Floats:
+        return self.blocks.sums(np.reshape(v, (-1, 1)))[:, 0]
+
+    def _square_sums(self, v: Any) -> Floats:
+        out, v = np.zeros(self.shape[1]), np.ravel(v)
+        for block, rows in zip(self.blocks.blocks, self.blocks.slices(), strict=True):
+            out += np.square(block).T @ v[rows]
+        return out
