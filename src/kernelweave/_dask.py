@@ -230,22 +230,6 @@ class PartedTable:
             f"may use {1e-9 * allowed:.3g} GB. Hint: {hint}."
         )
 
-    def grouped(self, n_rows: int) -> PartedTable:
-        """Return the same rows in fewer parts, consecutive ones together up to so many rows."""
-        groups: list[list[int]] = []
-        size = 0
-        for i, length in enumerate(np.diff(self.starts).tolist()):
-            if not groups or size + length > n_rows:
-                groups.append([])
-                size = 0
-            groups[-1].append(i)
-            size += length
-        if len(groups) == len(self.parts):
-            return self
-        parts = [call(_stack, *(self.parts[i] for i in group)) for group in groups]
-        ends = self.starts[[0, *(group[-1] + 1 for group in groups)]]
-        return PartedTable(parts, np.diff(ends).tolist(), self.meta)
-
     def aligned(self, n_rows: int) -> PartedTable:
         """Return the same rows in parts of so many, the last apart, whatever the parts were."""
         parts, lengths = [], []

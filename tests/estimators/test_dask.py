@@ -103,6 +103,21 @@ def test_a_classifier_is_the_one_of_the_same_rows_here(many, norm):
     assert there.landmark_gap_ <= there.duality_gap_
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit_that_begins_from_a_sample_is_the_same_to_the_last_bit(many, classes, monkeypatch):
+    """Blocks end at the same rows wherever these are, and sums are taken in the same order."""
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 60_000)
+    X, f = table(1500)
+    y = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
+    here = MKLClassifier(KERNELS).fit(X, y)
+    for chunks in ((700, 0, 1, 799), (300,) * 5):
+        parts = da.from_array(X, chunks=(chunks, (X.shape[1],)))
+        there = MKLClassifier(KERNELS).fit(parts, y)
+        for name in ("weights_", "intercept_", "objective_", "duality_gap_"):
+            np.testing.assert_array_equal(getattr(there, name), getattr(here, name), err_msg=name)
+        np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
 def test_regression_of_two_targets(many, loss):
     X, f = table()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
+from kernelweave._dask import add_up_here
 from kernelweave._types import Floats, Indices, Stored
 
 _CHUNK = 4096  # rows of a symmetric product at a time
@@ -93,12 +94,14 @@ class LocalBlocks(RowBlocks):
         return out
 
     def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
-        out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
-        for block, rows in zip(self.blocks, self.slices(), strict=True):
-            part, sums = block_gram(block, q[rows], columns)
-            out += part
-            edge += sums
-        return out, edge
+        pairs = zip(self.blocks, self.slices(), strict=True)
+        used = [(block, q[rows]) for block, rows in pairs if q[rows].any()]
+        if not used:
+            return np.zeros((len(columns), len(columns))), np.zeros(len(columns))
+        inner, edge = add_up_here(
+            lambda some: [block_gram(block, part, columns) for block, part in some], used
+        )
+        return inner, edge
 
     def mean_squares(self) -> Floats:
         """Return the mean square of every column, of the leading rows."""

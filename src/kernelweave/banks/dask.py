@@ -1,4 +1,4 @@
-"""Features in the memory of Dask's workers, one block for every part of the table."""
+"""Features in the memory of Dask's workers, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kernelweave._dask import PartedTable, add_up, call, keep, run
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import MemoryBudgetError
 from kernelweave.kernels import Kernel
-from kernelweave.kernels.base import take
 
 from . import source
 from .blocks import RowBlocks, block_gram
@@ -25,7 +24,6 @@ from .source import (
     RowSource,
     feature_sums,
     fill_block,
-    row_slices,
     rows_at_a_time,
     total_rank,
 )
@@ -68,8 +66,8 @@ class DaskRows(RowSource):
         _refuse_too_much(float(self.n_samples) * rank * itemsize)
         import dask
 
-        # Tasks cost the scheduler some milliseconds, and should be worth it.
-        table = self.table.grouped(rows_at_a_time(rank, dtype))
+        # Cut as in this process, so that sums are the same to the last bit.
+        table = self.table.aligned(rows_at_a_time(rank, dtype))
         slices = table.slices()
         # In the graph, not scattered: what is scattered has no recipe and goes with its worker.
         known = dask.delayed(list(landmarks), traverse=False)
@@ -80,7 +78,6 @@ class DaskRows(RowSource):
                 [share[rows] for rows in slices],
                 [rows.start for rows in slices],
                 [np.dtype(dtype)] * len(slices),
-                [row_slices(rows.stop - rows.start, rank, dtype) for rows in slices],
             )
         )
         measured = Pass.of(run(call(_measured, block) for block in blocks))
@@ -106,9 +103,10 @@ class DaskRows(RowSource):
         )
 
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
-        slices = self.table.slices()
+        table = self.table.aligned(rows_at_a_time(item.size, float))
+        slices = table.slices()
         used = [b for b, rows in enumerate(slices) if V[rows].any()]
-        tasks = self.table.calls(_exact_sums, [item] * len(slices), [V[rows] for rows in slices])
+        tasks = table.calls(_exact_sums, [item] * len(slices), [V[rows] for rows in slices])
         return (
             np.asarray(sum(run(tasks[b] for b in used)))
             if used
@@ -190,20 +188,11 @@ def _build(
     share: Floats,
     first_row: int,
     dtype: Any,
-    slices: list[slice],
 ) -> Block:
     views = Views.of([item.kernel for item in landmarks], part)
     out = np.empty((views.n_samples, total_rank(landmarks)), dtype=dtype)
-    answers = []
-    for rows in slices:
-        parts = (take(views[j], rows) for j in range(len(landmarks)))
-        answers.append(fill_block(out[rows], landmarks, parts, share[rows], first_row + rows.start))
-    return out, [_merge(pieces) for pieces in zip(*answers, strict=True)]
-
-
-def _merge(pieces: Sequence[PartAnswer]) -> PartAnswer:
-    sums, means, worst = zip(*pieces, strict=True)
-    return np.asarray(sum(sums)), np.asarray(sum(means)), np.concatenate(worst)
+    parts = (views[j] for j in range(len(landmarks)))
+    return out, fill_block(out, landmarks, parts, share, first_row)
 
 
 def _measured(block: Block) -> list[PartAnswer]:
