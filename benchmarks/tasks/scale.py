@@ -140,7 +140,7 @@ def _on_dask(n: int) -> tuple[Any, Any, Any]:
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
-    client = Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+    client = Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
     draws = [(min(_DRAWN, n - k), 0, k // _DRAWN) for k in range(0, n, _DRAWN)]
     parts = [dask.delayed(_draw)(*draw) for draw in draws]
     X = da.concatenate(

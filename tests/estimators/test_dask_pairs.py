@@ -220,7 +220,7 @@ def test_two_processes_give_the_same_bits_even_if_one_is_lost(monkeypatch):
     X = X.drop(columns="g")
     pairs, labels = some_pairs(y)
     here = PairwiseKernelLearner([Linear(), rbf_ladder()]).fit(X, pairs=pairs, labels=labels)
-    options = {"dashboard_address": None, "worker_dashboard_address": None}
+    options = {"dashboard_address": ":0", "worker_dashboard_address": None}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as workers,
         distributed.Client(workers) as client,

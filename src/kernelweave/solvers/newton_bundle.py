@@ -41,6 +41,8 @@ _ASIDES = 1  # steps of this kind before a kink is left to the caller
 _WORTH = 2.0  # gap, relative to what is tolerated, that a mixture should promise to leave
 _FLAT = 0.3  # promised gain, relative to what is tolerated, at which the bound is looked at
 _KINK = 1e-3  # promised gain, relative to the squared gap, below which the value is not smooth
+_VISIBLE = 1e-6  # relative gap that rounding cannot account for
+_THINNER, _UNDAMPED = 2, 0.1  # steps to leave kernels out, and what is left of the damping there
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
@@ -228,11 +230,12 @@ class _Bundle:
             point = self._price(point)
             self.account.note()
             if self.learner.verify():
+                self._thin_out(point)
                 break
             if self.account.gap <= 0.5 * mark_gap:
                 mark_gap, mark_solves = self.account.gap, self.account.solves
             elif self.account.solves - mark_solves >= _PATIENCE:
-                if np.isfinite(self.asides):
+                if np.isfinite(self.asides) and self._is_visible():
                     break
                 point = self._majorise(point)
                 mark_gap, mark_solves = self.account.gap, self.account.solves
@@ -242,7 +245,7 @@ class _Bundle:
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             trial, predicted = self._model_step(point)
-            at_kink = predicted <= _KINK * self._slack() ** 2 / self.account.size
+            at_kink = self._is_visible() and self._is_kink(predicted)
             if point.solution.gap > 0.2 * predicted and closer < 3 and not at_kink:
                 # The expected gain is smaller than the inner error: look closer first.
                 aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.account.upper)
@@ -254,7 +257,7 @@ class _Bundle:
                 if self.account.converged:
                     continue
                 if (self.failures > 1 or at_kink) and self.aside >= _ASIDE_LEAST:
-                    if self.asides <= 0:
+                    if self.asides <= 0 and self._is_visible():
                         break
                     self.asides -= 1
                     point = self._step_aside(point, lowest)
@@ -265,6 +268,22 @@ class _Bundle:
         self.account.note()
         self.learner.settle()
         return self.account.result()
+
+    def _thin_out(self, point: Point) -> None:
+        """Go a step or two further if that leaves kernels out, though the tolerance is met.
+
+        Kernels that are nearly alike would share a weight that one of them could have. Where rows
+        are many, a step costs too much for that.
+        """
+        if self.bank.by_features or self.learner.exact is None:
+            return
+        for _ in range(_THINNER):
+            self.damping.mu *= _UNDAMPED
+            trial, predicted = self._model_step(point)
+            fewer = np.count_nonzero(trial) < np.count_nonzero(point.inner)
+            if not fewer or predicted <= 0.0 or self.account.solves >= self.max_iter:
+                return
+            point = self._try(point, trial, predicted)
 
     def _mix(self, point: Point) -> Floats:
         """Bound by a mixture of coefficients; return the weights at which all cuts are lowest.
@@ -314,6 +333,14 @@ class _Bundle:
     def _slack(self) -> float:
         """Return the smaller of the certified gap and that of the working set, absolute."""
         return min(self.account.gap, self._working_gap()) * self.account.size
+
+    def _is_visible(self) -> bool:
+        """Tell whether the gap is so large that rounding cannot be what keeps it open."""
+        return self._slack() > _VISIBLE * self.account.size
+
+    def _is_kink(self, predicted: float) -> bool:
+        """Tell whether a step promises so little that the gap cannot come from its length."""
+        return predicted <= _KINK * self._slack() * (self._slack() / self.account.size)
 
     def _inner_aim(self) -> float:
         """Return the inner gap at which a step is worth computing."""
