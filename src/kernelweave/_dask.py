@@ -402,8 +402,8 @@ def _named(part: Any, function: Callable[..., Any], rows: slice, *args: Any) -> 
     try:
         return function(_as_table(part), *args)
     except KernelweaveError as error:
-        where = f"rows {rows.start} to {rows.stop - 1} of X"
-        raise type(error)(f"In the part with {where}: {error}") from None
+        where = f"In rows {rows.start} to {rows.stop - 1} of X"
+        raise type(error)(f"{where}: {error}") from None
 
 
 def _as_table(part: Any) -> Any:

@@ -48,7 +48,7 @@ def many(monkeypatch):
     """Let few rows count as many, in small blocks."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
     monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-    monkeypatch.setattr(source, "_BLOCK_BYTES", 4000)
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 12_000)
 
 
 @pytest.fixture
@@ -489,10 +489,11 @@ def test_bad_tables_are_refused_in_a_sentence(X, y, error, words):
 
 def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE", 4)  # rows that are looked at here
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 3200)
     monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 4)
     X, y = frame()
     X.loc[250, "a"] = np.nan
-    with pytest.raises(InputError, match=r"part with rows 150 to 299 of X: .*missing"):
+    with pytest.raises(InputError, match=r"In rows 160 to 299 of X: .*missing.* in row 90"):
         MKLClassifier([RBF(columns=["a"]), Linear(columns=["b"])]).fit(
             dd.from_pandas(X, npartitions=4), y
         )

@@ -301,7 +301,7 @@ def test_a_missing_value_of_a_frame_is_named_by_part_and_row():
     pairs = np.vstack([pairs, [[7, 150]]])
     model = PairwiseKernelLearner([RBF(columns=["c"]), Linear(columns=["a"])])
     # Rows 130 to 199 are the last part.
-    words = r"part with rows 130 to 199 of X: .*column 'c' has a missing.* in row 20"
+    words = r"In rows 130 to 199 of X: .*column 'c' has a missing.* in row 20"
     with pytest.raises(InputError, match=words):
         model.fit(unknown_lengths(X), pairs=pairs, labels=np.append(labels, 1))
     assert not hasattr(model, "weights_")
