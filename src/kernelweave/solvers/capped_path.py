@@ -51,20 +51,8 @@ def solve_capped_on_path(
     ----------
     bank : FeatureBank
         The kernels.
-    Y, box : ndarray of shape (n_samples, 1)
-        Signs, and the largest dual coefficients, times ``lam``.
-    machine : CappedHinge
-        The loss.
-    lam : float
-        Weight of the squared norm.
-    tol : float
-        Relative gap to stop at.
-    max_iter : int
-        Machines solved at most.
-    start : Warm, optional
-        Weights and coefficients to begin from.
-    report : callable, optional
-        Called with every `Step`.
+    Y, box, machine, lam, tol, max_iter, start, report
+        As in `solve_capped`, with one output.
 
     Returns
     -------
