@@ -273,3 +273,14 @@ def test_columns_of_few_values_are_certified_soon(seed, tol):
     assert [step.solves for step in steps] == sorted(step.solves for step in steps)
     assert steps[-1].solves == model.n_iter_ <= 100
     assert steps[-1].upper == model.objective_ <= min(step.upper for step in steps) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_that_are_nearly_alike_do_not_share_a_weight(seed):
+    """The tolerance would allow it, but a model is read by its kernels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 5))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=300) > 0
+    kernels = [rbf_ladder([0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20], per_feature=True)]
+    rough, exact = (MKLClassifier(kernels, tol=tol).fit(X, y) for tol in (1e-3, 1e-7))
+    assert np.count_nonzero(rough.weights_) <= np.count_nonzero(exact.weights_) + 1
