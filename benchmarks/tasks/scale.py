@@ -17,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from kernelweave import RBF, MKLClassifier, _core
 from kernelweave._threads import threads as use_threads
 from kernelweave.banks.blocks import LocalBlocks
+from kernelweave.banks.features import FeatureBank
 from kernelweave.banks.large import make_feature_bank
 from kernelweave.machines import Hinge
 
@@ -74,8 +75,7 @@ def weights(n: int, threads: int, tol: float = 1e-3, norm: float = 1.0) -> Task:
 def passes(n: int, threads: int, tol: float = 1e-3) -> Task:
     """Count readings of the features by one machine with equal weights, and by the whole fit."""
     X, y = _table(n, 0)
-    bank = make_feature_bank(_kernels(), X, tol=tol)
-    assert bank is not None
+    bank = _bank(X, tol)
     equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
     model = MKLClassifier(_kernels(), tol=tol, n_jobs=threads)
 
@@ -205,13 +205,18 @@ def _kernels() -> list[RBF]:
     return [RBF(width, columns=[c]) for c in range(N_COLUMNS) for width in WIDTHS]
 
 
+def _bank(X: Array, tol: float) -> FeatureBank:
+    bank = make_feature_bank(_kernels(), X, tol=tol)
+    if bank is None:
+        raise ValueError("so few rows are not held as features")
+    return bank
+
+
 def _features(n: int, rank: int) -> tuple[Any, Array]:
     """Return an equal mixture of kernels with about so many features in all, and labels."""
     X, y = _table(n, 0)
     tol = 1e-2 if rank <= 300 else 1e-6
-    bank = make_feature_bank(_kernels(), X, tol=tol)
-    if bank is None:
-        raise ValueError("so few rows are not held as features")
+    bank = _bank(X, tol)
     used = np.flatnonzero(np.cumsum(np.diff(bank.offsets)) <= rank)
     mixed = np.zeros(bank.n_kernels)
     mixed[used] = 1.0 / len(used)
