@@ -28,6 +28,7 @@ from .noisy_labels_protocol import (
     compare,
     estimate,
     has_cleanlab,
+    needs_cleanlab,
     open_case,
 )
 from .noisy_labels_report import draw, to_markdown
@@ -140,9 +141,9 @@ def _tasks(options: argparse.Namespace) -> Iterator[Task]:
 def _comparison_tasks(names: list[str], options: argparse.Namespace) -> Iterator[Task]:
     quick = options.quick
     methods = options.methods or [m for m in METHODS if METHODS[m].quick or not quick]
-    if "cleanlab" in methods and not has_cleanlab():
+    if any(map(needs_cleanlab, methods)) and not has_cleanlab():
         print("cleanlab is not installed, so its rows are left out: pip install cleanlab")
-        methods.remove("cleanlab")
+        methods = [method for method in methods if not needs_cleanlab(method)]
     n_splits = 1 if quick else max((METHODS[m].n_splits for m in methods), default=0)
     # A group is gone through division by division, so that a run that was stopped says something.
     for group, split in product(options.groups, range(n_splits)):

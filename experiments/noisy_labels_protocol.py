@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
@@ -133,9 +134,18 @@ def _rbf(case: Case) -> Answer:
 
 
 def _cleanlab(case: Case) -> Answer:
+    return _clean(CalibratedClassifierCV(case.rbf, ensemble=False), case)
+
+
+def _cleanlab_svc(case: Case) -> Answer:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*`probability` parameter", FutureWarning)
+        return _clean(clone(case.rbf).set_params(probability=True, random_state=0), case)
+
+
+def _clean(model: Any, case: Case) -> Answer:
     from cleanlab.classification import CleanLearning
 
-    model = CalibratedClassifierCV(case.rbf, ensemble=False)
     alone = {"n_jobs": 1}  # it would start processes of its own
     learner = CleanLearning(
         model, cv_n_folds=N_FOLDS, seed=0, find_label_issues_kwargs=alone, verbose=False
@@ -181,6 +191,7 @@ METHODS = {
     "uniform": Method("uniform SVM", _uniform),
     "rbf": Method("RBF-SVM", _rbf),
     "cleanlab": Method("cleanlab", _cleanlab),
+    "cleanlab_svc": Method("cleanlab, SVC's own probabilities", _cleanlab_svc),
     "mkl": Method("l1-MKL", _sparse, n_splits=2, quick=False),
     "capped": Method("capped MKL", _capped, n_splits=2, quick=False),
 }
@@ -189,6 +200,11 @@ METHODS = {
 def has_cleanlab() -> bool:
     """Whether the package that is measured beside ours is there."""
     return find_spec("cleanlab") is not None
+
+
+def needs_cleanlab(method: str) -> bool:
+    """Whether a method cannot run without that package."""
+    return METHODS[method].run in (_cleanlab, _cleanlab_svc)
 
 
 def compare(data: str, split: int, condition: str, name: str, seed: int) -> dict[str, Any]:

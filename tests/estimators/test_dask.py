@@ -103,19 +103,38 @@ def test_a_classifier_is_the_one_of_the_same_rows_here(many, norm):
     assert there.landmark_gap_ <= there.duality_gap_
 
 
+SAME = ("weights_", "intercept_", "objective_", "duality_gap_")
+
+
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_fit_that_begins_from_a_sample_is_the_same_to_the_last_bit(many, classes, monkeypatch):
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_a_fit_that_begins_from_a_sample_is_the_same_to_the_last_bit(
+    many, classes, norm, monkeypatch
+):
     """Blocks end at the same rows wherever these are, and sums are taken in the same order."""
     monkeypatch.setattr(source, "_BLOCK_BYTES", 60_000)
     X, f = table(1500)
     y = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
-    here = MKLClassifier(KERNELS).fit(X, y)
+    model = MKLClassifier(KERNELS, norm=norm)
+    here = clone(model).fit(X, y)
     for chunks in ((700, 0, 1, 799), (300,) * 5):
         parts = da.from_array(X, chunks=(chunks, (X.shape[1],)))
-        there = MKLClassifier(KERNELS).fit(parts, y)
-        for name in ("weights_", "intercept_", "objective_", "duality_gap_"):
+        there = clone(model).fit(parts, y)
+        for name in SAME:
             np.testing.assert_array_equal(getattr(there, name), getattr(here, name), err_msg=name)
         np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_a_regression_that_begins_from_a_sample_is_the_same_to_the_last_bit(many, loss, norm):
+    X, f = table(1200)
+    model = MKLRegressor(KERNELS, loss=loss, norm=norm)
+    here = clone(model).fit(X, f)
+    there = clone(model).fit(da.from_array(X, chunks=(500, X.shape[1])), f)
+    for name in SAME:
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name), err_msg=name)
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])

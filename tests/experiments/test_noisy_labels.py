@@ -11,7 +11,14 @@ import pytest
 from experiments import noisy_labels
 from experiments import noisy_labels_published as published
 from experiments.noisy_labels_data import CLASS_NOISE, COMPARED, GROUPS, flip, random, read_problem
-from experiments.noisy_labels_protocol import METHODS, choose, compare, estimate, open_case
+from experiments.noisy_labels_protocol import (
+    METHODS,
+    choose,
+    compare,
+    estimate,
+    needs_cleanlab,
+    open_case,
+)
 from experiments.noisy_labels_report import compare_cells, to_markdown
 
 N_ROWS = 60
@@ -118,7 +125,15 @@ def test_at_no_noise_the_capped_method_is_the_plain_one():
 def test_what_is_missing_or_fails_is_said_in_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(noisy_labels, "has_cleanlab", lambda: False)
     assert (
-        run(tmp_path, "comparison", "--methods", "auto", "cleanlab", data=("sonar", "fourclass"))
+        run(
+            tmp_path,
+            "comparison",
+            "--methods",
+            "auto",
+            "cleanlab",
+            "cleanlab_svc",
+            data=("sonar", "fourclass"),
+        )
         == 0
     )
     shown = capsys.readouterr()
@@ -181,7 +196,7 @@ def test_the_best_setting_on_folds_is_chosen():
     assert choose(lambda X, y: [Constant(1 - larger), Constant(larger)], case, 3) == 1
 
 
-@pytest.mark.parametrize("name", [m for m in METHODS if m != "cleanlab"])
+@pytest.mark.parametrize("name", [m for m in METHODS if not needs_cleanlab(m)])
 def test_every_method_answers(name):
     found = compare("sonar", 0, "0.2", name, 0)
     assert 0 <= found["balanced"] <= 100

@@ -17,6 +17,7 @@ from kernelweave.weights import LpBall
 from .mixing import Mixer
 from .point import Learner
 from .result import Account, Report, Result, Warm
+from .sample import start_from_sample
 
 _PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
 _FLOOR = 1e-14  # weights below this are held there in the logarithms, and revive if wanted
@@ -67,10 +68,10 @@ def closed_form(
     if start is not None:
         weights = weight_set.normalise(np.maximum(start.weights, _FLOOR))
     kernel = bank.combine(weights)
-    begin = None
-    if start is not None:
-        coef = machine.repair(start.coef, Y, cost)
-        begin = learner.start(kernel, coef)
+    if start is None:
+        begin = start_from_sample(learner, kernel)
+    else:
+        begin = learner.start(kernel, machine.repair(start.coef, Y, cost))
     void = bank.is_constant if machine.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried

@@ -23,15 +23,14 @@ from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.weights import Simplex
 
 from .bundle_model import minimise_curved
-from .point import Learner, Point, moved
+from .point import Learner, Point
 from .result import Account, Report, Result, Warm
+from .sample import start_from_function, take_sample
 
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
 _FIRST = 40  # kernels that get a weight to begin with
 _CUTS = 20
 _SAMPLE_CHEAP, _SAMPLE_DEAR = 1000, 300  # rows from which weights are learned on a part first
-_SAMPLE_SHARE = 4  # every fourth row, or fewer, so that there are no more than
-_SAMPLE_MOST = 25_000
 _SAMPLE_TOL = 0.1
 _IDLE = 0.6  # slope, relative to the largest, below which a kernel without weight is set aside
 _NEAR = 0.85  # slope, relative to the average one, from which a kernel is in the model
@@ -105,23 +104,10 @@ def newton_bundle(
 def _learn_on_sample(
     bank: KernelBank, Y: Floats, cost: Floats, machine: Machine, max_iter: int
 ) -> Result:
-    """Return what is learned roughly from some of the rows.
-
-    Rows are evenly spaced among those of equal targets, so that every class is there; their cost is
-    raised so that errors weigh against the norm as they do on all rows.
-    """
-    order = np.lexsort(Y.T)
-    share = max(_SAMPLE_SHARE, -(-len(Y) // _SAMPLE_MOST))
-    rows = np.sort(order[::share])
-    bundle = _Bundle(
-        bank.take(rows),
-        np.ascontiguousarray(Y[rows]),
-        share * cost[rows],
-        machine,
-        _SAMPLE_TOL,
-        max(1, max_iter // 2),
-        None,
-    )
+    """Return what is learned roughly from some of the rows."""
+    part, targets, costs = take_sample(bank, Y, cost)
+    solves = max(1, max_iter // 2)
+    bundle = _Bundle(part, targets, costs, machine, _SAMPLE_TOL, solves, None)
     bundle.learner.exact = None  # nobody sees these bounds
     return bundle.run(None)
 
@@ -359,7 +345,9 @@ class _Bundle:
             first = self.learner.start(kernel, coef)
         else:
             kernel = self.bank.combine(self._first_weights())
-            first = self._sampled_start()
+            # The function that a sample suggests is near that of all rows.
+            sampled = None if self.guessed is None else self.guessed.function
+            first = start_from_function(self.learner, sampled)
         solution = self.learner.solve(kernel, tol=1e-3, start=first)
         forms = self.listed.read(solution.coef)
         self.account.readings += self.listed.readings
@@ -368,14 +356,6 @@ class _Bundle:
         point = self.learner.evaluate(kernel, solution, self.which, forms[self.which])
         self.learner.offer_lower(point, forms)
         return point
-
-    def _sampled_start(self) -> Solution | None:
-        """Return the function that a sample suggests, which is near that of all rows."""
-        if self.guessed is None or self.guessed.function is None:
-            return None
-        function = self.guessed.function
-        start = moved(np.zeros_like(self.learner.Y), self.learner.bank.blocks.times(function))
-        return replace(start, function=function)
 
     def _first_weights(self) -> Floats:
         """Return what a sample suggests, or weights by the slopes of a rough uniform solution."""

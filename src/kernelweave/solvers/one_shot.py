@@ -9,6 +9,7 @@ from kernelweave.weights import WeightSet
 
 from .point import Learner
 from .result import Account, Report, Result, Warm
+from .sample import start_from_sample
 
 
 def one_shot(
@@ -50,10 +51,10 @@ def one_shot(
     learner = Learner(bank, Y, cost, machine, weight_set, account)
     weights = weight_set.start(bank.n_kernels)
     kernel = bank.combine(weights)
-    begin = None
-    if start is not None:
-        coef = machine.repair(start.coef, Y, cost)
-        begin = learner.start(kernel, coef)
+    if start is None:
+        begin = start_from_sample(learner, kernel)
+    else:
+        begin = learner.start(kernel, machine.repair(start.coef, Y, cost))
     point = learner.evaluate(kernel, learner.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
         learner.offer_lower(point, point.forms)
