@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -82,14 +83,20 @@ class LocalBlocks(RowBlocks):
     def nbytes(self) -> int:
         return sum(block.nbytes for block in self.blocks)
 
+    def read(self) -> Iterator[tuple[Stored, slice]]:
+        """Yield every block with its rows; of mapped ones only the present one takes memory."""
+        for block, rows in zip(self.blocks, self.slices(), strict=True):
+            yield block, rows
+            release(block)
+
     def times(self, W: Floats) -> Floats:
         W = np.ascontiguousarray(W)
-        return np.concatenate([_core.feature_times(block, W) for block in self.blocks])
+        return np.concatenate([_core.feature_times(block, W) for block, _ in self.read()])
 
     def sums(self, V: Floats) -> Floats:
         V = np.ascontiguousarray(V)
         out = np.zeros((self.n_columns, V.shape[1]))
-        for block, rows in zip(self.blocks, self.slices(), strict=True):
+        for block, rows in self.read():
             out += _core.feature_sums(block, V[rows])
         return out
 
@@ -98,9 +105,15 @@ class LocalBlocks(RowBlocks):
         used = [(block, q[rows]) for block, rows in pairs if q[rows].any()]
         if not used:
             return np.zeros((len(columns), len(columns))), np.zeros(len(columns))
-        inner, edge = add_up_here(
-            lambda some: [block_gram(block, part, columns) for block, part in some], used
-        )
+
+        def grams(some: Sequence[tuple[Stored, Floats]]) -> list[tuple[Floats, Floats]]:
+            out = []
+            for block, part in some:
+                out.append(block_gram(block, part, columns))
+                release(block)
+            return out
+
+        inner, edge = add_up_here(grams, used)
         return inner, edge
 
     def mean_squares(self) -> Floats:
@@ -115,13 +128,15 @@ class LocalBlocks(RowBlocks):
         for b in np.unique(home):
             here = np.flatnonzero(home == b)
             out[here] = self.blocks[b][index[here] - self.starts[b]][:, columns]
+            release(self.blocks[b])
         return out
 
     def select(self, columns: Indices) -> LocalBlocks:
         store = new_store(self.n_samples, len(columns), self.blocks[0].dtype, mapped=self.mapped)
         parts = [store[rows] for rows in self.slices()]
-        for part, block in zip(parts, self.blocks, strict=True):
+        for part, (block, _) in zip(parts, self.read(), strict=True):
             part[:] = block[:, columns]
+            release(part)
         return LocalBlocks(parts, mapped=self.mapped)
 
 
@@ -131,6 +146,22 @@ def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Store
         return np.empty((n_rows, n_columns), dtype=dtype)
     with tempfile.TemporaryFile() as file:  # the map keeps it until it goes itself
         return np.memmap(file, dtype=dtype, mode="w+", shape=(n_rows, n_columns))
+
+
+def release(block: Stored) -> None:
+    """Give back the memory that a block of a file took; its numbers stay in the file.
+
+    The system would do so by itself only when others need it, and until then a limit of memory
+    would not show. Blocks in memory stay.
+    """
+    file = getattr(block, "_mmap", None)
+    if file is None or not block.nbytes or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    address = np.frombuffer(file, dtype=np.uint8).__array_interface__["data"][0]
+    first = block.__array_interface__["data"][0] - address
+    # Whole pages only; those at the ends hold rows of neighbours, too, and are read again.
+    start = first - first % mmap.PAGESIZE
+    file.madvise(mmap.MADV_DONTNEED, start, first + block.nbytes - start)
 
 
 def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:

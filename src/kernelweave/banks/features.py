@@ -346,10 +346,10 @@ class FeatureSum:
         size = float(self.squares @ self.blocks.mean_squares())
         stiff = size if intercept else 0.0
         bias = total = 0.0
-        parts = list(zip(self.blocks.blocks, self.blocks.slices(), strict=True))
+        n_blocks = len(self.blocks.blocks)
         for epoch in range(epochs):
             largest = 0.0
-            for b, (block, rows) in enumerate(parts):
+            for b, (block, rows) in enumerate(self.blocks.read()):
                 total, moved = _core.descend_box(
                     block,
                     self.squares,
@@ -360,7 +360,7 @@ class FeatureSum:
                     dead_zone=dead_zone,
                     stiff=stiff,
                     bias=bias,
-                    seed=1 + b + epoch * len(parts),
+                    seed=1 + b + epoch * n_blocks,
                     total=total,
                     t=t[rows],
                     v=v,

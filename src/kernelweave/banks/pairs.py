@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from kernelweave._memory import parse_bytes
 from kernelweave._types import Floats, Indices, Stored
 
-from .blocks import LocalBlocks, new_store
+from .blocks import LocalBlocks, new_store, release
 from .source import rows_at_a_time
 
 _TOGETHER = 64  # kernels compare so many pairs at a time; blocks end where these do
@@ -63,6 +63,7 @@ class PairBlocks(LinearOperator):
         slices = [slice(a, min(a + step, n_pairs)) for a in range(0, n_pairs, step)]
         for some in slices:
             fill(store[some], some)
+            release(store[some])
         return cls(LocalBlocks([store[some] for some in slices], mapped=mapped))
 
     @property
@@ -74,7 +75,7 @@ class PairBlocks(LinearOperator):
     def min(self) -> float:
         """Return the least value."""
         if self._least is None:
-            self._least = min(float(block.min()) for block in self.blocks.blocks)
+            self._least = min(float(block.min()) for block, _ in self.blocks.read())
         return self._least
 
     def select(self, columns: Indices) -> PairBlocks:
@@ -95,6 +96,6 @@ class PairBlocks(LinearOperator):
 
     def _square_sums(self, v: Any) -> Floats:
         out, v = np.zeros(self.shape[1]), np.ravel(v)
-        for block, rows in zip(self.blocks.blocks, self.blocks.slices(), strict=True):
+        for block, rows in self.blocks.read():
             out += np.square(block).T @ v[rows]
         return out

@@ -15,7 +15,7 @@ from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks, RowBlocks, new_store
+from .blocks import LocalBlocks, RowBlocks, new_store, release
 from .landmarks import Landmarks
 from .views import Views
 
@@ -115,7 +115,9 @@ class LocalRows(RowSource):
 
         def fill(rows: slice) -> list[PartAnswer]:
             parts = (take(self.views[j], rows) for j in range(len(landmarks)))
-            return fill_block(store[rows], landmarks, parts, share[rows], rows.start)
+            answers = fill_block(store[rows], landmarks, parts, share[rows], rows.start)
+            release(store[rows])
+            return answers
 
         answers = run_each(fill, slices)
         return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
