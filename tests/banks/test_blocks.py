@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ def filled(n_rows, n_columns, n_blocks, *, mapped):
     ends = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     ends[1:-1] += 3
     random = np.random.default_rng(0)
-    parts = [store[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [store[a:b] for a, b in pairwise(ends)]
     for part in parts:
         part[:] = random.standard_normal(part.shape)
         release(part)
