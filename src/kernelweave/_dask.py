@@ -8,6 +8,7 @@ scheduler serves and a part that is lost with its worker is computed again from 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 
 from kernelweave._memory import parse_bytes
 from kernelweave._types import Indices
-from kernelweave.errors import InputError, InputTypeError, KernelweaveError, MemoryBudgetError
+from kernelweave.errors import (
+    InputError,
+    InputTypeError,
+    KernelweaveError,
+    MemoryBudgetError,
+    RowError,
+    numbering,
+)
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -149,9 +158,9 @@ class PartedTable:
         Where that may be and Dask knows how long the parts are, nothing is computed.
         """
         parts, meta = parts_of(X)
-        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan]
-        if not finite and np.isfinite(lengths).all():
-            found = [(int(length), None) for length in lengths]
+        lengths = _known_lengths(X)
+        if not finite and lengths is not None:
+            found = [(length, None) for length in lengths]
         else:
             found = run(call(_look_at, part) for part in parts)
         starts = np.concatenate(([0], np.cumsum([length for length, _ in found]))).astype(int)
@@ -232,15 +241,19 @@ class PartedTable:
 
     def aligned(self, n_rows: int) -> PartedTable:
         """Return the same rows in parts of so many, the last apart, whatever the parts were."""
-        parts, lengths = [], []
+        parts, lengths, slices = [], [], self.slices()
         for first in range(0, len(self), n_rows):
             last = min(first + n_rows, len(self))
+            homes = np.searchsorted(self.starts, [first, last - 1], side="right") - 1
             pieces = [
-                part
-                if first <= rows.start and rows.stop <= last
-                else call(_pick, part, slice(max(first - rows.start, 0), last - rows.start))
-                for part, rows in zip(self.parts, self.slices(), strict=True)
-                if rows.start < last and first < rows.stop
+                self.parts[i]
+                if first <= slices[i].start and slices[i].stop <= last
+                else call(
+                    _pick,
+                    self.parts[i],
+                    slice(max(first - slices[i].start, 0), last - slices[i].start),
+                )
+                for i in range(homes[0], homes[1] + 1)
             ]
             parts.append(pieces[0] if len(pieces) == 1 else call(_stack, *pieces))
             lengths.append(last - first)
@@ -248,9 +261,11 @@ class PartedTable:
 
     def take(self, index: Indices) -> Any:
         """Return some rows as a table of this process, in the order asked for."""
+        if not self.parts:
+            return self.meta
         wanted, order = self._homes(index)
         found = run(_used(self.calls(_pick, wanted), wanted))
-        if not found:
+        if not found:  # no row is asked for
             return self.meta
         if (np.diff(order) > 0).all():  # as asked for already
             return _stack(*found)
@@ -270,9 +285,14 @@ class PartedTable:
 def parts_of(X: Any) -> tuple[list[Delayed], Any]:
     """Return the parts of a Dask table, and an empty table with its columns."""
     if hasattr(X, "to_delayed") and hasattr(X, "_meta"):
-        if hasattr(X, "npartitions") and hasattr(X, "columns") and hasattr(X, "map_partitions"):
+        if hasattr(X, "map_partitions") and getattr(X._meta, "ndim", 0) == 2:
             return list(X.to_delayed()), X._meta
         if getattr(X, "ndim", 0) == 2:
+            if not np.isfinite(X.shape[1]):
+                raise InputError(
+                    "X: Dask does not know how many columns the array has. Hint: call "
+                    "X.compute_chunk_sizes() first."
+                )
             if len(X.chunks[1]) > 1:
                 X = X.rechunk({1: -1})
             if X.dtype.kind not in "biuf":
@@ -282,7 +302,9 @@ def parts_of(X: Any) -> tuple[list[Delayed], Any]:
                 )
             return list(X.to_delayed().ravel()), np.empty((0, X.shape[1]))
         if hasattr(X, "ndim"):
-            raise InputError(f"X: expected a 2D Dask array, got a {X.ndim}D array.")
+            raise InputError(
+                f"X: expected a Dask array or data frame of two dimensions, got one of {X.ndim}."
+            )
     raise InputTypeError(
         "X: of Dask's collections an array or a data frame is needed, "
         f"got {type(X).__module__}.{type(X).__name__}."
@@ -292,18 +314,19 @@ def parts_of(X: Any) -> tuple[list[Delayed], Any]:
 def by_parts(method: Method) -> Method:
     """Let a method of a fitted estimator answer a Dask table with a lazy Dask array.
 
-    It is called for every part, where the part is.
+    It is called for every part, where the part is, with the entries of other arguments that belong
+    to its rows.
     """
 
     @functools.wraps(method)
     def wrapped(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not is_dask(X):
             return method(self, X, *args, **options)
-        if args or any(value is not None for value in options.values()):
-            raise InputTypeError(
-                f"{method.__name__}: with X of Dask no other argument can be given."
-            )
-        return _lazily(self, method.__name__, X)
+        given = inspect.signature(method).bind(self, X, *args, **options).arguments
+        others = [gather(value) for value in list(given.values())[2:]]
+        lazy = _lazily(self, method.__name__, X, others)
+        # A container of scikit-learn's is made of numbers, not of the promise of some.
+        return gather(lazy) if _has_container(self, method.__name__) else lazy
 
     return wrapped  # type: ignore[return-value]
 
@@ -341,7 +364,15 @@ class ScoredByParts:
         return float(measure(gather(y), predicted, sample_weight=gather(sample_weight)))
 
 
-def _lazily(estimator: Any, name: str, X: Any) -> Any:
+def _has_container(estimator: Any, name: str) -> bool:
+    """Tell whether scikit-learn puts the answer of a method into a data frame."""
+    if name != "transform":
+        return False
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    return bool((own or get_config()["transform_output"]) != "default")
+
+
+def _lazily(estimator: Any, name: str, X: Any, others: Sequence[Any]) -> Any:
     """Return what a method says about every part, one after the other."""
     import dask
     import dask.array as da
@@ -349,19 +380,43 @@ def _lazily(estimator: Any, name: str, X: Any) -> Any:
 
     check_is_fitted(estimator)
     parts, meta = parts_of(X)
+    lengths = _known_lengths(X)
+    if lengths is None and any(np.ndim(other) for other in others):
+        lengths = run(call(_count_rows, part) for part in parts)
+    starts = None if lengths is None else np.concatenate(([0], np.cumsum(lengths))).astype(int)
+    rows = [None] * len(parts) if starts is None else [slice(*ends) for ends in pairwise(starts)]
+    others = [other if np.ndim(other) == 0 else np.asarray(other) for other in others]
+    for other in others:
+        if np.ndim(other) and starts is not None and len(other) != starts[-1]:
+            raise InputError(
+                f"{name}: X has {starts[-1]} rows, but an argument beside it has {len(other)} "
+                "entries."
+            )
     # One row tells the shape and the type of all answers.
-    example = np.asarray(getattr(estimator, name)(_one_row(meta)))
+    example = np.asarray(getattr(estimator, name)(_one_row(meta), *_entries(others, slice(0, 1))))
     model = dask.delayed(estimator, traverse=False)
-    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
     answers = [
         da.from_delayed(
-            call(_answer, part, model, name, example[:0]),
-            shape=(length, *example.shape[1:]),
+            call(_answer, part, model, name, example[:0], number, here, _entries(others, here)),
+            shape=(np.nan if here is None else here.stop - here.start, *example.shape[1:]),
             dtype=example.dtype,
         )
-        for part, length in zip(parts, lengths, strict=True)
+        for number, (part, here) in enumerate(zip(parts, rows, strict=True))
     ]
     return da.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def _entries(values: Sequence[Any], rows: slice | None) -> list[Any]:
+    """Return what belongs to some rows; a single value belongs to all."""
+    return [value if rows is None or np.ndim(value) == 0 else value[rows] for value in values]
+
+
+def _known_lengths(X: Any) -> list[int] | None:
+    """Return how many rows every part has, if Dask knows."""
+    chunks = getattr(X, "chunks", None)  # of a data frame, perhaps a column of that name
+    if not isinstance(chunks, tuple) or not np.isfinite(chunks[0]).all():
+        return None
+    return [int(length) for length in chunks[0]]
 
 
 def _one_row(meta: Any) -> Any:
@@ -380,8 +435,29 @@ def _one_row(meta: Any) -> Any:
     return type(meta)(row, columns=meta.columns)
 
 
-def _answer(part: Any, model: Any, name: str, empty: Any) -> Any:
-    return getattr(model, name)(part) if len(part) else empty
+def _count_rows(part: Any) -> int:
+    return int(part.shape[0])
+
+
+def _answer(
+    part: Any,
+    model: Any,
+    name: str,
+    empty: Any,
+    number: int,
+    rows: slice | None,
+    others: Sequence[Any],
+) -> Any:
+    if not part.shape[0]:
+        return empty
+    try:
+        with numbering(None if rows is None else range(rows.start, rows.stop)):
+            answer = getattr(model, name)(part, *others)
+    except KernelweaveError as error:
+        if rows is None:
+            raise InputError(f"In part {number} of X: {error}") from None
+        raise
+    return answer.toarray() if hasattr(answer, "toarray") else np.asarray(answer)
 
 
 def _look_at(part: Any) -> tuple[int, tuple[int, int] | None]:
@@ -400,7 +476,10 @@ def _look_at(part: Any) -> tuple[int, tuple[int, int] | None]:
 
 def _named(part: Any, function: Callable[..., Any], rows: slice, *args: Any) -> Any:
     try:
-        return function(_as_table(part), *args)
+        with numbering(range(rows.start, rows.stop)):
+            return function(_as_table(part), *args)
+    except RowError:
+        raise
     except KernelweaveError as error:
         where = f"In rows {rows.start} to {rows.stop - 1} of X"
         raise type(error)(f"{where}: {error}") from None

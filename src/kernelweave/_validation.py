@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_sample_weight,
+    column_or_1d,
     validate_data,
 )
 
 from kernelweave._dask import PartedTable, gather, is_dask
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputError, InputTypeError
+from kernelweave.errors import InputError, InputTypeError, RowError, numbering
 
 check_names_in = _check_feature_names_in  # the names given are those seen in fit
 pick_rows = _safe_indexing  # of arrays and frames of any library
@@ -27,12 +32,15 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "check_labels",
     "check_names_in",
     "check_table",
     "check_weights",
     "fit_context",
     "is_frame",
+    "is_missing",
     "pick_rows",
+    "refuse_missing_labels",
     "take_rows",
 ]
 
@@ -146,12 +154,13 @@ def take_rows(table: PartedTable, index: Indices) -> Any:
     if is_frame(X):
         return X
     X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-    _refuse_missing(X, index)
+    with numbering(index):
+        _refuse_missing(X)
     return X
 
 
-def _refuse_missing(X: Any, numbers: Indices | None = None) -> None:
-    """Refuse values that are not finite, with their place; rows may have numbers of their own."""
+def _refuse_missing(X: Any) -> None:
+    """Refuse values that are not finite, with their place."""
     values = X.data if hasattr(X, "tocoo") else X
     if np.isfinite(values).all():
         return
@@ -161,11 +170,39 @@ def _refuse_missing(X: Any, numbers: Indices | None = None) -> None:
     else:
         at = int(np.flatnonzero(~np.isfinite(table.data))[0])
         row, column = int(table.row[at]), int(table.col[at])
-    row = row if numbers is None else int(numbers[row])
-    raise InputError(
-        f"X: contains NaN or infinity, first in row {row}, column {column}. Hint: fill missing "
-        "values, for example with scikit-learn's SimpleImputer."
+    raise RowError(
+        f"X: contains NaN or infinity, first in row {{row}}, column {column}. Hint: fill missing "
+        "values, for example with scikit-learn's SimpleImputer.",
+        row,
     )
+
+
+def check_labels(y: Any) -> NDArray[Any]:
+    """Return class labels as a column, none of them missing."""
+    refuse_missing_labels(y)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InputError("y: contains NaN or infinity where class labels are needed.")
+    check_classification_targets(y)
+    return np.asarray(y)
+
+
+def refuse_missing_labels(y: Any) -> None:
+    """Refuse labels of which one is missing, which scikit-learn could not compare with others."""
+    dtype = getattr(y, "dtype", None)
+    complete = isinstance(dtype, np.dtype) and dtype.kind != "O"  # but for NaN of numbers
+    if complete or getattr(y, "ndim", 1) != 1:
+        return
+    for row, label in enumerate(np.asarray(y, dtype=object)):
+        if is_missing(label):
+            raise InputError(f"y: the label of row {row} is missing.")
+
+
+def is_missing(value: Any) -> bool:
+    """Tell None, NaN, NaT and pandas' NA from values."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real | Decimal) and bool(value != value)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> Floats | None:

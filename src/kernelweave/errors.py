@@ -2,7 +2,10 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -13,6 +16,42 @@ class KernelweaveError(Exception):
 
 class InputError(KernelweaveError, ValueError):
     """An argument has a value that cannot be used."""
+
+
+class RowError(InputError):
+    """A row has a value that cannot be used.
+
+    Parameters
+    ----------
+    message : str
+        With ``{row}`` where the number of the row belongs.
+    row : int
+        Its place among the rows that were looked at.
+    """
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message.replace("{row}", str(row)))
+        self.message, self.row = message, row
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int]]:
+        return type(self), (self.message, self.row)
+
+
+@contextmanager
+def numbering(index: Any) -> Iterator[None]:
+    """Let a row that is refused be called by its number in the whole table.
+
+    Parameters
+    ----------
+    index : sequence of int or None
+        Numbers of the rows that are looked at; None where these are all.
+    """
+    try:
+        yield
+    except RowError as error:
+        if index is None:
+            raise
+        raise RowError(error.message, int(index[error.row])) from None
 
 
 class ConstantKernelsError(InputError):

@@ -491,7 +491,7 @@ def test_the_fitted_model_is_an_ordinary_one(many, tmp_path):
 @pytest.mark.parametrize(
     ("X", "y", "error", "words"),
     [
-        (lambda X: da.from_array(X[:, 0], chunks=50), None, InputError, "2D Dask array"),
+        (lambda X: da.from_array(X[:, 0], chunks=50), None, InputError, "two dimensions"),
         (lambda X: da.from_array(X.astype(str), chunks=50), None, InputTypeError, "numbers"),
         (lambda X: dask.delayed(X), None, InputTypeError, "an array or a data frame"),
         (lambda X: parted(np.where(np.arange(300) == 170, np.nan, X.T).T), None, InputError,
@@ -512,7 +512,7 @@ def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
     monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 4)
     X, y = frame()
     X.loc[250, "a"] = np.nan
-    with pytest.raises(InputError, match=r"In rows 160 to 299 of X: .*missing.* in row 90"):
+    with pytest.raises(InputError, match=r"missing or infinite value in row 250;"):
         MKLClassifier([RBF(columns=["a"]), Linear(columns=["b"])]).fit(
             dd.from_pandas(X, npartitions=4), y
         )

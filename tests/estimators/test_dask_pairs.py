@@ -294,14 +294,13 @@ def test_bad_pairs_and_rows_are_refused_as_here():
         PairwiseKernelLearner().score_pairs(parted(X), pairs)
 
 
-def test_a_missing_value_of_a_frame_is_named_by_part_and_row():
+def test_a_missing_value_of_a_frame_is_named_by_its_row():
     X, y = frame()
     X.loc[150, "c"] = np.nan
     pairs, labels = some_pairs(y)
     pairs = np.vstack([pairs, [[7, 150]]])
     model = PairwiseKernelLearner([RBF(columns=["c"]), Linear(columns=["a"])])
-    # Rows 130 to 199 are the last part.
-    words = r"In rows 130 to 199 of X: .*column 'c' has a missing.* in row 20"
+    words = r"column 'c' has a missing.* in row 150;"
     with pytest.raises(InputError, match=words):
         model.fit(unknown_lengths(X), pairs=pairs, labels=np.append(labels, 1))
     assert not hasattr(model, "weights_")

@@ -11,7 +11,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._dask import PartedTable, add_up, call, keep, run
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.errors import MemoryBudgetError
+from kernelweave.errors import MemoryBudgetError, numbering
 from kernelweave.kernels import Kernel
 
 from . import source
@@ -52,7 +52,8 @@ class DaskRows(RowSource):
         self.n_samples = len(table)
 
     def take(self, index: Indices) -> Views:
-        return Views.of(self.kernels, self.table.take(index))
+        with numbering(index):
+            return Views.of(self.kernels, self.table.take(index))
 
     def features(
         self,

@@ -22,7 +22,7 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
 from kernelweave.banks.large import make_feature_bank
-from kernelweave.errors import InputError, warn
+from kernelweave.errors import InputError, numbering, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.machines import Machine
 from kernelweave.machines.support import SupportMachine
@@ -126,7 +126,8 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
         X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
-        return expand_kernels(kernels, X, None if weight is None else weight[some])
+        with numbering(some):
+            return expand_kernels(kernels, X, None if weight is None else weight[some])
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None

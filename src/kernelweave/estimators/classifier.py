@@ -8,13 +8,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import column_or_1d, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import StrOptions, check_table, check_weights, fit_context
+from kernelweave._validation import (
+    StrOptions,
+    check_labels,
+    check_table,
+    check_weights,
+    fit_context,
+)
 from kernelweave.errors import InputError
 
 from .base import BaseMKL
@@ -30,11 +35,8 @@ class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        y = column_or_1d(y, warn=True)
+        y = check_labels(y)
         check_consistent_length(X, y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise InputError("y: contains NaN or infinity where class labels are needed.")
-        check_classification_targets(y)
         encoder = LabelEncoder()
         codes = encoder.fit_transform(y)
         self.classes_ = encoder.classes_

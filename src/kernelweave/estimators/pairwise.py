@@ -27,7 +27,7 @@ from kernelweave._validation import (
     is_frame,
     take_rows,
 )
-from kernelweave.errors import InputError, warn
+from kernelweave.errors import InputError, numbering, warn
 from kernelweave.kernels import Kernel, Linear, expand_kernels
 from kernelweave.pairs import (
     Rates,
@@ -37,7 +37,6 @@ from kernelweave.pairs import (
     check_rates,
     check_rows,
     correct_statistic,
-    naming_parts,
     pair_features,
     pair_values,
     paired_rows,
@@ -317,9 +316,10 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
 
     def _fit_noisy(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
         assert labels is not None
-        rows, pairs = paired_rows(X, pairs, self.memory_limit)
-        self.kernels_ = None if self.kernels is None else self._expand(X, rows)
-        F = self._values(X, rows, pairs)
+        rows, pairs, index = paired_rows(X, pairs, self.memory_limit)
+        self.kernels_ = None if self.kernels is None else self._expand(X, rows, index)
+        with numbering(index):
+            F = self._values(rows, pairs)
         statistic, rates = self._statistic(F, labels)
         n = len(pairs)
         lam = 0.01 / n if self.lam is None else float(self.lam)
@@ -336,18 +336,19 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self.diagnostics_["repeated_pairs"] = n - len(np.unique(keys))
         return self
 
-    def _expand(self, X: Any, rows: Any) -> list[Kernel]:
+    def _expand(self, X: Any, rows: Any, index: Indices | None) -> list[Kernel]:
         """Write out the kernels; default widths are those of rows spread over a Dask table."""
         given = self.kernels if isinstance(self.kernels, list | tuple) else [self.kernels]
         if isinstance(X, PartedTable) and not all(isinstance(one, Kernel) for one in given):
-            rows = take_rows(X, spread_rows(len(X)))
-        return expand_kernels(self.kernels, rows)
+            index = spread_rows(len(X))
+            rows = take_rows(X, index)
+        with numbering(index):
+            return expand_kernels(self.kernels, rows)
 
-    def _values(self, X: Any, rows: Any, pairs: Indices) -> Any:
-        """Return kernel values at pairs of rows that were taken from ``X``."""
-        with naming_parts(X, self.kernels_ or [Linear()]):
-            rows = rows if self.kernels_ is not None else self._numbers(rows)
-            return pair_values(rows, pairs, self.kernels_, self.memory_limit)
+    def _values(self, rows: Any, pairs: Indices) -> Any:
+        """Return kernel values at pairs of rows."""
+        rows = rows if self.kernels_ is not None else self._numbers(rows)
+        return pair_values(rows, pairs, self.kernels_, self.memory_limit)
 
     def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
         up = labels > 0
@@ -617,8 +618,9 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         return self._scores(X, check_rows(pairs, X.shape[0]))
 
     def _scores(self, X: Any, pairs: Indices) -> Floats:
-        rows, pairs = paired_rows(X, pairs, self.memory_limit)
-        return np.asarray(self._values(X, rows, pairs) @ self.weights_).ravel()
+        rows, pairs, index = paired_rows(X, pairs, self.memory_limit)
+        with numbering(index):
+            return np.asarray(self._values(rows, pairs) @ self.weights_).ravel()
 
     def predict_pairs(self, X: Any, pairs: Any) -> Indices:
         """Tell for new pairs whether they belong together.

@@ -9,13 +9,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import check_array, column_or_1d, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils import check_array, compute_class_weight
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._dask import PartedTable, ScoredByParts, by_parts, fetch, is_dask
 from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions, check_weights, fit_context
+from kernelweave._validation import (
+    Interval,
+    StrOptions,
+    check_labels,
+    check_weights,
+    fit_context,
+    refuse_missing_labels,
+)
 from kernelweave.errors import InputError, warn
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
 
@@ -243,6 +250,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         check_consistent_length(np.empty((n_rows, 0)), y)
+        refuse_missing_labels(y)
         self._multilabel = type_of_target(y, input_name="y").startswith("multilabel")
         if hasattr(self, "tasks_"):
             del self.tasks_
@@ -268,10 +276,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
             labels = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
             self.classes_ = np.arange(labels.shape[1])
             return np.where(labels > 0, 1.0, -1.0), np.ones(labels.shape)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise InputError("y: contains NaN or infinity where class labels are needed.")
-        check_classification_targets(y)
+        y = check_labels(y)
         encoder = LabelEncoder()
         codes = encoder.fit_transform(y)
         self.classes_ = encoder.classes_

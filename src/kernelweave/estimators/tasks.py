@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.preprocessing import LabelEncoder
 
 from kernelweave._types import Floats, Indices
+from kernelweave._validation import is_missing
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.base import is_number
-from kernelweave.rules.columns import is_missing
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
 

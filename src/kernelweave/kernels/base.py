@@ -18,7 +18,7 @@ from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputError, InputTypeError
+from kernelweave.errors import InputError, InputTypeError, RowError
 
 Columns: TypeAlias = (
     str | int | slice | Sequence[Any] | NDArray[Any] | Callable[[Any], Any] | Selector | None
@@ -438,9 +438,10 @@ class Table:
             row, j = (int(axis[at]) for axis in values.tocoo().coords)
         else:
             row, j = (int(i) for i in np.argwhere(~np.isfinite(data))[0])
-        raise InputError(
-            f"{who}: {self.label(picked[j])} has a missing or infinite value in row {row}; "
-            "fill it first, for example with scikit-learn's SimpleImputer."
+        raise RowError(
+            f"{who}: {self.label(picked[j])} has a missing or infinite value in row {{row}}; "
+            "fill it first, for example with scikit-learn's SimpleImputer.",
+            row,
         )
 
     def _as_floats(self, values: Any, who: str) -> Any:
@@ -501,9 +502,10 @@ class Table:
                     "use strings, numbers or dates."
                 ) from None
             if missing is not None:
-                raise InputError(
-                    f"{who}: {self.label(i)} has a missing value in row {missing}; "
-                    "fill it first, for example with the word 'missing'."
+                raise RowError(
+                    f"{who}: {self.label(i)} has a missing value in row {{row}}; "
+                    "fill it first, for example with the word 'missing'.",
+                    missing,
                 )
         return values
 

@@ -12,7 +12,7 @@ from .graphs import (
 )
 from .rates import estimate_pair_rates
 from .statistic import Rates, Statistic, check_rates, correct_statistic, theory_constants
-from .values import naming_parts, pair_values, paired_rows
+from .values import pair_values, paired_rows
 
 __all__ = [
     "Constraints",
@@ -27,7 +27,6 @@ __all__ = [
     "draw_pairs",
     "estimate_pair_rates",
     "kernel_features",
-    "naming_parts",
     "pair_features",
     "pair_values",
     "paired_rows",

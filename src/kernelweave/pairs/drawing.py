@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._types import Floats, Indices
+from kernelweave._validation import check_labels
 from kernelweave.errors import InputError
 
 from .features import check_pairs
@@ -70,10 +71,8 @@ def draw_pairs(y: Any, n_samples: int, n_pairs: int, random_state: Any) -> tuple
     random_state : int, RandomState or None
         For the draw.
     """
-    y = column_or_1d(y)
+    y = check_labels(y)
     check_consistent_length(np.empty(n_samples), y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InputError("y: contains NaN or infinity where class labels are needed.")
     _, codes = np.unique(y, return_inverse=True)
     if codes.max() == 0 or len(np.unique(codes)) == n_samples:
         raise InputError(

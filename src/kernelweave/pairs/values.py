@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from kernelweave._types import Indices, Stored
 from kernelweave._validation import take_rows
 from kernelweave.banks import Views
 from kernelweave.banks.pairs import PairBlocks
-from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_sparse
 
@@ -24,10 +22,11 @@ _WHOLE = 2.5e8  # bytes that are one array on every machine; more are worked on 
 
 def paired_rows(
     X: Any, pairs: Indices, memory_limit: float | str | None = None
-) -> tuple[Any, Indices]:
+) -> tuple[Any, Indices, Indices | None]:
     """Return the rows of a Dask table that occur in pairs, and the pairs by their new numbers.
 
-    Every part sends its own rows and nothing else. A table of this process stays as it is.
+    Every part sends its own rows and nothing else. A table of this process stays as it is. The
+    third is where the rows stand in the table, None where all of them are there.
 
     Parameters
     ----------
@@ -39,35 +38,11 @@ def paired_rows(
         What the rows may take; None: half of what is free.
     """
     if not isinstance(X, PartedTable):
-        return X, pairs
+        return X, pairs, None
     rows, places = np.unique(pairs.ravel(), return_inverse=True)
     hint = "give pairs that join fewer rows, or a larger memory_limit"
     X.refuse_if_too_large(rows, memory_limit, hint)
-    return take_rows(X, rows), places.reshape(pairs.shape)
-
-
-@contextmanager
-def naming_parts(X: Any, kernels: Sequence[Kernel]) -> Iterator[None]:
-    """Let kernels that refuse rows of a Dask table name the part and the row there.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, data frame or PartedTable
-        Where the rows were taken from.
-    kernels : sequence of Kernel
-        What looks at them.
-    """
-    try:
-        yield
-    except InputError:
-        if isinstance(X, PartedTable):
-            X.map(_prepare, list(kernels))
-        raise
-
-
-def _prepare(part: Any, first: int, own: None, kernels: list[Kernel]) -> None:
-    for kernel in kernels:
-        kernel.prepare(part)
+    return take_rows(X, rows), places.reshape(pairs.shape), rows
 
 
 def pair_values(

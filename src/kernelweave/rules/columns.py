@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._types import Floats, Indices
+from kernelweave._validation import is_missing
 from kernelweave.errors import InputError, InputTypeError
 
 Label: TypeAlias = str | bool | int | float
@@ -162,13 +163,6 @@ def plain_label(value: Any, name: str) -> Label:
         "possible. Hint: for pandas categories, .cat.rename_categories(str) makes text of them "
         "and keeps their order."
     )
-
-
-def is_missing(value: Any) -> bool:
-    """Tell None, NaN, NaT and pandas' NA from values."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real | Decimal) and bool(value != value)
 
 
 def read_column(values: Any, name: str) -> Column:
