@@ -215,9 +215,10 @@ class _Bundle:
         while self.account.solves < self.max_iter:
             point = self._price(point)
             self.account.note()
-            if self.learner.verify():
-                self._thin_out(point)
-                break
+            if self.account.converged:
+                point = self._thin_out(point)
+                if self.learner.verify():
+                    break
             if self.account.gap <= 0.5 * mark_gap:
                 mark_gap, mark_solves = self.account.gap, self.account.solves
             elif self.account.solves - mark_solves >= _PATIENCE:
@@ -255,21 +256,22 @@ class _Bundle:
         self.learner.settle()
         return self.account.result()
 
-    def _thin_out(self, point: Point) -> None:
+    def _thin_out(self, point: Point) -> Point:
         """Go a step or two further if that leaves kernels out, though the tolerance is met.
 
         Kernels that are nearly alike would share a weight that one of them could have. Where rows
-        are many, a step costs too much for that.
+        are many, a step costs too much for that, as it does where exact kernels are read.
         """
-        if self.bank.by_features or self.learner.exact is None:
-            return
+        if self.bank.by_features or self.learner.exact is not False:
+            return point
         for _ in range(_THINNER):
             self.damping.mu *= _UNDAMPED
             trial, predicted = self._model_step(point)
             fewer = np.count_nonzero(trial) < np.count_nonzero(point.inner)
             if not fewer or predicted <= 0.0 or self.account.solves >= self.max_iter:
-                return
+                break
             point = self._try(point, trial, predicted)
+        return point
 
     def _mix(self, point: Point) -> Floats:
         """Bound by a mixture of coefficients; return the weights at which all cuts are lowest.
