@@ -382,3 +382,10 @@ def test_products_of_a_kernel_asked_for_twice():
     bank = make_bank([Linear(), RBF(1.0), RBF(0.1, columns=[0])], X)
     each = bank.products(V, np.arange(3))
     np.testing.assert_array_equal(bank.products(V, np.array([2, 0, 2, 1])), each[[2, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("n", [50, 1200, 3000])
+def test_equal_rows_are_constant_for_a_linear_kernel_however_many(n):
+    """The mean of equal numbers is rounded."""
+    bank = make_bank([Linear()], np.full((n, 3), 0.1))
+    assert bank.is_constant.all()

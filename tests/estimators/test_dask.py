@@ -55,6 +55,7 @@ def many(monkeypatch):
 def passes(monkeypatch):
     """Let few rows be read in passes, of several blocks."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(large, "PASS_ROWS", 10)
     monkeypatch.setattr(source, "WORK_ROWS", 40)
 
 
@@ -250,7 +251,7 @@ def test_a_noise_tolerant_model_is_that_of_the_rows_here_to_the_last_bit(passes,
     assert np.mean(there.predict(X) == true) > 1.5 / classes
     # Gram matrices of all rows give the same, but for what rounding leaves out of landmarks.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "MANY_ROWS", 5000)
+        patch.setattr(large, "PASS_ROWS", 5000)
         exact = NoiseTolerantKernelClassifier(KERNELS[::2], **options).fit(X, y)
     np.testing.assert_allclose(here.loo_scores_, exact.loo_scores_, atol=1e-5)
     np.testing.assert_allclose(here.decision_function(X), exact.decision_function(X), atol=1e-5)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, _core, io
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io
 from kernelweave.banks import features, large, source
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
 from kernelweave.datasets import make_additive
 from kernelweave.machines import Hinge
+from kernelweave.machines.feature_curvature import feature_hessian
+from kernelweave.machines.smoothed import Smoothed
+from kernelweave.solvers.sample import take_sample
 
 
 @pytest.fixture
@@ -207,3 +212,69 @@ def test_weights_cost_few_passes_beyond_one_machine(passes):
     assert model.converged_
     assert first >= 15 * len(y)
     assert passes["rows"] <= 5 * first
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_columns_far_from_zero_end_in_a_warning_at_worst(norm):
+    """Newton systems of such features are indefinite by rounding."""
+    X = np.random.default_rng(0).normal(size=(3200, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    kernels = [
+        Linear(),
+        Linear(columns=[1]),
+        Polynomial(2, columns=[0]),
+        Polynomial(2, columns=[1]),
+    ]
+    model = MKLClassifier(kernels, norm=norm, normalize=None, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(100 * X + 1e5, y)
+    assert np.isfinite(model.objective_)
+    assert model.duality_gap_ >= 0
+
+
+def test_large_costs_on_some_thousand_rows():
+    """In single precision the Gram matrix of the free rows is not positive definite."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3500, 3))
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=3500) > 0
+    model = MKLClassifier([RBF(width=1.0, columns=[c]) for c in range(3)], C=100.0)
+    features = clone(model).fit(X, y)
+    assert features._function is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", 10**9)
+        grams = clone(model).fit(X, y)
+    assert grams._function is None
+    assert features.converged_
+    assert grams.converged_
+    brackets(features, grams)
+
+
+@pytest.mark.parametrize("n_positive", [2, 30, 400])
+def test_rare_classes_are_in_the_sample(n_positive):
+    Y = np.full((8000, 1), -1.0)
+    Y[np.random.default_rng(0).choice(8000, n_positive, replace=False)] = 1.0
+    rows = []
+    bank = type("Bank", (), {"take": lambda self, index: rows.append(index)})()
+    _, targets, cost = take_sample(bank, Y, np.full((8000, 1), 3.0))
+    assert (targets > 0).sum() >= min(n_positive, 250)
+    for sign in (-1.0, 1.0):  # errors of a class weigh as they do on all rows
+        assert cost[targets == sign].sum() == pytest.approx(3.0 * (Y == sign).sum())
+    assert len(targets) <= 8000 / 4 + 400
+    assert (np.diff(rows[0]) > 0).all()
+
+
+def test_known_scores_are_not_summed_again(many, monkeypatch):
+    X, y, _ = table(n=600, classes=4)
+    many(MKLClassifier(KERNELS), X, y)
+    bank = make_feature_bank(KERNELS, X, tol=1e-3)
+    Y, cost = np.where(y[:, None] == np.arange(4), 1.0, -1.0), np.ones((600, 4))
+    machine = Smoothed(Hinge(), 0.3)
+    kernel = bank.combine(np.full(len(KERNELS), 1.0 / len(KERNELS)))
+    coef = machine.solve(kernel, Y, cost, tol=1e-3).coef
+    bank.forms(coef)
+    sums = []
+    plain = LocalBlocks.sums
+    monkeypatch.setattr(LocalBlocks, "sums", lambda b, V: sums.append(1) or plain(b, V))
+    feature_hessian(machine, kernel, np.arange(len(KERNELS)), coef, Y, cost)
+    assert not sums

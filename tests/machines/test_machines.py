@@ -9,6 +9,7 @@ from sklearn.svm import SVC, SVR
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, Linear, Precomputed
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Solution, Square
+from kernelweave.machines.base import solve_positive
 from kernelweave.testing import check_machine
 from oracles import random_problem, solve_fixed
 
@@ -321,3 +322,18 @@ def test_curvature_where_no_kernel_in_use_reaches_the_free_rows(fit_intercept):
     )
     assert np.isfinite(found.hessian).all()
     assert found.hessian[1, 1] > 0 == found.hessian[0, 0]
+
+
+@pytest.mark.parametrize("least", [1e-3, -1e-9, -1e-5, -1e-3, -10.0])
+def test_systems_that_rounding_made_indefinite_are_solved_nearby(least):
+    random = np.random.default_rng(0)
+    Q = np.linalg.qr(random.normal(size=(30, 30)))[0]
+    values = np.append(np.linspace(0.5, 2.0, 29), least)
+    M, b = Q @ np.diag(values) @ Q.T, random.normal(size=(30, 2))
+    found = solve_positive(M, b)
+    assert np.isfinite(found).all()
+    if least > 0:
+        np.testing.assert_allclose(M @ found, b, atol=1e-9)
+    elif least > -1e-2:  # the good directions are solved all the same
+        good = Q[:, :29]
+        np.testing.assert_allclose(good.T @ M @ found, good.T @ b, atol=0.1)

@@ -218,7 +218,7 @@ def test_many_rows_are_judged_in_passes(monkeypatch):
     kernels = [RBF(2.0), Linear()]
     exact = estimate_noise(X, NOISY, kernels, random_state=0)
     report = judge_labels(make_bank(kernels, X), NOISY, 2)
-    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(large, "PASS_ROWS", 10)
     monkeypatch.setattr(source, "WORK_ROWS", 70)
     found = estimate_noise(X, NOISY, kernels, random_state=0)
     assert found.level == pytest.approx(exact.level, abs=1e-5)

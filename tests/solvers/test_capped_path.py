@@ -79,3 +79,15 @@ def test_too_few_machines_are_admitted():
     _, found, _ = pair(0.3, 0.8, max_iter=3)
     assert not found.converged
     assert found.lower_bound <= found.objective
+
+
+def test_a_small_lam_is_not_worse_than_zero():
+    """The search ends where machines become too dear, perhaps before the root."""
+    rng = np.random.default_rng(0)
+    rows, signs = rng.normal(size=(400, 3)), np.where(rng.random((400, 1)) < 0.5, 1.0, -1.0)
+    bank = make_feature_bank(KERNELS[:3], rows, centred=False, tol=1e-6)
+    box, lam = np.full((400, 1), 1 / 400), 1e-6
+    found = solve_capped_on_path(
+        bank, signs, box, CappedHinge((0.6,)), lam=lam, tol=1e-3, max_iter=300
+    )
+    assert found.objective <= 0.6 / lam * (1 + 1e-9)

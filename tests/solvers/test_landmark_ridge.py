@@ -7,9 +7,11 @@ import pytest
 from kernelweave import _dask
 from kernelweave._dask import PartedTable
 from kernelweave.banks import large, make_bank, source
+from kernelweave.banks.large import even_rows
 from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Additive, Linear, Overlap, Polynomial, Precomputed
 from kernelweave.solvers import average_ridges
+from kernelweave.solvers.landmark_moments import _groups
 from kernelweave.solvers.landmark_ridge import average_by_landmarks, many_rows
 from kernelweave.solvers.loo_ridge import inverse, loo_values
 from kernelweave.solvers.spectrum import kernel_spectrum
@@ -166,3 +168,34 @@ def test_parts_of_equal_lengths():
     assert np.diff(even.starts).tolist() == [32, 32, 32, 32, 22]
     np.testing.assert_array_equal(np.concatenate(_dask.run(even.parts)), X)
     np.testing.assert_array_equal(even.take(np.array([149, 0, 40])), X[[149, 0, 40]])
+
+
+def test_kernels_that_differ_in_few_rows_are_no_copies():
+    """Rows that tell copies may all be alike, where others are not."""
+    rng = np.random.default_rng(0)
+    a, flag = rng.normal(size=6000), np.zeros(6000)
+    rare = np.setdiff1d(np.arange(6000), even_rows(6000, 500))[::400]
+    flag[rare] = 1.0
+    Y = np.where((a > 0) ^ (flag > 0), 1.0, -1.0)[:, None]
+    rows = np.column_stack([a, flag])
+    kernels = [RBF(1.0, columns=[0]), RBF(1.0, columns=[0, 1]), 2.0 * RBF(1.0, columns=[0])]
+    average = average_by_landmarks(kernels, rows, Y).average
+    assert (average.kernel_weights[:2] > 0).all()
+    assert average.kernel_weights[2] == 0.0
+
+
+def test_little_memory_means_more_readings_of_the_same():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 3))
+    Y = np.sign(rows[:, [0]] + 0.5 * rng.normal(size=(300, 1)))
+    kernels = [RBF(1.0), RBF(2.0), Linear()]
+    plenty = average_by_landmarks(kernels, rows, Y).average
+    little = average_by_landmarks(kernels, rows, Y, memory=1.0).average
+    np.testing.assert_array_equal(little.scores, plenty.scores)
+    assert _groups([0, 1], [FakeLandmarks(10), FakeLandmarks(10)], 9000.0) == [[0], [1]]
+    assert _groups([0, 1], [FakeLandmarks(10), FakeLandmarks(10)], 17_000.0) == [[0, 1]]
+
+
+class FakeLandmarks:
+    def __init__(self, size):
+        self.size = size

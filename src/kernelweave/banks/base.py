@@ -171,6 +171,7 @@ class KernelBank:
             if isinstance(kernel, Linear) and not is_sparse(rows):
                 # From centred rows: the difference above loses the digits of a common offset.
                 rows = rows - share @ rows
+                rows -= share @ rows  # the first mean is rounded, and a constant would not be one
                 exact = float(share @ np.einsum("ij,ij->i", rows, rows))
                 centred[j] = exact if exact > 1e-30 * means[j] else 0.0
         return centred

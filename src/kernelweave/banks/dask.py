@@ -49,7 +49,7 @@ class DaskRows(RowSource):
 
     def __init__(self, kernels: Sequence[Kernel], table: PartedTable) -> None:
         self.kernels, self.table = list(kernels), table
-        self.n_samples = len(table)
+        self.n_samples, self.n_columns = table.shape
 
     def take(self, index: Indices) -> Views:
         with numbering(index):
@@ -68,7 +68,7 @@ class DaskRows(RowSource):
         import dask
 
         # Cut as in this process, so that sums are the same to the last bit.
-        table = self.table.aligned(rows_at_a_time(rank, dtype))
+        table = self.table.aligned(rows_at_a_time(rank, dtype, self.n_columns))
         slices = table.slices()
         # In the graph, not scattered: what is scattered has no recipe and goes with its worker.
         known = dask.delayed(list(landmarks), traverse=False)
@@ -104,7 +104,7 @@ class DaskRows(RowSource):
         )
 
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
-        table = self.table.aligned(rows_at_a_time(item.size, float))
+        table = self.table.aligned(source.WORK_ROWS)
         slices = table.slices()
         used = [b for b, rows in enumerate(slices) if V[rows].any()]
         tasks = table.calls(_exact_sums, [item] * len(slices), [V[rows] for rows in slices])

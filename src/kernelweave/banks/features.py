@@ -105,15 +105,19 @@ class FeatureBank:
             out[k] = self.scales[j] * (features[:, here] @ scores[here])
         return out
 
-    def gram(self, V: Floats, which: Indices, q: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return moments of the values ``K_j V`` of some normalised kernels over weighted rows.
+    def gram(
+        self, V: Floats, output: int, which: Indices, q: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return moments of the values ``K_j v`` of some normalised kernels over weighted rows.
 
         Nothing is held that has an entry per row and column.
 
         Parameters
         ----------
-        V : ndarray of shape (n_samples, 1)
-            One output.
+        V : ndarray of shape (n_samples, n_outputs)
+            Coefficients, whole, so that scores that are known need not be summed again.
+        output : int
+            The column ``v`` of them.
         which : ndarray of int
             The kernels.
         q : ndarray of shape (n_samples,)
@@ -135,7 +139,7 @@ class FeatureBank:
         roots = np.sqrt(self.scales[owner])
         inner, edge = blocks.gram(q, places)
         inner, edge = inner * roots[:, None] * roots, edge * roots
-        scores = roots * self._scores(V, which)[columns[places], 0]
+        scores = roots * self._scores(V, which)[columns[places], output]
         spread = np.where(owner[:, None] == which, scores[:, None], 0.0)
         cross = np.column_stack([inner @ spread, edge])
         values = np.zeros((len(which) + 1, len(which) + 1))

@@ -22,7 +22,8 @@ from .landmarks import Landmarks, find_landmarks
 from .source import LocalRows, Pass, RowSource
 from .views import Views
 
-MANY_ROWS = 5000  # from here on kernels of low rank are held as features
+MANY_ROWS = 3000  # from here on kernels of low rank are held as features
+PASS_ROWS = 5000  # from here on learners that keep no features read rows in passes
 TOO_MANY_ROWS = 20_000  # from here on others are, too, by landmarks that leave something out
 
 _MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
@@ -123,7 +124,7 @@ def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
     """Return the rows of a table as kernels see them, where they are."""
     if isinstance(X, PartedTable):
         return DaskRows(kernels, X)
-    return LocalRows(Views.of(kernels, X))
+    return LocalRows(Views.of(kernels, X), X.shape[1])
 
 
 def even_rows(n: int, most: int) -> Indices:

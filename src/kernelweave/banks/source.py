@@ -53,6 +53,7 @@ class RowSource(ABC):
     """All rows, as far as a bank of features needs them."""
 
     n_samples: int
+    n_columns: int
 
     @abstractmethod
     def take(self, index: Indices) -> Views:
@@ -92,10 +93,12 @@ class LocalRows(RowSource):
     ----------
     views : Views
         Prepared for every kernel.
+    n_columns : int
+        Of the table they come from.
     """
 
-    def __init__(self, views: Views) -> None:
-        self.views, self.n_samples = views, views.n_samples
+    def __init__(self, views: Views, n_columns: int) -> None:
+        self.views, self.n_samples, self.n_columns = views, views.n_samples, n_columns
 
     def take(self, index: Indices) -> Views:
         return self.views.take(index)
@@ -111,7 +114,7 @@ class LocalRows(RowSource):
         needed = float(self.n_samples) * rank * np.dtype(dtype).itemsize
         mapped = needed > parse_bytes(memory_limit)
         store = new_store(self.n_samples, rank, dtype, mapped=mapped)
-        slices = row_slices(self.n_samples, rank, dtype)
+        slices = row_slices(self.n_samples, rank, dtype, self.n_columns)
 
         def fill(rows: slice) -> list[PartAnswer]:
             parts = (take(self.views[j], rows) for j in range(len(landmarks)))
@@ -139,7 +142,7 @@ class LocalRows(RowSource):
         def part(rows: slice) -> Floats:
             return feature_sums(item, take(self.views[j], rows), V[rows])
 
-        return np.asarray(sum(run_each(part, row_slices(self.n_samples, item.size, float))))
+        return np.asarray(sum(run_each(part, work_slices(self.n_samples))))
 
 
 def work_slices(n: int) -> list[slice]:
@@ -152,15 +155,16 @@ def total_rank(landmarks: Sequence[Landmarks]) -> int:
     return max(1, sum(item.rank for item in landmarks))
 
 
-def row_slices(n: int, rank: int, dtype: Any) -> list[slice]:
+def row_slices(n: int, rank: int, dtype: Any, n_columns: int = 1) -> list[slice]:
     """Return rows in blocks of a size that a processor likes."""
-    at_a_time = rows_at_a_time(rank, dtype)
+    at_a_time = rows_at_a_time(rank, dtype, n_columns)
     return [slice(a, min(a + at_a_time, n)) for a in range(0, n, at_a_time)]
 
 
-def rows_at_a_time(rank: int, dtype: Any) -> int:
-    """Return the number of rows of a block."""
-    return int(max(1, _BLOCK_BYTES // (np.dtype(dtype).itemsize * max(1, rank))))
+def rows_at_a_time(rank: int, dtype: Any, n_columns: int = 1) -> int:
+    """Return the number of rows of a block, by its features and by columns of the table."""
+    bytes_a_row = max(np.dtype(dtype).itemsize * max(1, rank), 8 * n_columns)
+    return int(max(1, _BLOCK_BYTES // bytes_a_row))
 
 
 def fill_block(

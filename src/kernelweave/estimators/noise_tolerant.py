@@ -325,7 +325,9 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
     ) -> ByLandmarks:
         report = Counter(self.verbose, 3, "passes over the rows")
-        return average_by_landmarks(kernels, X, Y, report=report, **self._options(ridges))
+        memory = parse_bytes(self.memory_limit)
+        options = self._options(ridges)
+        return average_by_landmarks(kernels, X, Y, memory=memory, report=report, **options)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:

@@ -306,10 +306,18 @@ def free_rows(beta: Floats, shape: DualShape, o: int) -> Indices:
 
 
 def solve_positive(M: Floats, sides: Floats) -> Floats:
-    """Solve with a positive definite matrix, or one that is so but for rounding."""
-    try:
-        factor = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        M = M + 1e-6 * np.trace(M) / len(M) * np.eye(len(M))
-        factor = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
-    return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
+    """Solve with a positive definite matrix, or one that is so but for rounding.
+
+    Then its diagonal is raised by as little of its mean as helps: rounding of entries in single
+    precision grows with their number.
+    """
+    size = float(np.trace(M)) / max(1, len(M))
+    for raised in (0.0, 1e-6, 1e-4, 1e-2):
+        try:
+            factor = scipy.linalg.cho_factor(
+                M + raised * size * np.eye(len(M)) if raised else M, lower=True, check_finite=False
+            )
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
+    return np.asarray(sides / size)  # a step along the slopes, at worst

@@ -30,16 +30,16 @@ def feature_hessian(
     bank, shape = kernel.bank, machine.shape(Y, cost)
     hessian = np.zeros((len(which), len(which)))
     for o in range(Y.shape[1]):
-        free, column = free_rows(coef[:, o], shape, o), coef[:, [o]]
+        free = free_rows(coef[:, o], shape, o)
         ridge = shape.ridge[free, o]
         if len(free) <= kernel.n_features or not (ridge > 0).all():
-            hessian += _by_rows(machine, kernel, which, column, Y[:, [o]], cost[:, [o]])
+            hessian += _by_rows(machine, kernel, which, coef, o, Y[:, [o]], cost[:, [o]])
             continue
         q = np.zeros(len(Y))
         q[free] = 1.0 / ridge
         # With D = diag(ridge) of the free rows, values U of the kernels there and Z the weighted
         # features: U'(D + ZZ')^-1 U = U'QU - U'QZ (I + Z'QZ)^-1 Z'QU where Q = D^-1.
-        values, cross, inner = bank.gram(column, which, q)
+        values, cross, inner = bank.gram(coef, o, which, q)
         weights = kernel.weights[bank.owner()[np.isin(bank.owner(), which)]]
         used, roots = weights > 0, np.sqrt(weights[weights > 0])
         system = inner[np.ix_(used, used)] * roots[:, None] * roots
@@ -54,9 +54,15 @@ def feature_hessian(
 
 
 def _by_rows(
-    machine: Machine, kernel: Any, which: Indices, coef: Floats, Y: Floats, cost: Floats
+    machine: Machine,
+    kernel: Any,
+    which: Indices,
+    coef: Floats,
+    output: int,
+    Y: Floats,
+    cost: Floats,
 ) -> Floats:
     def products(rows: Indices) -> Floats:
-        return np.asarray(kernel.bank.products(coef, which, rows))
+        return np.asarray(kernel.bank.products(coef, which, rows)[:, :, [output]])
 
-    return machine.curvature(kernel, products, coef, Y, cost).hessian
+    return machine.curvature(kernel, products, coef[:, [output]], Y, cost).hessian

@@ -19,7 +19,7 @@ import scipy.linalg
 
 from kernelweave._types import Floats, Indices
 
-from .base import Machine, Solution
+from .base import Machine, Solution, solve_positive
 
 _STEPS = 400
 _SHARPER = 5.0  # penalty growth once phi is minimised well enough
@@ -358,16 +358,14 @@ class _Newton:
                 for k in range(rank):
                     for m in range(rank):
                         blocks[k, :, m, :] += root[t, k] * root[t, m] * G
-            factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
-            solved = scipy.linalg.cho_solve(factor, np.hstack([sides, edge]), check_finite=False)
+            solved = solve_positive(H, np.hstack([sides, edge]))
         else:
             Z = (root[task][:, :, None] * self.K.rows(J)[:, None, :]).reshape(len(J), -1)
             edge = Z.T @ (weight[:, None] * (task[:, None] == np.arange(n_outputs)))
             sides = np.hstack([sides, edge])
             small = Z @ Z.T
             small[np.diag_indices_from(small)] += 1.0 / weight
-            factor = scipy.linalg.cho_factor(small, lower=True, check_finite=False)
-            solved = sides - Z.T @ scipy.linalg.cho_solve(factor, Z @ sides, check_finite=False)
+            solved = sides - Z.T @ solve_positive(small, Z @ sides)
         db = np.zeros(n_outputs)
         if self.box.intercept:
             total = np.bincount(task, weight, n_outputs)

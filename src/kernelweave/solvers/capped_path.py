@@ -90,13 +90,13 @@ def solve_capped_on_path(
             function=gamma * found.function,
         )
         offer_function(learner, carried)
-        if gamma < _SMALL:
+        spent = account.solves >= max_iter or float(cost.max()) > _DEAREST
+        if gamma < _SMALL or spent:
             offer_function(learner, replace(carried, function=np.zeros_like(found.function)))
         account.note()
         slope = float(np.abs(found.coef).sum() / cost.sum()) - cap
         low, high = (low, (gamma, slope)) if slope > 0 else ((gamma, slope), high)
         idle = gamma == 1.0 and slope <= 0  # the cap does nothing
-        spent = account.solves >= max_iter or float(cost.max()) > _DEAREST
         if idle or spent or account.converged:
             break
         if low[0] and high[0] < (1.0 + _NARROW) * low[0] and aim > _TIGHTEST * tol:

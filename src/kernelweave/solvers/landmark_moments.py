@@ -22,6 +22,7 @@ from .spectrum import Directions
 _TOL = 1e-9  # as tight as landmarks are looked for
 _MISSED = 1e-6  # mean residual of a kernel of low rank, relative, that the average would notice
 _FLAT = 1e-12  # centred trace, relative to the plain one, that is rounding
+_SETS = 10  # products of blocks that are there at once while they are added up
 _STEADY = 1e-4  # last pivot, relative to the first, down to which a triangle may be inverted
 
 
@@ -126,7 +127,9 @@ class Turned:
         )
 
 
-def measure(kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool) -> list[Moments]:
+def measure(
+    kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool, memory: float = np.inf
+) -> list[Moments]:
     """Find landmarks of kernels, and sum up their features over all rows.
 
     Parameters
@@ -139,6 +142,8 @@ def measure(kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool) -> 
         Centred targets.
     products : bool
         Whether products of features are wanted.
+    memory : float
+        Bytes that these may take while they are summed up; with less, rows are read more often.
     """
     source, samples, landmarks = begin(kernels, X, _TOL)
     known: dict[int, tuple[Landmarks, Moments]] = {}  # by kernel, of the landmarks last seen
@@ -146,11 +151,12 @@ def measure(kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool) -> 
     def compute(landmarks: Sequence[Landmarks]) -> tuple[list[Moments], Pass]:
         places = range(len(landmarks))
         fresh = [k for k in places if k not in known or known[k][0] is not landmarks[k]]
-        items = [replace(landmarks[k], rank=landmarks[k].size) for k in fresh]
-        centres = [item.features(item.rows).mean(axis=0) for item in items]
-        sums = source.add_up(_sum_up, V, (fresh, items, centres, products))
-        for i, k in enumerate(fresh):
-            known[k] = landmarks[k], Moments(items[i], centres[i], *sums[5 * i : 5 * i + 5])
+        for some in _groups(fresh, landmarks, memory if products else np.inf):
+            items = [replace(landmarks[k], rank=landmarks[k].size) for k in some]
+            centres = [item.features(item.rows).mean(axis=0) for item in items]
+            sums = source.add_up(_sum_up, V, (some, items, centres, products))
+            for i, k in enumerate(some):
+                known[k] = landmarks[k], Moments(items[i], centres[i], *sums[5 * i : 5 * i + 5])
         every = [known[k][1] for k in places]
         totals = np.array([moments.totals for moments in every])
         return every, Pass(
@@ -163,6 +169,20 @@ def measure(kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool) -> 
         )
 
     return settle(source, samples, landmarks, _TOL, compute, missed=_MISSED)[1]
+
+
+def _groups(which: list[int], landmarks: Sequence[Landmarks], memory: float) -> list[list[int]]:
+    """Return kernels in groups whose products, a few sets of them at once, fit in the memory."""
+    groups: list[list[int]] = []
+    room = 0.0
+    for k in which:
+        need = 8.0 * _SETS * landmarks[k].size ** 2
+        if need > room:
+            groups.append([])
+            room = memory
+        groups[-1].append(k)
+        room -= need
+    return groups
 
 
 def pieces(views: Views, k: int, size: int) -> Iterator[tuple[slice, Rows]]:

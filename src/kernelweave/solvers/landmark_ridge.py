@@ -22,7 +22,7 @@ from kernelweave.banks.source import RowSource
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel, Scaled, Sum
 
-from .landmark_moments import Turned, measure, pieces
+from .landmark_moments import Moments, Turned, measure, pieces
 from .loo_ridge import (
     RidgeAverage,
     averaging_weights,
@@ -33,7 +33,8 @@ from .loo_ridge import (
 )
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
-_COPY_ROWS = 500  # rows that tell copies of kernels
+_COPY_ROWS = 500  # rows that tell copies of kernels, with
+_COPY = 1e-5  # relative difference of quadratic forms of all rows
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,10 @@ class ByLandmarks:
 def many_rows(n_spectra: int, n: int, memory: float) -> bool:
     """Tell whether landmarks are to stand for the rows.
 
-    They do for as many rows as in other learners, and from where eigenvectors are those of a factor
-    anyway (`kernel_spectrum`), if these would not fit in the memory.
+    They do for many, and from where eigenvectors are those of a factor anyway (`kernel_spectrum`),
+    if these would not fit in the memory.
     """
-    return n >= large.MANY_ROWS or (n > DENSE_ROWS and spectra_bytes(n_spectra, n) > memory)
+    return n >= large.PASS_ROWS or (n > DENSE_ROWS and spectra_bytes(n_spectra, n) > memory)
 
 
 def average_by_landmarks(
@@ -137,6 +138,7 @@ def average_by_landmarks(
     joint: bool = False,
     power: int = 1,
     drop_copies: bool = True,
+    memory: float = np.inf,
     report: Callable[[], None] | None = None,
 ) -> ByLandmarks:
     """Do what `average_ridges` does over many rows, with landmarks in place of eigenvectors.
@@ -154,6 +156,8 @@ def average_by_landmarks(
         Targets.
     ridges, temperature, floor, joint, power, drop_copies, report
         As in `average_ridges`; `report` is called after every pass.
+    memory : float
+        Bytes that products of features may take; with less, rows are read more often.
 
     Returns
     -------
@@ -164,20 +168,19 @@ def average_by_landmarks(
     ridges = default_ridges(n) if ridges is None else ridges
     report = report or (lambda: None)
     source = rows_of(kernels, X)
-    kept, scales = np.arange(len(kernels)), np.ones(len(kernels))
-    if drop_copies:
-        kept, scales = _distinct(kernels, source)
-    moments = measure([kernels[int(j)] for j in kept], X, Y - means, products=not joint)
+    moments = measure(kernels, X, Y - means, products=not joint, memory=memory)
     sizes = np.array([one.size(n) for one in moments])
-    used = np.flatnonzero(sizes)
-    if not len(used):
+    kept, scales = np.flatnonzero(sizes), np.ones(len(kernels))
+    if not len(kept):
         raise ConstantKernelsError
-    kept, moments = kept[used], [moments[k] for k in used]
-    scales[kept] = 1.0 / sizes[used]
+    scales[kept] = 1.0 / sizes[kept]
+    if drop_copies:
+        kept = _distinct(kernels, source, moments, scales, kept)
+    moments = [moments[int(j)] for j in kept]
     shares, own = np.eye(len(kernels))[kept], scales[kept]
     if joint:
         mean = Sum(tuple(Scaled(kernels[int(j)], float(scales[j]) / len(kept)) for j in kept))
-        moments = measure([mean], X, Y - means, products=True)
+        moments = measure([mean], X, Y - means, products=True, memory=memory)
         shares, own = shares.mean(axis=0, keepdims=True), np.ones(1)
     report()
     turned, along = zip(
@@ -214,13 +217,28 @@ def average_by_landmarks(
     return ByLandmarks(tuple(kernels), scales, average, source)
 
 
-def _distinct(kernels: Sequence[Kernel], source: RowSource) -> tuple[Indices, Floats]:
-    """Return the kernels that are not copies of earlier ones, and scales, by some of the rows."""
+def _distinct(
+    kernels: Sequence[Kernel],
+    source: RowSource,
+    moments: Sequence[Moments],
+    scales: Floats,
+    varied: Indices,
+) -> Indices:
+    """Return those of the varied kernels that are not copies of earlier ones.
+
+    Copies are told by some of the rows, and by their quadratic form at the targets of all.
+    """
     bank = make_bank(kernels, source.take(even_rows(source.n_samples, _COPY_ROWS)))
-    constant = bank.is_constant  # perhaps on these rows only
-    if constant.all():
-        return np.arange(len(kernels)), bank.scales.copy()
-    return np.union1d(np.flatnonzero(constant), distinct_kernels(bank)), bank.scales.copy()
+    if bank.is_constant.all():  # on these rows
+        return varied
+    apart = np.union1d(np.flatnonzero(bank.is_constant), distinct_kernels(bank))
+    forms = scales * [float(np.vdot(one.cross, one.cross)) for one in moments]
+    kept: list[int] = []
+    for j in varied.tolist():
+        near = [i for i in kept if abs(forms[i] - forms[j]) <= _COPY * abs(forms[i])]
+        if j in apart or not near:
+            kept.append(j)
+    return np.array(kept)
 
 
 def _sum_targets(

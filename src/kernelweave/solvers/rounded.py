@@ -107,7 +107,8 @@ def learn_rounded(
         )
         allowed = _SHARE * tol * account.size
         factor = np.sqrt(allowed / error) if error > 0.0 else 1.0
-        width, close = width * float(np.clip(factor, 0.05, 0.7)), True
+        # Later widths are there for what the first guess missed, and few should do.
+        width, close = width * float(np.clip(factor, 0.05, 0.2 if close else 0.7)), True
         start = Warm(found.weights, found.coef)
     learner.settle()
     return account.result()

@@ -19,6 +19,8 @@ from .point import Learner, moved
 
 _SHARE = 4  # every fourth row, or fewer, so that there are no more than
 _MOST = 25_000
+_FEW = 250  # rows of a class that are all taken, or so many of them at least
+_CLASSES = 50  # different targets from which on these are quantities
 _ROWS = 1000  # from which a sample is worth taking
 _TOL = 0.1  # relative gap, far below what a sample leaves open
 
@@ -26,13 +28,22 @@ _TOL = 0.1  # relative gap, far below what a sample leaves open
 def take_sample(bank: Any, Y: Floats, cost: Floats) -> tuple[Any, Floats, Floats]:
     """Return the same kernels, targets and costs over some of the rows.
 
-    Rows are evenly spaced among those of equal targets, so that every class is there; their cost is
-    raised so that errors weigh against the norm as they do on all rows.
+    Rows are evenly spaced among those of equal targets, of which few are all there, so that every
+    class is; their cost is raised so that errors weigh against the norm as they do on all rows.
     """
     order = np.lexsort(Y.T)
     share = max(_SHARE, -(-len(Y) // _MOST))
-    rows = np.sort(order[::share])
-    return bank.take(rows), np.ascontiguousarray(Y[rows]), share * cost[rows]
+    changes = np.flatnonzero((np.diff(Y[order], axis=0) != 0).any(axis=1)) + 1
+    groups = np.split(order, changes) if len(changes) < _CLASSES else [order]
+    rows, raised = [], []
+    for group in groups:
+        some = group[:: max(1, min(share, len(group) // _FEW))]
+        rows.append(some)
+        raised.append(np.full(len(some), len(group) / len(some)))
+    index, factors = np.concatenate(rows), np.concatenate(raised)
+    in_order = np.argsort(index)
+    index, factors = index[in_order], factors[in_order]
+    return bank.take(index), np.ascontiguousarray(Y[index]), factors[:, None] * cost[index]
 
 
 def start_from_sample(learner: Learner, kernel: CombinedKernel) -> Solution | None:
