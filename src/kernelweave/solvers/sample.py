@@ -19,7 +19,7 @@ from .point import Learner, moved
 
 _SHARE = 4  # every fourth row, or fewer, so that there are no more than
 _MOST = 25_000
-_FEW = 250  # rows of a class that are all taken, or so many of them at least
+_FEW = 250  # rows of a class that are all taken, or so many of them at least, where rows are many
 _CLASSES = 50  # different targets from which on these are quantities
 _ROWS = 1000  # from which a sample is worth taking
 _TOL = 0.1  # relative gap, far below what a sample leaves open
@@ -35,9 +35,10 @@ def take_sample(bank: Any, Y: Floats, cost: Floats) -> tuple[Any, Floats, Floats
     share = max(_SHARE, -(-len(Y) // _MOST))
     changes = np.flatnonzero((np.diff(Y[order], axis=0) != 0).any(axis=1)) + 1
     groups = np.split(order, changes) if len(changes) < _CLASSES else [order]
+    few = max(1, min(_FEW, len(Y) // (_SHARE * len(groups))))
     rows, raised = [], []
     for group in groups:
-        some = group[:: max(1, min(share, len(group) // _FEW))]
+        some = group[:: max(1, min(share, len(group) // few))]
         rows.append(some)
         raised.append(np.full(len(some), len(group) / len(some)))
     index, factors = np.concatenate(rows), np.concatenate(raised)
