@@ -10,6 +10,7 @@ from kernelweave._types import Bools, Floats
 _ROUNDS = 20  # quadratic programs for one step at most
 _ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the last
 _SHORTEST = 1e-3  # part of a round's way that is still tried
+_LARGE = 1e6  # unknowns of a system that is not singular are of the size of one
 _STRICT = 1e-6  # how far curvature stays below what would make the model infinite at zero weight
 
 
@@ -183,11 +184,9 @@ def _polish(
     side[-2] = 1.0
     system[-1, :s] = 1.0
     side[-1] = 1.0
-    solved = np.linalg.lstsq(system, side, rcond=1e-14)[0]
-    out = np.zeros(len(centre))
-    out[support] = solved[:s]
-    lam = np.zeros(len(cuts))
-    lam[active] = solved[s : s + a]
+    solved = _solve_any(system, side)
+    out, lam = np.zeros(len(centre)), np.zeros(len(cuts))
+    out[support], lam[active] = solved[:s], solved[s : s + a]
     if out.min() < 0 or lam.min() < -1e-9 or np.abs(system @ solved - side).max() > 1e-9:
         return None
     reduced = M @ (out - centre) + lam @ slopes + solved[-1]
@@ -195,3 +194,14 @@ def _polish(
     if reduced.min() < -1e-7 or values.max() > solved[-2] + 1e-9:
         return None
     return out
+
+
+def _solve_any(system: Floats, side: Floats) -> Floats:
+    """Solve a system that is singular where cuts depend on each other, which is rare."""
+    try:
+        solved = np.linalg.solve(system, side)
+    except np.linalg.LinAlgError:
+        solved = np.full(len(side), np.inf)
+    if not np.abs(solved).max() < _LARGE or np.abs(system @ solved - side).max() > 1e-9:
+        solved = np.linalg.lstsq(system, side, rcond=1e-14)[0]
+    return np.asarray(solved)
