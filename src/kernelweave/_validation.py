@@ -40,6 +40,7 @@ __all__ = [
     "is_frame",
     "is_missing",
     "pick_rows",
+    "read_labels",
     "refuse_missing_labels",
     "take_rows",
 ]
@@ -178,12 +179,18 @@ def _refuse_missing(X: Any) -> None:
 
 
 def check_labels(y: Any) -> NDArray[Any]:
-    """Return class labels as a column, none of them missing."""
+    """Return the labels of a classification as a column, none of them missing."""
+    labels = read_labels(y)
+    check_classification_targets(labels)
+    return labels
+
+
+def read_labels(y: Any) -> NDArray[Any]:
+    """Return labels of any number of classes as a column, none of them missing."""
     refuse_missing_labels(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InputError("y: contains NaN or infinity where class labels are needed.")
-    check_classification_targets(y)
     return np.asarray(y)
 
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import check_labels
+from kernelweave._validation import read_labels
 from kernelweave.errors import InputError
 
 from .features import check_pairs
@@ -71,7 +71,7 @@ def draw_pairs(y: Any, n_samples: int, n_pairs: int, random_state: Any) -> tuple
     random_state : int, RandomState or None
         For the draw.
     """
-    y = check_labels(y)
+    y = read_labels(y)
     check_consistent_length(np.empty(n_samples), y)
     _, codes = np.unique(y, return_inverse=True)
     if codes.max() == 0 or len(np.unique(codes)) == n_samples:
