@@ -264,12 +264,17 @@ void mirror_square(Table<T> matrix) {
     kw::mirror_upper(matrix.data(), matrix.shape(0));
 }
 
-template <class T>
-void finish_squared_distances(Table<T> products, Vector<const double> squared_norms) {
-    require(products.shape(0) == products.shape(1) && products.shape(0) == squared_norms.shape(0),
-            "products must be square with one squared norm per row");
+void finish_squared_distances(Table<double> products, Table<const double> A, Table<const double> B,
+                              Vector<const double> scales, Vector<const double> a_norms, Vector<const double> b_norms,
+                              bool upper) {
+    require(A.shape(1) == B.shape(1) && A.shape(1) == scales.shape(0), "A, B and scales must have the same columns");
+    require(products.shape(0) == A.shape(0) && products.shape(1) == B.shape(0), "products has the wrong shape");
+    require(a_norms.shape(0) == A.shape(0) && b_norms.shape(0) == B.shape(0), "one squared norm per row is needed");
+    require(!upper || A.shape(0) <= B.shape(0), "upper needs the first rows of B on the left");
     nb::gil_scoped_release release;
-    kw::squared_distances_from_products(products.data(), products.shape(0), squared_norms.data());
+    kw::squared_distances_from_products(products.data(), {A.data(), A.shape(0), A.shape(1)},
+                                        {B.data(), B.shape(0), B.shape(1)}, scales.data(), a_norms.data(),
+                                        b_norms.data(), upper);
 }
 
 template <class T>
@@ -715,9 +720,11 @@ NB_MODULE(_core, m) {
           "sum_j weights_j exp(-rate_j |x - z|^2) @ V without storing a block; one feature per row.");
     m.def("mirror_upper", &mirror_square<double>, "matrix"_a.noconvert());
     m.def("mirror_upper", &mirror_square<float>, "matrix"_a.noconvert(), "Copy the upper triangle to the lower one, in place.");
-    m.def("finish_squared_distances", &finish_squared_distances<double>, "products"_a.noconvert(), "squared_norms"_a.noconvert());
-    m.def("finish_squared_distances", &finish_squared_distances<float>, "products"_a.noconvert(), "squared_norms"_a.noconvert(),
-          "Turn inner products into squared distances in place.");
+    m.def("finish_squared_distances", &finish_squared_distances, "products"_a.noconvert(), "A"_a.noconvert(), "B"_a.noconvert(),
+          "scales"_a.noconvert(), "a_norms"_a.noconvert(), "b_norms"_a.noconvert(), "upper"_a,
+          "Turn inner products of centred, scaled rows into squared distances in place, cancellation repaired.");
+    m.def("cancellation_limit", &kw::cancellation_limit, "n_columns"_a,
+          "Share of the squared norms below which a squared distance by inner products is not right to 1e-12.");
     m.def("absolute_distances", &fill_absolute_distances<double>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert());
     m.def("absolute_distances", &fill_absolute_distances<float>, "A"_a.noconvert(), "B"_a.noconvert(), "out"_a.noconvert(),
           "Write the sums of absolute differences between rows of A and B.");

@@ -262,22 +262,57 @@ void mirror_upper(T* matrix, std::size_t n) {
     });
 }
 
-// Turns inner products of centred rows into squared distances, in place: |x|^2 + |z|^2 - 2 x.z, never below
-// zero, exactly symmetric, exact zeros on the diagonal.
-template <class T>
-void squared_distances_from_products(T* products, std::size_t n, const double* squared_norms) {
-    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
+// Share of |a|^2 + |b|^2 below which |a|^2 + |b|^2 - 2 a.b is no longer right to 1e-12 of itself. Each of the three
+// sums over d columns is off by at most d units of rounding u; for many columns the errors are of the order of
+// sqrt(d) u (Higham and Mary, 2019, SIAM J. Sci. Comput. 41), and four times that is allowed for.
+inline double cancellation_limit(std::size_t n_columns) {
+    const double d = static_cast<double>(n_columns), u = 0x1p-53;
+    return 2.0 * (std::min(d, 4.0 * std::sqrt(d)) + 4.0) * u / 1e-12;
+}
+
+KW_CLONES static inline double squared_difference(const double* a, const double* b, const double* scales,
+                                                  std::size_t n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t c = 0; c < n; ++c) sum += ((a[c] - b[c]) * scales[c]) * ((a[c] - b[c]) * scales[c]);
+    return sum;
+}
+
+// One row of squared distances from inner products; returns how many of them lost their digits.
+KW_CLONES static inline std::size_t distances_from_products(double* row, double squared_norm,
+                                                            const double* squared_norms, double limit, std::size_t n) {
+    std::size_t n_lost = 0;
+#pragma omp simd reduction(+ : n_lost)
+    for (std::size_t k = 0; k < n; ++k) {
+        const double sum = squared_norm + squared_norms[k];
+        row[k] = sum - 2.0 * row[k];
+        n_lost += row[k] > limit * sum ? 0 : 1;  // not a number, after an overflow, is lost too
+    }
+    return n_lost;
+}
+
+// Turns inner products of centred and scaled rows, in place, into the squared distances between rows of A and of B,
+// each column multiplied by its scale. What cancellation spoils is summed from the differences themselves, so that
+// every distance is right to 1e-12 of itself, whatever the rows, and zero between equal ones. With `upper`, entries
+// left of the diagonal are passed over and the diagonal is zero.
+inline void squared_distances_from_products(double* products, Matrix<const double> A, Matrix<const double> B,
+                                            const double* scales, const double* a_norms, const double* b_norms,
+                                            bool upper) {
+    const double limit = cancellation_limit(A.columns);
+    parallel_for((A.rows + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
+        const std::size_t last = std::min(A.rows, (block + 1) * kRowBlock);
         for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            T* row = products + i * n;
-            row[i] = T(0);
-            for (std::size_t k = i + 1; k < n; ++k) {
-                const double d = squared_norms[i] + squared_norms[k] - 2.0 * static_cast<double>(row[k]);
-                row[k] = static_cast<T>(d > 0.0 ? d : 0.0);
+            double* row = products + i * B.rows;
+            if (upper) row[i] = 0.0;
+            for (std::size_t start = upper ? i + 1 : 0; start < B.rows; start += kSegment) {
+                const std::size_t length = std::min(kSegment, B.rows - start);
+                if (!distances_from_products(row + start, a_norms[i], b_norms + start, limit, length)) continue;
+                for (std::size_t k = start; k < start + length; ++k)
+                    if (!(row[k] > limit * (a_norms[i] + b_norms[k])))
+                        row[k] = squared_difference(A.row(i), B.row(k), scales, A.columns);
             }
         }
     });
-    mirror_upper(products, n);
 }
 
 // out(i, k) = sum of absolute differences between row i of A and row k of B.

@@ -255,28 +255,44 @@ def test_mirror(n, dtype):
     assert np.array_equal(A, expected)
 
 
-@pytest.mark.parametrize("dtype", STORAGE)
-@pytest.mark.parametrize("n", [1, 2, 17, 130])
-def test_squared_distances(n, dtype):
-    X = np.random.default_rng(7).normal(size=(n, 4))
-    X[n // 2] = X[0]  # a duplicate row must be at distance zero, or just above
-    products = (X @ X.T).astype(dtype)
-    _core.finish_squared_distances(products, (X**2).sum(axis=1))
-    expected = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    assert_allclose(products, expected, rtol=0, atol=1e-13 if dtype is np.float64 else 1e-5)
-    assert np.array_equal(products, products.T)
-    assert not products.diagonal().any()
-    assert (products >= 0).all()
+def finish(products, A, B, scales=None, *, upper=False):
+    scales = np.ones(A.shape[1]) if scales is None else scales
+    squares = ((A * scales) ** 2).sum(axis=1), ((B * scales) ** 2).sum(axis=1)
+    _core.finish_squared_distances(products, A, B, scales, *squares, upper=upper)
+    return products
 
 
-def test_squared_distances_ignore_the_lower_triangle():
+def long_distances(A, B, scales=1.0):
+    difference = (A.astype(np.longdouble)[:, None] - B.astype(np.longdouble)[None]) * scales
+    return (difference**2).sum(axis=2)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (3, 300), (130, 17)])
+def test_squared_distances_are_right_to_their_last_digits(a, b, offset):
+    rng = np.random.default_rng(7)
+    A, B = rng.normal(size=(a, 4)) + offset, rng.normal(size=(b, 4)) + offset
+    B[0] = A[-1]
+    scales = np.array([1.0, 0.5, 3.0, 0.1])
+    found = finish((A * scales) @ (B * scales).T, A, B, scales)
+    assert found[-1, 0] == 0
+    assert_allclose(found, long_distances(A, B, scales).astype(float), rtol=1e-12, atol=0)
+
+
+def test_squared_distances_that_overflow_are_infinite():
+    A = np.array([[1e200, 1.0], [-1e200, 1.0], [1e200, 1.0]])
+    with np.errstate(all="ignore"):
+        found = finish(A @ A.T, A, A)
+    assert np.array_equal(found, [[0, np.inf, 0], [np.inf, 0, np.inf], [0, np.inf, 0]])
+
+
+def test_the_upper_triangle_ignores_the_lower_one():
     X = np.random.default_rng(8).normal(size=(20, 2))
     clean = X @ X.T
     dirty = np.triu(clean) + np.tril(np.full((20, 20), 1e6), -1)
-    norms = (X**2).sum(axis=1)
-    _core.finish_squared_distances(clean, norms)
-    _core.finish_squared_distances(dirty, norms)
-    assert np.array_equal(clean, dirty)
+    finish(dirty, X, X, upper=True)
+    assert np.array_equal(np.triu(finish(clean, X, X, upper=True)), np.triu(dirty))
+    assert not dirty.diagonal().any()
 
 
 @pytest.mark.parametrize("dtype", STORAGE)

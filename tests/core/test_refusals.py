@@ -80,7 +80,9 @@ TYPE_ERRORS = {
         ONE[:2], np.asfortranarray(V.T[:, :3]), np.eye(3), ONE[:3]
     ),
     "mirror: integers": lambda: _core.mirror_upper(np.zeros((2, 2), dtype=int)),
-    "distances: read only": lambda: _core.finish_squared_distances(read_only(D), ONE),
+    "distances: read only": lambda: _core.finish_squared_distances(
+        read_only(D), D, D, ONE, ONE, ONE, False
+    ),
     "absolute: single input": lambda: _core.absolute_distances(
         D.astype(np.float32), D.astype(np.float32), np.zeros((N, N))
     ),
@@ -225,10 +227,23 @@ VALUE_ERRORS = {
         "rates",
     ),
     "mirror: not square": (lambda: _core.mirror_upper(np.zeros((2, 3))), "square"),
-    "distances: norms": (lambda: _core.finish_squared_distances(D.copy(), ONE[:2]), "one squared"),
-    "distances: not square": (
-        lambda: _core.finish_squared_distances(np.zeros((N, 3)), ONE),
-        "square",
+    "distances: norms": (
+        lambda: _core.finish_squared_distances(D.copy(), D, D, ONE, ONE[:2], ONE, False),
+        "one squared",
+    ),
+    "distances: columns": (
+        lambda: _core.finish_squared_distances(D.copy(), D, D, ONE[:2], ONE, ONE, False),
+        "same columns",
+    ),
+    "distances: products": (
+        lambda: _core.finish_squared_distances(np.zeros((N, 3)), D, D, ONE, ONE, ONE, False),
+        "wrong shape",
+    ),
+    "distances: upper": (
+        lambda: _core.finish_squared_distances(
+            np.zeros((N, 2)), D, D[:2].copy(), ONE, ONE, ONE[:2], True
+        ),
+        "first rows of B",
     ),
     "absolute: columns": (
         lambda: _core.absolute_distances(D, D[:, :2].copy(), D.copy()),

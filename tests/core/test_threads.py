@@ -42,8 +42,9 @@ def core_results(X):
     rates, weights = np.array([0.1, 0.2, 0.5, 0.9]), np.array([0.1, 0.2, 0.3, 0.4])
     V = np.random.default_rng(1).normal(size=(n, 3))
     index, some = np.arange(n), np.random.default_rng(2).permutation(n)[:100]
-    squares = X @ X.T
-    _core.finish_squared_distances(squares, (X**2).sum(axis=1))
+    squares, norms = X @ X.T, (X**2).sum(axis=1)
+    ones = np.ones(X.shape[1])
+    _core.finish_squared_distances(squares, X, X, ones, norms, norms, upper=False)
     rows, upper = np.zeros((100, n)), np.zeros((n, n), dtype=np.float32)
     _core.ladder_combine_rows(D, rates, weights, some, rows)
     _core.ladder_combine_upper(single, rates, weights, upper)

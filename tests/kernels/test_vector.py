@@ -14,7 +14,17 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from kernelweave.errors import InputError, InputTypeError
-from kernelweave.kernels import RBF, FromCallable, Laplacian, Linear, Overlap, Polynomial, take
+from kernelweave.kernels import (
+    ARD,
+    RBF,
+    Additive,
+    FromCallable,
+    Laplacian,
+    Linear,
+    Overlap,
+    Polynomial,
+    take,
+)
 
 
 def minimum(A, B):
@@ -160,22 +170,74 @@ def test_extreme_widths(n_columns):
     [
         (Linear(), 1e160),
         (Polynomial(3), 1e150),
-        (RBF(1e-200), 1e150),
-        (RBF(), 1e200),
-        (Laplacian(1e-200), 1e150),
     ],
 )
 @pytest.mark.parametrize("read", [np.array, sp.csr_array])
 def test_overflow_is_one_sentence(kernel, scale, read):
     X = np.array([[1.0, 2.0], [2.0, -1.0], [3.0, 1.0]]) * scale
-    if isinstance(kernel, Laplacian):
-        read = np.array
     with np.errstate(all="raise"):
         with pytest.raises(InputError, match=r"overflow; rescale the columns first"):
             kernel(read(X))
-        if not isinstance(kernel, RBF | Laplacian):
-            with pytest.raises(InputError, match=r"overflow; rescale the columns first"):
-                kernel.diag(read(X))
+        with pytest.raises(InputError, match=r"overflow; rescale the columns first"):
+            kernel.diag(read(X))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scale"), [(RBF(1e-200), 1e150), (RBF(), 1e200), (Laplacian(1e-200), 1e150)]
+)
+def test_rows_far_apart_are_not_similar(kernel, scale):
+    X = np.array([[1.0, 2.0], [2.0, -1.0], [3.0, 1.0]]) * scale
+    with np.errstate(all="raise"):
+        assert np.array_equal(kernel(X), np.eye(3))
+        assert np.array_equal(kernel(X, X[:2].copy()), np.eye(3)[:, :2])
+
+
+def test_sparse_rows_too_large_for_the_width_are_refused():
+    with pytest.raises(InputError, match=r"overflow; rescale the columns first"):
+        RBF(1e-200)(sp.csr_array(np.array([[1e150, 1e150], [1e150, -1e150]])))
+    assert np.array_equal(RBF()(sp.csr_array(np.eye(3) * 1e200)), np.eye(3))
+
+
+HARD_ROWS = {
+    "outlier": lambda X: np.where(np.arange(X.size).reshape(X.shape) == 1, 1e9, X),
+    "far clusters": lambda X: X + 1e8 * (np.arange(len(X)) % 2)[:, None],
+    "heavy tails": lambda X: np.tan(X) ** 3 * 1e3,
+    "offset": lambda X: X + 1e9,
+    "offset, small spread": lambda X: 1e-4 * X + 1e6,
+    "repeated": lambda X: 1e4 * X[np.arange(len(X)) // 3],
+    "huge": lambda X: 1e200 * X,
+    "tiny": lambda X: 1e-200 * X,
+}
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 7, 300])
+@pytest.mark.parametrize("case", list(HARD_ROWS))
+def test_gaussians_are_right_to_rounding_for_any_rows(case, n_columns):
+    """Values in long double, from differences, are what every form of a Gaussian is held to."""
+    X = HARD_ROWS[case](np.random.default_rng(6).normal(size=(60, n_columns)))
+    spread = float(np.median(np.abs(X[::2] - np.median(X[::2], axis=0)))) or 1.0
+    width = spread * np.sqrt(n_columns)
+    long = X.astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        parts = (long[:, None] - long[None]) / np.longdouble(width)
+        gaussian = np.exp(-0.5 * (parts**2).sum(axis=2))
+        laplacian = np.exp(-np.abs(parts).sum(axis=2))
+        additive = np.exp(-0.5 * parts**2).mean(axis=2)
+    widths = [width] * n_columns
+    some = np.arange(5, 40)
+    for kernel, expected in (
+        (RBF(width), gaussian),
+        (ARD(widths), gaussian),
+        (Laplacian(width), laplacian),
+        (Additive(widths), additive),
+    ):
+        K = kernel(X)
+        assert np.abs(K - expected).max() < 1e-12
+        assert np.abs(kernel(X, X[some]) - expected[:, some]).max() < 1e-12
+        assert np.array_equal(K, K.T)
+        equal = (X[:, None] == X[None]).all(axis=2)
+        assert (K[equal] == 1).all()
+    assert np.abs(RBF(width)(sp.csr_array(X)) - gaussian).max() < 1e-12
 
 
 def test_large_but_finite_blocks_pass():
@@ -357,4 +419,5 @@ def test_one_column_is_exact():
     x = np.random.default_rng(5).normal(size=(50, 1)) + 1e5
     K = RBF(0.3)(x)
     np.testing.assert_array_equal(RBF(0.3)(x[[3, 7]], x), K[[3, 7]])
-    np.testing.assert_array_equal(K, np.exp(-0.5 * (x / 0.3 - x.T / 0.3) ** 2))
+    long = x.astype(np.longdouble)
+    assert np.abs(K - np.exp(-0.5 * ((long - long.T) / np.longdouble(0.3)) ** 2)).max() < 1e-15

@@ -256,7 +256,7 @@ class KernelBank:
                     out += weights[j] * self.exact_products(V, np.array([j]))[0]
         for members in gaussians.values():
             rows = self.views[members[0]]
-            features = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
+            features = np.ascontiguousarray(rows.T)
             rates = np.array([0.5 / self.kernels[j].width ** 2 for j in members])  # type: ignore[attr-defined]
             out += _core.gaussian_products(
                 features,

@@ -10,11 +10,12 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._memory import parse_bytes
-from kernelweave._threads import run_blocks, run_each
+from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
+from kernelweave.kernels.vector import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
@@ -209,7 +210,7 @@ def _try_factors(
             if hopeless.get(view, 0.0) >= kernel.width:
                 continue
             if view not in transposed:
-                transposed[view] = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
+                transposed[view] = np.ascontiguousarray(rows.T)
             if rows.shape[1] > 2 and _trial_rank(kernel, rows, sample, tol) is None:
                 hopeless[view] = kernel.width
                 continue
@@ -284,32 +285,7 @@ def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
         out = np.empty((n, n), dtype=dtype)
         _core.absolute_distances(rows, rows, out)
         return out
-    centred = rows - rows.mean(axis=0)  # |x|^2 + |z|^2 - 2xz loses the digits of a common offset
-    squared_norms = np.einsum("ij,ij->i", centred, centred)
-    out = np.empty((n, n), dtype=dtype)
-
-    def panel(block: slice) -> None:
-        products = centred[block] @ centred.T
-        if dtype != np.float64:
-            # Distances are rounded, not the products: that would spoil the small ones.
-            products *= -2.0
-            products += squared_norms[block, None]
-            products += squared_norms
-            np.maximum(products, 0.0, out=products)
-        out[block] = products
-
-    run_blocks(panel, n, 256)
-    if dtype == np.float64:
-        _core.finish_squared_distances(out, squared_norms)
-    else:
-        out[np.diag_indices(n)] = 0.0
-        _core.mirror_upper(out)
-    if not np.isfinite(out).all():
-        raise InputError(
-            f"{kernel}: distances overflow; rescale the columns first, for example with "
-            "scikit-learn's StandardScaler."
-        )
-    return out
+    return squared_distances(rows, rows, dtype=dtype)
 
 
 def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:

@@ -11,6 +11,7 @@ from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
+from kernelweave.kernels.vector import squared_distances
 
 from .views import Views, is_plain_gaussian
 
@@ -101,16 +102,3 @@ def _finite(out: Floats) -> Floats:
             "those of the training data."
         )
     return out
-
-
-def squared_distances(A: Floats, B: Floats) -> Floats:
-    """Return the squared distances between the rows of ``A`` and of ``B``."""
-    if not len(A) or not len(B):
-        return np.empty((len(A), len(B)))
-    if A.shape[1] == 1:  # exact, and cheaper than a product
-        difference = A - B.T
-        return difference * difference
-    centre = B.mean(axis=0)
-    A, B = A - centre, B - centre
-    out = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2.0 * (A @ B.T)
-    return np.asarray(np.maximum(out, 0.0, out=out))

@@ -106,7 +106,7 @@ def find_landmarks(
     """
     rows = {j: take(views[j], index) for j, index in zip(which, sample, strict=True)}
     plain = [j for j in which if is_plain_gaussian(kernels[j], rows[j])]
-    views_of = [np.ascontiguousarray((rows[j] - rows[j].mean(axis=0)).T) for j in plain]
+    views_of = [np.ascontiguousarray(rows[j].T) for j in plain]
     rates = np.array([_rate(kernels[j]) for j in plain])
     limits = np.array([min(max_rank, view.shape[1]) for view in views_of], dtype=np.int64)
     parts = dict(zip(plain, _core.factor_gaussians(views_of, rates, TIGHT, limits), strict=True))

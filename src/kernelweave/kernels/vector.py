@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Stored
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import (
@@ -29,6 +30,7 @@ from .base import (
 )
 
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
+_PAIRS = 4096  # pairs of sparse rows compared at a time
 
 
 def inner_products(A: Rows, B: Rows) -> Floats:
@@ -51,32 +53,81 @@ def squared_norms(A: Rows) -> Floats:
     return norms
 
 
-def squared_distances(A: Rows, B: Rows) -> Floats:
-    """Return ``|a - b|^2`` for all pairs of dense or CSR rows.
+def squared_distances(
+    A: Rows, B: Rows, *, scales: Floats | None = None, dtype: Any = np.float64
+) -> Stored:
+    """Return ``sum_l (scales_l (a_l - b_l))^2`` for all pairs of dense or CSR rows.
 
-    With ``A is B`` the result is exactly symmetric with a zero diagonal.
+    Every distance is right to 1e-12 of itself for any finite rows, zero between equal ones, and
+    infinite where it overflows. ``|a|^2 + |b|^2 - 2 a.b`` is fast but loses the digits of rows that
+    are closer to each other than to the mean; these pairs are computed from their differences.
+    With ``A is B`` the result is exactly symmetric.
+
+    Parameters
+    ----------
+    A, B : ndarray or CSR matrix
+        Prepared rows.
+    scales : ndarray of shape (n_columns,), optional
+        Factors of the columns of dense rows; ones by default.
+    dtype : dtype
+        Of the result; distances are rounded once.
     """
-    same, dense = A is B, not (is_sparse(A) or is_sparse(B))
-    if dense and A.shape[1] == 1:
-        D: Floats = np.subtract.outer(A[:, 0], B[:, 0])
-        return np.square(D, out=D)
-    if dense and len(A):
-        # |a|^2 + |b|^2 - 2 a.b loses the digits that a common offset takes.
-        centre = A.mean(axis=0)
-        A = A - centre
-        B = A if same else B - centre
+    if is_sparse(A) or is_sparse(B):
+        return _sparse_squared_distances(A, B).astype(dtype, copy=False)
+    same = A is B
+    A = np.ascontiguousarray(A)
+    B = A if same else np.ascontiguousarray(B)
+    factors = np.ones(A.shape[1]) if scales is None else scales
+    out = np.empty((len(A), len(B)), dtype=dtype)
+    with np.errstate(all="ignore"):
+        # A common offset would make all norms large and every product inexact.
+        centre = B.mean(axis=0) if len(B) else 0.0
+        a = A - centre
+        b = a if same else B - centre
+        if scales is not None:
+            a *= scales
+            b = a if same else b * scales
+        a_norms = squared_norms(a)
+        b_norms = a_norms if same else squared_norms(b)
+
+    def panel(rows: slice) -> None:
+        first = rows.start if same else 0
+        with np.errstate(all="ignore"):
+            if len(factors) == 1:  # cheaper than a product
+                part = np.square(np.subtract.outer(A[rows, 0], B[first:, 0]) * factors)
+            else:
+                part = a[rows] @ b[first:].T
+                _core.finish_squared_distances(
+                    part, A[rows], B[first:], factors, a_norms[rows], b_norms[first:], same
+                )
+            out[rows, first:] = part
+
+    run_blocks(panel, len(A), _CHUNK)
+    if same:
+        _core.mirror_upper(out)
+    return out
+
+
+def _sparse_squared_distances(A: Rows, B: Rows) -> Floats:
+    same = A is B
     a = squared_norms(A)
     b = a if same else squared_norms(B)
-    D = inner_products(A, B)
-    for start in range(0, len(D), _CHUNK):
-        part = D[start : start + _CHUNK]
-        part *= 2
-        # The sum of norms first: it does not depend on the order, so symmetry stays exact.
-        np.subtract(np.add.outer(a[start : start + _CHUNK], b), part, out=part)
-        np.maximum(part, 0, out=part)
+    sums = np.add.outer(a, b)
+    D = sums - 2.0 * inner_products(A, B)
+    stored = [np.diff(part.indptr).max(initial=0) for part in (A, B) if is_sparse(part)]
+    lost = ~(D > _core.cancellation_limit(int(max(stored))) * sums) & (sums != 0)
+    np.maximum(D, 0.0, out=D)
     if same:
-        # Zero where it is finite; an overflow must still be seen.
-        np.fill_diagonal(D, D.diagonal() * 0)
+        np.fill_diagonal(D, 0.0)
+        lost = np.triu(lost, 1)
+    rows, columns = np.nonzero(lost)
+    for start in range(0, len(rows), _PAIRS):
+        i, k = rows[start : start + _PAIRS], columns[start : start + _PAIRS]
+        difference = A[i] - B[k]
+        exact = squared_norms(difference if is_sparse(difference) else np.asarray(difference))
+        D[i, k] = exact
+        if same:
+            D[k, i] = exact
     return D
 
 
@@ -167,10 +218,16 @@ class RBF(VectorKernel):
         positive(self, "width", "rbf_ladder() picks widths from the data")
 
     def _block(self, A: Rows, B: Rows) -> Floats:
-        # Dividing first: width**2 or the squared distances alone may overflow.
-        scaled = A / self.width
-        K = squared_distances(scaled, scaled if A is B else B / self.width)
-        K *= -0.5
+        # width**2 or the squared distances alone may overflow. A power of two is divided out
+        # first: unlike the width itself, it leaves every digit of the rows as it was.
+        width, exponent = np.frexp(self.width)
+        unit = np.ldexp(1.0, -exponent)
+        if is_sparse(A) or is_sparse(B):
+            left = A * unit
+            K = squared_distances(left, left if A is B else B * unit)
+        else:
+            K = squared_distances(A, B, scales=np.full(A.shape[1], unit))
+        K *= -0.5 / width**2
         return np.exp(K, out=K)
 
 
@@ -208,9 +265,7 @@ class ARD(VectorKernel):
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         _check_columns(self, self.widths, A, B)
-        widths = np.array(self.widths)
-        scaled = A / widths
-        K = squared_distances(scaled, scaled if A is B else B / widths)
+        K = squared_distances(A, B, scales=1.0 / np.array(self.widths))
         K *= -0.5
         return np.exp(K, out=K)
 
@@ -250,33 +305,37 @@ class Additive(VectorKernel):
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         _check_columns(self, self.widths, A, B)
-        widths = np.array(self.widths)
-        A, B = A / widths, B / widths
+        # Differences are scaled, not rows: dividing a row by a width rounds it, and a common
+        # offset would turn that into a large error of the difference.
+        scales = np.sqrt(0.5) / np.array(self.widths)
         n_columns = A.shape[1]
         if len(B) < n_columns:  # column by column, short loops would cost more than exponentials
-            return np.stack([_mean_similarity(A, row) for row in B], axis=1)
+            return np.stack([_mean_similarity(A, row, scales) for row in B], axis=1)
         K = np.zeros((len(A), len(B)))
         left, right = np.ascontiguousarray(A.T), np.ascontiguousarray(B.T)
 
         def panel(rows: slice) -> None:
             out = K[rows]
             work = np.empty_like(out)
-            for a, b in zip(left, right, strict=True):
-                np.subtract.outer(a[rows], b, out=work)
-                np.multiply(work, work, out=work)
-                work *= -0.5
-                np.exp(work, out=work)
-                out += work
+            with np.errstate(all="ignore"):
+                for a, b, scale in zip(left, right, scales, strict=True):
+                    np.subtract.outer(a[rows], b, out=work)
+                    work *= scale
+                    np.multiply(work, work, out=work)
+                    np.negative(work, out=work)
+                    np.exp(work, out=work)
+                    out += work
             out /= n_columns
 
         run_blocks(panel, len(A), 64)
         return K
 
 
-def _mean_similarity(A: Floats, row: Floats) -> Floats:
+def _mean_similarity(A: Floats, row: Floats, scales: Floats) -> Floats:
     work = A - row
+    work *= scales
     np.multiply(work, work, out=work)
-    work *= -0.5
+    np.negative(work, out=work)
     return np.asarray(np.exp(work, out=work).mean(axis=1))
 
 
@@ -340,8 +399,8 @@ class Laplacian(VectorKernel):
         # Rows may come from another kernel with the same view, hence the second check.
         self._check_dense(A)
         self._check_dense(B)
-        K: Floats = cdist(A / self.width, B / self.width, "cityblock")
-        np.negative(K, out=K)
+        K: Floats = cdist(A, B, "cityblock")
+        K /= -self.width  # after the differences: dividing the rows would round a common offset
         return np.exp(K, out=K)
 
 

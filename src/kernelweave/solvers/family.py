@@ -89,8 +89,8 @@ class WidthFamily(Family):
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.distances = squared_distances(rows, rows)
+        # Finite, so that a product with a kernel value of zero is zero.
+        self.distances = np.minimum(squared_distances(rows, rows), 1e300)
         self.unit = 1.0 / _typical(self.distances)
 
     def start(self, share: float) -> Floats:
@@ -142,8 +142,8 @@ class ARDFamily(Family):
         return [ARD(tuple(widths.tolist()))], np.ones(1)
 
     def ladder(self, parameters: Floats) -> Ladder:
-        scaled = self.rows[:, self.varying] * np.exp(0.5 * parameters)
-        return Ladder(squared_distances(scaled, scaled), np.ones(1))
+        rows = self.rows[:, self.varying]
+        return Ladder(squared_distances(rows, rows, scales=np.exp(0.5 * parameters)), np.ones(1))
 
     def gradient(self, parameters: Floats, judged: Judged) -> Floats:
         rows, pull = _pull(judged)
@@ -168,8 +168,8 @@ class MixtureFamily(Family):
 
     def __init__(self, rows: Floats, n_widths: int) -> None:
         super().__init__(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.distances = squared_distances(rows, rows)
+        # Finite, so that a product with a kernel value of zero is zero.
+        self.distances = np.minimum(squared_distances(rows, rows), 1e300)
         self.unit = 1.0 / _typical(self.distances)
         self.n_widths = n_widths
 
