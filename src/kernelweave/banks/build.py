@@ -203,7 +203,7 @@ def _try_factors(
             continue  # its Gram exists already
         if isinstance(kernel, Linear) and not is_sparse(rows):
             if rows.shape[1] <= limit:
-                found[j] = _Factor(np.ascontiguousarray(rows.T), np.zeros(n))
+                found[j] = _Factor(np.ascontiguousarray(kernel.centred(rows).T), np.zeros(n))
                 continue
         if isinstance(kernel, RBF) and is_plain_gaussian(kernel, rows):
             # Within a view, rank only grows as the width falls.

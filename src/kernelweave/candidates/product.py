@@ -13,7 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import columns_key, is_number, read_table
-from kernelweave.kernels.ladders import typical_distance
+from kernelweave.kernels.spread import typical_distance
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _default_ladders(X: Any, sample_weight: Floats | None) -> list[list[Kernel]]
     for key, number in zip(table.keys(everything), table.numeric(), strict=True):
         if number:
             rows = RBF(columns=key).prepare(X)
-            out.append([RBF(typical_distance(rows, sample_weight), columns=key)])
+            out.append([RBF(typical_distance(rows, sample_weight, [key]), columns=key)])
         else:
             out.append([Overlap(columns=key)])
     return out

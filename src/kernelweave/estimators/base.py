@@ -24,6 +24,7 @@ from kernelweave.banks.landmarks import LandmarkFunction
 from kernelweave.banks.large import make_feature_bank
 from kernelweave.errors import InputError, numbering, warn
 from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels.vector import centre_linear
 from kernelweave.machines import Machine
 from kernelweave.machines.support import SupportMachine
 from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
@@ -95,7 +96,9 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = self._expand(self.kernels, rows.X, rows.weight)
+        # The other normalisations depend on where zero is.
+        centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
+        kernels = self._expand(self.kernels, rows.X, rows.weight, centre=centre)
         return self._hold(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
@@ -116,18 +119,26 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             return make_bank(kernels, gather(rows.X), **options)
         return bank
 
-    def _expand(self, kernels: Any, X: Any, weight: Floats | None = None) -> list[Kernel]:
-        """Write out kernels; default widths are those of rows spread over the table."""
+    def _expand(
+        self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False
+    ) -> list[Kernel]:
+        """Write out kernels; default widths are those of rows spread over the table.
+
+        With ``centre``, linear kernels on columns far from zero are centred.
+        """
         n = _num_samples(X)
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
-            return expand_kernels(kernels, gather(X), weight)
+            X = gather(X)
+            expanded = expand_kernels(kernels, X, weight)
+            return centre_linear(expanded, X) if centre else expanded
         if weight is not None:  # rows without weight say nothing
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
         X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
         with numbering(some):
-            return expand_kernels(kernels, X, None if weight is None else weight[some])
+            expanded = expand_kernels(kernels, X, None if weight is None else weight[some])
+            return centre_linear(expanded, X) if centre else expanded
 
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
+from kernelweave.kernels.spread import clip_outliers
 
 from .dates import read_dates
 
@@ -29,7 +30,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     standardize : bool
-        Whether to shift numbers to mean zero and divide them by their standard deviation.
+        Whether to shift numbers to mean zero and divide them by their standard deviation, neither
+        of which counts values more than 20 interquartile ranges beyond the quartiles in full.
     missing : {"refuse", "fill", "keep"}
         What to do with missing and infinite values: refuse them; put the median of the column in
         their place, or the word "(missing)" among text; or leave them to a method that can deal
@@ -129,6 +131,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.fills_[j] = np.median(known)
         if self.standardize and self.feature_names_in_[j] not in self.plain:
             filled = np.where(np.isfinite(values), values, self.fills_[j])
+            # A code such as 1e9 would otherwise make all other values of its column equal.
+            filled = clip_outliers(filled[:, None])[0][:, 0]
             self.means_[j] = filled.mean()
             scale = float(filled.std())
             self.scales_[j] = scale if scale > 0 else 1.0  # a constant column becomes zero

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from kernelweave._types import Floats
 
 from .base import Columns, Kernel, Rows, describe_columns, is_sparse, normal_columns, read_table
 from .expression import Product
-from .ladders import KernelFamily, typical_distance
+from .ladders import KernelFamily
+from .spread import column_deviations, typical_distance
 from .vector import RBF, Additive, Linear, Overlap
 
 # In units of the typical distance; with steps of sqrt(2) a Gaussian is the square of the next.
@@ -47,13 +46,16 @@ class CompleteLadder(KernelFamily):
         everything = numbers == list(range(table.n_columns))
         columns = None if everything else table.keys(numbers)
         rows = RBF(columns=columns, name=str(self)).prepare(X)
+        middle = typical_distance(rows, sample_weight, table.keys(numbers))
+        gaussians = [RBF(step * middle, columns=columns) for step in _WIDTHS]
         if not others:
-            return _of_numbers(rows, columns, sample_weight)
-        return _of_both(rows, columns, table.keys(others), sample_weight)
+            return _of_numbers(rows, columns, gaussians, sample_weight)
+        return _of_both(rows, columns, gaussians, table.keys(others), sample_weight)
 
 
-def _of_numbers(rows: Rows, columns: Columns, weight: Floats | None) -> list[Kernel]:
-    gaussians = [RBF(width, columns=columns) for width in _gaussian_widths(rows, weight)]
+def _of_numbers(
+    rows: Rows, columns: Columns, gaussians: list[RBF], weight: Floats | None
+) -> list[Kernel]:
     return [*gaussians, *_additive(rows, columns, weight), Linear(columns=columns)]
 
 
@@ -63,12 +65,15 @@ def _of_categories(columns: Columns) -> list[Kernel]:
 
 
 def _of_both(
-    rows: Rows, columns: Columns, others: Sequence[str | int], weight: Floats | None
+    rows: Rows,
+    columns: Columns,
+    gaussians: list[RBF],
+    others: Sequence[str | int],
+    weight: Floats | None,
 ) -> list[Kernel]:
     """Let every kernel see numbers and categories, in shares that follow the number of columns."""
     overlap = Overlap(columns=list(others))
     n_numbers, n_others = rows.shape[1], len(others)
-    gaussians = [RBF(width, columns=columns) for width in _gaussian_widths(rows, weight)]
     chosen = [gaussians[_WIDTHS.index(width)] for width in _PRODUCT_WIDTHS]
     return [
         *(n_numbers * kernel + n_others * overlap for kernel in gaussians),
@@ -78,20 +83,10 @@ def _of_both(
     ]
 
 
-def _gaussian_widths(rows: Rows, weight: Floats | None) -> list[float]:
-    middle = typical_distance(rows, weight)
-    return [step * middle for step in _WIDTHS]
-
-
 def _additive(rows: Rows, columns: Columns, weight: Floats | None) -> list[Kernel]:
     if is_sparse(rows):  # usually too many columns to take one by one, and Linear is additive too
         return []
-    share = np.full(len(rows), 1.0 / len(rows)) if weight is None else weight / weight.sum()
-    unit = np.abs(rows).max(axis=0, initial=0.0)
-    unit[unit == 0] = 1.0  # squares of tiny or huge entries must not vanish or overflow
-    deviations = np.sqrt(share @ (rows / unit - share @ (rows / unit)) ** 2) * unit
-    # What rounding leaves of a constant column is no scale.
-    deviations[deviations <= 1e-12 * unit] = np.inf
+    deviations = column_deviations(rows, weight)
     return [
         Additive(tuple((step * deviations).tolist()), columns=columns) for step in _COLUMN_WIDTHS
     ]

@@ -16,13 +16,12 @@ from kernelweave.errors import InputError, InputTypeError
 from .base import (
     Columns,
     Kernel,
-    Rows,
     columns_key,
     describe_columns,
-    is_sparse,
     normal_columns,
     read_table,
 )
+from .spread import typical_distance
 from .vector import RBF, Linear, Overlap, Polynomial
 
 
@@ -92,8 +91,12 @@ class RBFLadder(Ladder):
     def _rungs(self, X: Any, columns: Columns, sample_weight: Floats | None) -> list[Kernel]:
         widths = self.widths
         if widths is None:
-            rows = RBF(columns=columns, name=self.label + describe_columns(columns)).prepare(X)
-            middle = typical_distance(rows, sample_weight)
+            who = self.label + describe_columns(columns)
+            rows = RBF(columns=columns, name=who).prepare(X)
+            table = read_table(X, who)
+            middle = typical_distance(
+                rows, sample_weight, table.keys(table.positions(columns, who))
+            )
             # In many columns all rows are about equally far apart, and a quarter of that distance
             # is a kernel close to the identity, which only remembers.
             first = 0.25 if rows.shape[1] <= 3 else 0.5
@@ -337,19 +340,3 @@ def _several(who: str, what: str, values: Any) -> list[Any]:
     if not several:
         raise InputError(f"{who}: {what} must not be empty.")
     return several
-
-
-def typical_distance(rows: Rows, sample_weight: Floats | None) -> float:
-    """Return the root mean squared distance between two rows, or 1 if it is 0.
-
-    A mean and not a median, so that a weight of two is the same as a row given twice.
-    """
-    n = rows.shape[0]
-    weight = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
-    # Measured in units of the largest entry, so that squares neither overflow nor vanish.
-    unit = float(abs(rows).max()) or 1.0
-    rows = rows / unit
-    means = weight @ rows
-    squares = weight @ (rows.power(2) if is_sparse(rows) else (rows - means) ** 2)
-    variance = squares - means**2 if is_sparse(rows) else squares
-    return float(np.sqrt(2.0 * max(float(variance.sum()), 0.0))) * unit or 1.0

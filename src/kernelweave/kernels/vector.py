@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from .base import (
 
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
 _PAIRS = 4096  # pairs of sparse rows compared at a time
+_FAR = 1e-6  # variance, relative to the squared mean, below which linear kernels are centred
+_CONSTANT = 1e-24  # and below which there is nothing left to centre
 
 
 def inner_products(A: Rows, B: Rows) -> Floats:
@@ -172,6 +175,10 @@ class Linear(VectorKernel):
 
     Parameters
     ----------
+    centre : sequence of float, optional
+        Subtracted from dense rows first, one number per column. A model with an intercept is the
+        same whatever the centre, but columns far from zero lose digits without one; such models
+        set it by themselves where that matters.
     columns : columns, optional
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
@@ -184,11 +191,72 @@ class Linear(VectorKernel):
            [3., 9.]])
     """
 
+    centre: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.centre is None:
+            return
+        centre: Any = self.centre
+        if not isinstance(centre, list | tuple | np.ndarray) or not all(map(is_number, centre)):
+            raise InputTypeError(
+                f"Linear(centre={centre!r}): centre must be a list of numbers, one per column."
+            )
+        if not np.isfinite(centre).all():
+            raise InputError("Linear: centre must be finite.")
+        object.__setattr__(self, "centre", tuple(map(float, centre)))
+
+    def _parameters(self) -> dict[str, Any]:
+        return {} if self.centre is None else {"centre": self.centre}
+
+    def _title(self) -> str:
+        return "linear" if self.centre is None else "linear (centred)"
+
+    def centred(self, rows: Rows) -> Rows:
+        """Return prepared rows less the centre."""
+        if self.centre is None:
+            return rows
+        if is_sparse(rows) or rows.shape[1] != len(self.centre):
+            raise InputError(
+                f"{self}: a centre of {len(self.centre)} numbers needs dense rows of as many "
+                f"columns, got {'sparse rows' if is_sparse(rows) else f'{rows.shape[1]} columns'}."
+            )
+        return rows - np.array(self.centre)
+
     def _block(self, A: Rows, B: Rows) -> Floats:
-        return inner_products(A, B)
+        left = self.centred(A)
+        return inner_products(left, left if A is B else self.centred(B))
 
     def _diagonal(self, A: Rows) -> Floats:
-        return squared_norms(A)
+        return squared_norms(self.centred(A))
+
+
+def centre_linear(kernels: list[Kernel], X: Any) -> list[Kernel]:
+    """Return the kernels with a centre for linear ones on columns that are far from zero.
+
+    For models with an intercept, of which a centre changes nothing but the intercept: coefficients
+    that sum to zero see inner products of centred rows only. Without one, the squared norm of the
+    mean, relative to the variance, is the factor by which rounding errors grow.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Written out.
+    X : array, sparse matrix or data frame
+        Training rows, or a sample of them.
+    """
+    out: list[Kernel] = []
+    for kernel in kernels:
+        if isinstance(kernel, Linear) and kernel.centre is None:
+            rows = kernel.prepare(X)
+            if not is_sparse(rows):
+                means = rows.mean(axis=0)
+                offset, variance = float(means @ means), float(rows.var(axis=0).sum())
+                # Below the lower limit the columns are constant to rounding.
+                if _CONSTANT * offset < variance < _FAR * offset < np.inf:
+                    kernel = dataclasses.replace(kernel, centre=tuple(means.tolist()))
+        out.append(kernel)
+    return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats, Indices, Stored
 from kernelweave.banks import CombinedKernel, KernelBank, Views
 from kernelweave.banks.parts import Ladder, support
 from kernelweave.errors import InputError
@@ -202,7 +202,7 @@ class MixtureFamily(Family):
         return np.concatenate([slopes, weights * judged.gradient])
 
 
-def _typical(distances: Floats, none: float | None = None) -> float:
+def _typical(distances: Stored, none: float | None = None) -> float:
     """Return the median of the distances that are not zero."""
     some = distances[distances > 0]
     if len(some):
