@@ -421,3 +421,10 @@ def test_one_column_is_exact():
     np.testing.assert_array_equal(RBF(0.3)(x[[3, 7]], x), K[[3, 7]])
     long = x.astype(np.longdouble)
     assert np.abs(K - np.exp(-0.5 * ((long - long.T) / np.longdouble(0.3)) ** 2)).max() < 1e-15
+
+
+def test_blocks_of_no_rows():
+    X = np.ones((4, 3))
+    for kernel in (*KERNELS, ARD([1.0] * 3), Additive([1.0] * 3)):
+        assert kernel.block(X, X[:0]).shape == (4, 0)
+        assert kernel.block(X[:0], X).shape == (0, 4)
