@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import (
+    ARD,
     RBF,
     FromCallable,
     Laplacian,
@@ -389,3 +390,24 @@ def test_equal_rows_are_constant_for_a_linear_kernel_however_many(n):
     """The mean of equal numbers is rounded."""
     bank = make_bank([Linear()], np.full((n, 3), 0.1))
     assert bank.is_constant.all()
+
+
+def test_single_precision_is_in_no_exact_value():
+    """Storage rounds by 6e-8; products and quadratic forms of the exact kernels must not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3100, 6))
+    kernels = [RBF(1.0), RBF(2.0), Laplacian(2.0), RBF(1.0, columns=[0, 1, 2]), ARD([1.0] * 6)]
+    options = {"normalize": None}
+    bank, exact = make_bank(kernels, X, **options), make_bank(kernels, X, tol=1e-7, **options)
+    assert bank.rounded.all()
+    assert not exact.rounded.any()
+    V = rng.normal(size=(3100, 2)) * (rng.random(3100) < 0.2)[:, None]
+    right = exact.forms(V)
+    assert np.abs(bank.forms(V) / right - 1).max() > 1e-10
+    np.testing.assert_allclose(bank.exact_forms(V), right, rtol=1e-12)
+    some = np.array([0, 3])
+    np.testing.assert_allclose(bank.exact_forms(V, some), right[some], rtol=1e-12)
+    weights = rng.random(5)
+    np.testing.assert_allclose(
+        bank.exact_product(weights, V), exact.exact_product(weights, V), rtol=0, atol=1e-10
+    )

@@ -12,8 +12,9 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel, Linear
+from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
+from kernelweave.kernels.vector import squared_distances
 
 from .combined import CombinedKernel
 from .parts import Part, Weighted, support
@@ -22,6 +23,7 @@ from .views import Views, is_plain_gaussian
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
 _NEGATIVE = 1e-8
+_CHUNK = 512  # rows of exact kernels at a time
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
@@ -232,6 +234,15 @@ class KernelBank:
         roots = (part.residual_roots() for part, _ in self.parts)
         return any(r is not None and bool(r.any()) for r in roots)
 
+    @cached_property
+    def rounded(self) -> Bools:
+        """Which kernels have values in double precision but are stored in single precision."""
+        out = np.zeros(self.n_kernels, dtype=bool)
+        for part, ids in self.parts:
+            out[ids] = part.single()
+        given = [isinstance(kernel, Precomputed) for kernel in self.kernels]  # as they are
+        return np.asarray(out & ~np.array(given))
+
     @property
     def is_exact(self) -> bool:
         """Whether every kernel is held as it is, so that combined Grams need no second look."""
@@ -245,7 +256,9 @@ class KernelBank:
         gaussians: dict[Any, list[int]] = {}
         for part, ids in self.parts:
             roots = part.residual_roots()
-            whole = np.full(len(ids), True) if roots is None else ~roots.any(axis=1)
+            whole = ~self.rounded[ids]
+            if roots is not None:
+                whole &= ~roots.any(axis=1)
             active = np.flatnonzero((raw[ids] != 0) & whole)
             if len(active):
                 out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
@@ -267,7 +280,36 @@ class KernelBank:
             )
         return out
 
-    def exact_products(self, V: Floats, which: Indices, chunk: int = 512) -> Floats:
+    def exact_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Return `forms` without the rounding of storage in single precision."""
+        which = np.arange(self.n_kernels) if which is None else which
+        out = np.zeros(len(which))
+        stored = ~self.rounded[which]
+        if stored.any():
+            out[stored] = self.forms(V, which[stored])
+        rows = support(V)
+        here, views = V[rows], self.views.take(rows)
+        shared: dict[Any, list[int]] = {}
+        for k in np.flatnonzero(~stored).tolist():
+            kernel = self.kernels[which[k]]
+            plain = is_plain_gaussian(kernel, views[which[k]])
+            shared.setdefault(views.keys[which[k]] if plain else k, []).append(k)
+        for places in shared.values():
+            first = int(which[places[0]])
+            A, scales = views[first], self.scales[which[places]]
+            for start in range(0, len(rows), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                if is_plain_gaussian(self.kernels[first], A):
+                    rates = np.array([0.5 / self.kernels[which[k]].width ** 2 for k in places])
+                    distances = squared_distances(take(A, part), A)
+                    index = np.arange(len(distances)), np.arange(len(rows))
+                    products = _core.ladder_products(distances, rates, *index, here)
+                else:
+                    products = (self.kernels[first].block(take(A, part), A) @ here)[None]
+                out[places] += scales * np.einsum("jno,no->j", products, here[part])
+        return np.maximum(out, 0.0)
+
+    def exact_products(self, V: Floats, which: Indices, chunk: int = _CHUNK) -> Floats:
         """Return ``K_j V`` from the kernels themselves, whatever their form holds."""
         rows = support(V)
         out = np.zeros((len(which), *V.shape))
@@ -395,3 +437,6 @@ class _Selected(Part):
     def residual_roots(self) -> Floats | None:
         roots = self.part.residual_roots()
         return None if roots is None else roots[self.which]
+
+    def single(self) -> Bools:
+        return self.part.single()[self.which]

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._types import Bools, Floats, Indices, Stored
 
 _PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
 
@@ -93,6 +93,10 @@ class Part(ABC):
     def residual_roots(self) -> Floats | None:
         """Return square roots of the diagonals of what the form leaves out; None if nothing is."""
         return None
+
+    def single(self) -> Bools:
+        """Tell which kernels are stored in single precision."""
+        return np.zeros(self.n_kernels, dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -238,6 +242,9 @@ class Ladder(Part):
     def take(self, rows: Indices) -> Part:
         return Ladder(self.distances[np.ix_(rows, rows)], self.rates)
 
+    def single(self) -> Bools:
+        return np.full(self.n_kernels, self.distances.dtype != np.float64)
+
 
 @dataclass(frozen=True)
 class Grams(Part):
@@ -306,6 +313,9 @@ class Grams(Part):
 
     def take(self, rows: Indices) -> Part:
         return Grams(tuple(gram[np.ix_(rows, rows)] for gram in self.grams))
+
+    def single(self) -> Bools:
+        return np.array([gram.dtype != np.float64 for gram in self.grams])
 
 
 @dataclass(frozen=True)

@@ -377,7 +377,9 @@ class Additive(VectorKernel):
         # offset would turn that into a large error of the difference.
         scales = np.sqrt(0.5) / np.array(self.widths)
         n_columns = A.shape[1]
-        if 0 < len(B) < n_columns:  # column by column, short loops would cost more than exponentials
+        if (
+            0 < len(B) < n_columns
+        ):  # column by column, short loops would cost more than exponentials
             return np.stack([_mean_similarity(A, row, scales) for row in B], axis=1)
         K = np.zeros((len(A), len(B)))
         left, right = np.ascontiguousarray(A.T), np.ascontiguousarray(B.T)
