@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._text import clip, visible
 from kernelweave._types import Floats
 
 _TOP = 5  # weights that a notebook shows
-_NAME = 120  # letters of a name in a sentence
 _LEAST = 1e-6  # per cent below which digits tell nobody anything
 BY_LANDMARKS = "by landmarks"  # how a fit ended that is the best for some rows that stand for all
 
@@ -33,12 +33,6 @@ class Verdict:
     short: str
     text: str
     good: bool
-
-
-def clip(text: Any, most: int = _NAME) -> str:
-    """Return text with its end cut off where it is longer than ``most`` letters."""
-    text = str(text)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}\u2026"
 
 
 def count(n: int, noun: str) -> str:
@@ -279,9 +273,9 @@ class NotebookSummary:
 
 def to_html(model: Any) -> str:
     """Return the sentence, the largest weights and the verdict as a piece of a page."""
-    parts = [f"<p>{escape(sentence(model))}</p>"]
+    parts = [f"<p>{escape(visible(sentence(model)))}</p>"]
     bars = [
-        f'<tr><td style="text-align:left">{escape(clip(name, 80))}</td>'
+        f'<tr><td style="text-align:left">{escape(clip(visible(name), 80))}</td>'
         f'<td style="text-align:right">{escape(shown)}</td>'
         '<td style="width:8em"><div style="height:.6em;background:currentColor;opacity:.45;'
         f'width:{100 * length:.1f}%"></div></td></tr>'

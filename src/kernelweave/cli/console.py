@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave.errors import KernelweaveError
 
-from .parsing import complain
+from .parsing import complain, shown
 
 
 def summarize(model: Any) -> dict[str, Any]:
@@ -111,6 +111,9 @@ def open_console() -> Any:
         ) from error
 
     class Output(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(shown(text), **options)  # all that is printed comes by here
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # for `main` to deal with; rich would exit
 

@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def _create_beside(path: Path) -> IO[bytes]:
     """Create a locked hidden file in the folder of ``path``."""
     while True:
-        stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")  # noqa: SIM115
+        stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")
         with suppress(OSError):  # no locks on this disk: then nothing is removed either
             _lock(stream)
         if os.path.exists(stream.name):  # else it was taken for a leftover before it was locked

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelweave._summary import sentence, verdict
+from kernelweave._text import clip
 
 from . import (
     clusters,
@@ -84,7 +85,7 @@ def render(subject: Subject, title: str | None) -> str:
 
 
 def _title(subject: Subject) -> str:
-    return subject.name if subject.target is None else f"{subject.target} by {subject.name}"
+    return subject.name if subject.target is None else f"{clip(subject.target)} by {subject.name}"
 
 
 def _header(subject: Subject, heading: str) -> Markup:
