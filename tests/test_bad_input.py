@@ -251,7 +251,7 @@ REFUSED = {
     "unknown loss": (regress(loss="l1"), ValueError, "'loss'.*Got 'l1'"),
     "negative epsilon": (regress(epsilon=-0.1), ValueError, "'epsilon'"),
     "no threshold": (regress(loss="huber", epsilon=0), InputError, "epsilon.*must be > 0"),
-    "no threads": (classify(n_jobs=0), ValueError, "n_jobs"),
+    "no threads": (classify(n_jobs=0), ValueError, r"'n_jobs'.*\[1, inf\).*Got 0"),
     "little memory in bytes": (classify(memory_limit=1000), MemoryBudgetError, "limit is 1.0 kB"),
     "little memory in words": (
         classify(memory_limit="2kB"),

@@ -147,6 +147,29 @@ def test_a_path_over_C(many):
         brackets(fitted, MKLClassifier(KERNELS, tol=1e-4, C=C).fit(X, y))
 
 
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_a_path_is_refined_as_a_fit_is(many, monkeypatch, norm):
+    """Landmarks that leave out too much are looked for again, once for the whole path."""
+    X, y, _ = table()
+    many(MKLClassifier(KERNELS), X, y)
+    monkeypatch.setattr(large, "_options", lambda tol: {"tol": 10 * tol, "max_rank": 500})
+    made = []
+    monkeypatch.setattr(
+        MKLClassifier,
+        "_bank",
+        lambda *args, plain=MKLClassifier._bank: made.append(args[2]) or plain(*args),
+    )
+    model = MKLClassifier(KERNELS, norm=norm)
+    alone = clone(model).set_params(C=10.0).fit(X, y)
+    assert made == [10.0, 1000.0]
+    path = model.fit_path(X, y, [0.1, 10.0, 1.0])
+    assert made == [10.0, 1000.0] * 2
+    assert alone.converged_
+    assert all(fitted.converged_ for fitted in path)
+    assert all(fitted.duality_gap_ <= 1e-3 * fitted.objective_ for fitted in path)
+    brackets(path[1], alone)
+
+
 def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
     X, y, _ = table()
     many(MKLClassifier(KERNELS), X, y)
