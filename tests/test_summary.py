@@ -16,7 +16,15 @@ from kernelweave import (
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
 )
-from kernelweave._summary import count, listed, relative_gap, sentence, verdict
+from kernelweave._summary import (
+    count,
+    is_approximate,
+    is_vacuous,
+    listed,
+    relative_gap,
+    sentence,
+    verdict,
+)
 from kernelweave._text import clip, visible
 from report_models import COUNTS, GROUPS, MODELS, QUANTITY, TWO, X, fitted
 from report_pages import parse
@@ -197,8 +205,29 @@ def test_landmarks_are_told_from_the_exact_kernels():
     model.duality_gap_, model.landmark_gap_ = 0.19 * model.objective_, 1e-4 * model.objective_
     model.converged_ = True
     end = verdict(model)
-    assert (end.short, end.good) == ("by landmarks", True)
-    assert "the landmarks, allow no objective more than 0.01% below" in end.text
-    assert "With the exact kernels it could be up to 19% smaller." in end.text
-    model.duality_gap_ = 1e-4 * model.objective_
+    assert (end.short, end.good) == ("approximate kernels, not certified", True)
+    assert end.text.startswith("Converged, with approximate kernels, not certified: ")
+    assert "is within 0.01% of the optimum of the Nystroem problem" in end.text
+    assert "19%" not in end.text  # it says nothing
+    assert end.text.endswith("the optimum of the exact kernels it is, no useful bound tells.")
+    model.duality_gap_ = 0.009 * model.objective_
+    assert verdict(model).short == "approximate kernels, not certified"
+    assert "With the exact kernels it could be up to 0.9% smaller." in verdict(model).text
+    model.converged_ = False
+    assert verdict(model).text.startswith("Stopped before the tolerance was met, with approximate")
+    assert not verdict(model).good
+    model.converged_, model.duality_gap_ = True, 1e-4 * model.objective_
     assert verdict(model).short == "0.01%"
+
+
+def test_when_a_bound_for_the_exact_kernels_is_vacuous():
+    assert not is_approximate(0.9, np.nan, 1e-3)  # exact kernels
+    assert not is_approximate(1e-3, 1e-4, 1e-3)  # proven for the exact kernels too
+    assert is_approximate(1.1e-3, 1e-4, 1e-3)
+    assert [is_vacuous(gap, 1e-3) for gap in (0.01, 0.011, np.inf, np.nan)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [is_vacuous(gap, 1e-2) for gap in (0.1, 0.11)] == [False, True]

@@ -6,17 +6,20 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io, report
 from kernelweave.banks import features, large, source
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
+from kernelweave.cli.console import certificate, summarize
 from kernelweave.datasets import make_additive
 from kernelweave.machines import Hinge
 from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.machines.smoothed import Smoothed
+from kernelweave.plots import plot_history
 from kernelweave.solvers.sample import take_sample
 
 
@@ -183,6 +186,20 @@ def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
     exact = MKLClassifier([RBF(width=1.0)]).fit(X, y)
     brackets(model, exact)
     assert model.objective_ > exact.objective_
+    # The bound for the exact kernels says next to nothing, so it is no certificate anywhere.
+    assert model.duality_gap_ > 0.05 * model.objective_
+    near = f"{model.landmark_gap_ / model.objective_:.1e}"
+    name, text = certificate(summarize(model))
+    assert name == "objective"
+    assert f"approximate kernels, not certified: within {near} of the optimum of the Nyst" in text
+    page = report.to_html(model, X, y, cv=None)
+    assert "Optimum certified" not in page
+    assert "certified gap" not in page
+    assert page.count("pproximate kernels, not certified") >= 3  # tile, badge, sentence
+    assert "Duality gap of the Nystroem problem" in page
+    title = plot_history(model, Figure().subplots()).get_title(loc="left")
+    assert title.startswith("approximate kernels, not certified")
+    assert "not certified" in model._repr_html_()
 
 
 def test_too_few_solves_are_said_to_be(many):

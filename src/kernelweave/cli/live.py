@@ -1,4 +1,4 @@
-"""What is being done, the certified gap and the time left, in one line that is rewritten."""
+"""What is being done, the duality gap and the time left, in one line that is rewritten."""
 
 from __future__ import annotations
 

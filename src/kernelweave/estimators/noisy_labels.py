@@ -139,7 +139,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
     landmark_gap_ : float
-        Where landmarks stand for many rows: the gap of the problem in which they do. NaN elsewhere.
+        Duality gap of the Nystroem problem, in which landmarks stand for many rows; NaN when
+        kernels are exact.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kernelweave._summary import sentence, verdict
+from kernelweave._summary import APPROXIMATE, percentage, relative_landmark_gap, sentence, verdict
 from kernelweave._text import clip
 
 from . import (
@@ -131,6 +131,9 @@ def _tiles(subject: Subject) -> list[Any]:
     end = verdict(model)
     if end.short.endswith("%"):
         out.append((end.short, "certified gap to the optimum", end.good))
+    elif end.short == APPROXIMATE:
+        near = percentage(relative_landmark_gap(model))
+        out.append((near, f"gap of the Nystroem problem ({APPROXIMATE})", end.good))
     elif not hasattr(model, "labels_"):
         out.append((end.short, "how the fit ended", end.good))
     if subject.n_rows is not None:
