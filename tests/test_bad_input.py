@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from kernelweave import (
@@ -32,6 +33,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 LABELS = (X[:, 0] > 0).astype(int)
 TARGET = X[:, 0] + 0.1 * RNG.normal(size=N)
+NOISE = np.random.default_rng(1).permutation(LABELS)
 ROWS = np.arange(N)[:, None]
 FRAME = pd.DataFrame(X, columns=["age", "bmi", "dose"])
 
@@ -251,7 +253,7 @@ REFUSED = {
     "unknown loss": (regress(loss="l1"), ValueError, "'loss'.*Got 'l1'"),
     "negative epsilon": (regress(epsilon=-0.1), ValueError, "'epsilon'"),
     "no threshold": (regress(loss="huber", epsilon=0), InputError, "epsilon.*must be > 0"),
-    "no threads": (classify(n_jobs=0), ValueError, "n_jobs"),
+    "no threads": (classify(n_jobs=0), ValueError, r"'n_jobs'.*\[1, inf\).*Got 0"),
     "little memory in bytes": (classify(memory_limit=1000), MemoryBudgetError, "limit is 1.0 kB"),
     "little memory in words": (
         classify(memory_limit="2kB"),
@@ -372,12 +374,9 @@ def test_odd_tables_fit(name, kernels, norm):
     table = ODD_TABLES[name]
     labels = ODD_LABELS.get(name, LABELS)
     for normalize in ("trace", "cosine", None):
-        model = MKLClassifier(kernels, norm=norm, normalize=normalize).fit(table, labels)
-        assert_finite(model, table)
-        assert model.converged_
+        fits(MKLClassifier(kernels, norm=norm, normalize=normalize), table, labels)
     for loss in ("epsilon_insensitive", "square", "huber"):
-        model = MKLRegressor(kernels, norm=norm, loss=loss).fit(table, TARGET[: len(table)])
-        assert_finite(model, table)
+        fits(MKLRegressor(kernels, norm=norm, loss=loss), table, TARGET[: len(table)])
 
 
 @pytest.mark.usefixtures("no_hang")
@@ -430,32 +429,123 @@ def test_no_weight_on_a_class_but_one():
     assert set(model.support_) == set(np.flatnonzero(weight))
 
 
-def fit_or_say(learner, kernels, table, y, **options):
-    """Fit without any warning but that of an open gap, or refuse in one sentence."""
-    with warnings.catch_warnings():
-        if options.get("normalize", "trace") is None or options.get("C", 1.0) > 1e6:
-            # Numbers as they come may be beyond what can be solved; then the gap must say so.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            model = learner(kernels, **options).fit(table, y)
-            assert_finite(model, table)
-            return model
-        except KernelweaveError as error:
-            assert_sentence(error)
-            return None
+def loss_of(model, values, y):
+    """Return the sum of losses of predictions, in the model's units."""
+    if hasattr(model, "classes_"):
+        return np.maximum(0.0, 1.0 - np.where(y == model.classes_[1], 1.0, -1.0) * values).sum()
+    residual = np.abs(y - values)
+    if model.loss == "square":
+        return 0.5 * (residual**2).sum()
+    outside = np.maximum(0.0, residual - model.epsilon)
+    if model.loss == "epsilon_insensitive":
+        return outside.sum()
+    return np.where(
+        outside > 0, model.epsilon * (residual - 0.5 * model.epsilon), 0.5 * residual**2
+    ).sum()
+
+
+def best_constant(model, y):
+    """Return the loss of the best constant, the zero function of any kernel."""
+    if hasattr(model, "classes_"):
+        return 2.0 * min(np.bincount(y))
+    places = np.concatenate([[y.mean()], y, y - model.epsilon, y + model.epsilon])
+    if model.loss == "huber":  # somewhere between two kinks, where it is smooth
+        places = np.linspace(y.min(), y.max(), 10_001)
+    return min(loss_of(model, np.full(len(y), place), y) for place in places)
+
+
+def squared_norm(model, table):
+    """Return the squared norm of the function, with the best weights for its parts."""
+    rows, alpha = np.asarray(table)[model.support_], model.dual_coef_[0]
+    weights = model.weights_ * model.scales_
+    forms = [alpha @ kernel(rows) @ alpha if len(rows) else 0.0 for kernel in model.kernels_]
+    squares = weights * model.weights_ * np.maximum(forms, 0.0)  # of the norm of every part
+    if model.norm == "uniform" or len(squares) == 1:
+        return (squares / np.where(model.weights_ > 0, model.weights_, 1.0)).sum()
+    p = float(model.norm)
+    return (squares ** (p / (p + 1))).sum() ** ((p + 1) / p)
+
+
+def check_certificate(model, table, y, rounding=1e-6):
+    """Check the objective by its definition, and the bounds by the zero function."""
+    assert_finite(model, table)
+    objective = 0.5 * squared_norm(model, table) + model.C * loss_of(
+        model, values_of(model, table), y
+    )
+    zero = model.C * best_constant(model, y)
+    assert objective == pytest.approx(model.objective_, rel=rounding, abs=1e-9 * zero)
+    lower = model.objective_ - model.duality_gap_
+    assert lower <= zero * (1 + 1e-9)
+    assert model.objective_ <= zero * (1 + model.tol)  # nor is the model worse than that function
+    if model.converged_:
+        small = model.objective_ <= 1e-12 * zero  # rounding error, which may be all of the gap
+        assert small or model.duality_gap_ <= model.tol * model.objective_ * (1 + 1e-9)
+
+
+def fits(model, table, y):
+    """Fit to the tolerance without any warning, with a certificate that holds."""
+    model.fit(table, y)
+    assert model.converged_
+    check_certificate(model, table, y)
+    return model
+
+
+def fits_or_warns(model, table, y, rounding=1e-6):
+    """Fit to the tolerance, or warn with the gap that was reached; the certificate holds."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(table, y)
+    assert [w.category for w in caught] == ([] if model.converged_ else [ConvergenceWarning])
+    if caught:
+        gap = model.duality_gap_ / model.objective_
+        assert f"relative duality gap of {gap:.1e}" in str(caught[0].message)
+        assert gap > model.tol
+    check_certificate(model, table, y, rounding)
+    return model
+
+
+def is_refused(model, table, y, message):
+    with pytest.raises(InputError, match=message) as caught:
+        model.fit(table, y)
+    assert_sentence(caught.value)
+
+
+OVERFLOW = "some values overflow; rescale the columns first"
+EXTREME = {
+    "classes": (MKLClassifier(), LABELS, False),
+    "quantity": (MKLRegressor(norm=2.0), TARGET, False),
+    "classes, one column small and one large": (MKLClassifier(), LABELS, True),
+    "quantity, one column small and one large": (MKLRegressor(loss="square"), TARGET, True),
+}
+
+
+def still_wrong(name, scale, kernels, normalize):
+    """Tell what is wrong with a fit today; such a case fails as soon as it is right."""
+    if kernels == "gaussian" and scale > 1 and name in ("classes", "quantity"):
+        return "equal rows are at a distance above zero in predictions"
+    if kernels in ("default", "linear", "views") and name.startswith("classes,") and not normalize:
+        return "the model is worse than the zero function"
+    return None
 
 
 @pytest.mark.usefixtures("no_hang")
 @pytest.mark.parametrize("normalize", ["trace", "diagonal", "cosine", None])
-@pytest.mark.parametrize("kernels", LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("kernels", LISTS)
 @pytest.mark.parametrize("scale", [1e-150, 1e150], ids=str)
-def test_extreme_columns(scale, kernels, normalize):
-    options = {"normalize": normalize, "max_iter": 200 if normalize else 5}
-    fit_or_say(MKLClassifier, kernels, X * scale, LABELS, **options)
-    fit_or_say(MKLRegressor, kernels, X * scale, TARGET, norm=2.0, **options)
-    mixed = X * [1.0, scale, 1 / scale]
-    fit_or_say(MKLClassifier, kernels, mixed, LABELS, **options)
-    fit_or_say(MKLRegressor, kernels, mixed, TARGET, loss="square", **options)
+@pytest.mark.parametrize("name", EXTREME)
+def test_extreme_columns(request, name, scale, kernels, normalize):
+    if reason := still_wrong(name, scale, kernels, normalize):
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    given, y, mixed = EXTREME[name]
+    table = X * ([1.0, scale, 1 / scale] if mixed else scale)
+    model = clone(given).set_params(kernels=LISTS[kernels], normalize=normalize)
+    if kernels in ("polynomial", "homogeneous", "mixed") and (mixed or scale > 1):
+        is_refused(model, table, y, rf"polynomial\(degree=\d, coef0=\d\): {OVERFLOW}")
+    elif normalize is not None:
+        fits(model, table, y)
+    else:  # numbers as they come may be beyond what can be solved; then the gap must say so
+        large = scale > 1 and kernels in ("default", "linear", "views")  # products of 1e300
+        fits_or_warns(model.set_params(max_iter=5), table, y, 0.05 if large else 1e-6)
 
 
 @pytest.mark.usefixtures("no_hang")
@@ -470,48 +560,80 @@ def test_gaussians_do_not_mind_the_scale_of_columns(scale):
     )
 
 
-@pytest.mark.parametrize("width", [1e-300, 1e-170, 1e170, 1e300])
-def test_extreme_widths(width):
-    fit_or_say(MKLClassifier, [RBF(width), Linear()], X, LABELS)
-    fit_or_say(MKLClassifier, [Laplacian(width), Linear()], X, LABELS)
+NARROW = pytest.mark.xfail(strict=True, reason="refused, though the kernel is the unit matrix")
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
-def test_columns_at_the_end_of_the_numbers(scale):
-    for kernels in (None, [rbf_ladder(per_feature=True)], [Linear()]):
-        fit_or_say(MKLClassifier, kernels, X * scale, LABELS)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(RBF(1e-300), marks=NARROW),
+        pytest.param(RBF(1e-170), marks=NARROW),
+        Laplacian(1e-300),
+        Laplacian(1e-170),
+    ],
+    ids=str,
+)
+def test_widths_below_all_distances(kernel):
+    model = fits(MKLClassifier([kernel, Linear()]), X, LABELS)
+    unit = fits(MKLClassifier([Overlap(), Linear()]), X, LABELS)
+    assert model.objective_ == pytest.approx(unit.objective_, rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", [RBF, Laplacian])
+@pytest.mark.parametrize("width", [1e170, 1e300])
+def test_widths_above_all_distances(kind, width):
+    model = fits(MKLClassifier([kind(width), Linear()]), X, LABELS)
+    assert model.weights_.tolist() == [0.0, 1.0]  # a constant kernel is of no use
+    linear = fits(MKLClassifier([Linear()]), X, LABELS)
+    assert model.objective_ == pytest.approx(linear.objective_, rel=2e-3)
+
+
+def test_columns_at_the_small_end_of_the_numbers():
+    plain = MKLClassifier([rbf_ladder(per_feature=True)]).fit(X, LABELS)
+    model = fits(MKLClassifier([rbf_ladder(per_feature=True)]), X * 1e-300, LABELS)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+    fits(MKLClassifier(), X * 1e-300, LABELS)
+    model = fits(MKLClassifier([Linear()]), X * 1e-300, LABELS)  # products underflow to zero
+    assert model.objective_ == pytest.approx(2 * min(np.bincount(LABELS)), rel=1e-3)
+
+
+def test_columns_at_the_large_end_of_the_numbers():
+    plain = MKLClassifier([rbf_ladder(per_feature=True)]).fit(X, LABELS)
+    model = fits(MKLClassifier([rbf_ladder(per_feature=True)]), X * 1e300, LABELS)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+    for kernels in (None, [Linear()]):
+        is_refused(MKLClassifier(kernels), X * 1e300, LABELS, f"linear: {OVERFLOW}")
 
 
 @pytest.mark.usefixtures("no_hang")
 @pytest.mark.parametrize("scale", [1e-150, 1e-12, 1e12, 1e150])
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
-def test_extreme_targets(loss, scale):
-    for norm in (1.0, 2.0, "uniform"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = MKLRegressor(loss=loss, norm=norm, max_iter=30).fit(X, TARGET * scale)
-        assert_finite(model, X)
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_extreme_targets(norm, loss, scale):
+    model = MKLRegressor(loss=loss, norm=norm, max_iter=30)
+    fits_or_warns(model, X, TARGET * scale)
 
 
 @pytest.mark.usefixtures("no_hang")
 @pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
-@pytest.mark.parametrize("C", [1e-12, 1e12])
-def test_extreme_costs(C, norm):
-    noisy = np.random.default_rng(1).permutation(LABELS)
-    options = {"C": C, "norm": norm, "max_iter": 30}
-    models = [
-        fit_or_say(MKLClassifier, None, X, LABELS, **options),
-        fit_or_say(MKLClassifier, [Linear(), RBF(3.0)], X, noisy, **options),
-    ]
+def test_errors_that_cost_nothing(norm):
+    options = {"C": 1e-12, "norm": norm, "max_iter": 30}
+    fits(MKLClassifier(**options), X, LABELS)
+    fits(MKLClassifier([Linear(), RBF(3.0)], **options), X, NOISE)
     for loss in ("epsilon_insensitive", "square", "huber"):
-        models.append(fit_or_say(MKLRegressor, None, X, TARGET, loss=loss, **options))
-    assert all(model is not None for model in models)
-    if C < 1:
-        assert all(model.converged_ for model in models)
-        assert np.abs(models[2].predict(X) - models[2].intercept_).max() < 1e-6
-    else:
-        assert models[0].score(X, LABELS) == 1.0
-        assert models[3].score(X, TARGET) > 0.999
+        model = fits(MKLRegressor(loss=loss, **options), X, TARGET)
+        assert np.abs(model.predict(X) - model.intercept_).max() < 1e-6
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+def test_errors_that_cost_all(norm):
+    options = {"C": 1e12, "norm": norm, "max_iter": 30}
+    assert fits_or_warns(MKLClassifier(**options), X, LABELS).score(X, LABELS) == 1.0
+    fits_or_warns(MKLClassifier([Linear(), RBF(3.0)], **options), X, NOISE)
+    for loss in ("epsilon_insensitive", "square", "huber"):
+        model = fits_or_warns(MKLRegressor(loss=loss, **options), X, TARGET)
+        assert np.abs(model.predict(X) - TARGET).max() < (0.11 if loss[0] == "e" else 1e-3)
 
 
 @pytest.mark.usefixtures("no_hang")

@@ -4,6 +4,7 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
@@ -72,6 +73,32 @@ def test_long_names_are_shortened(ax):
     (label,) = (label.get_text() for label in ax.get_yticklabels())
     assert label.endswith("...")
     assert len(label.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[31m", "$\\frac{$", "$a$", "n" * 5000, "a\u202eb", "\x9b", " "]
+)
+def test_any_name_can_be_drawn(name):
+    table = pd.DataFrame({name: X[:, 0], "b": X[:, 1]})
+    labels = np.where(Y > 0, name, "other")
+    kernels = [Linear(columns=name), RBF(1.0, columns="b")]
+    model = MKLClassifier(kernels, norm=2.0).fit(table, labels)
+    rules = RuleEnsembleClassifier(C=10).fit(table, labels)
+    structure = SumProductMKLClassifier(group(*kernels, name=name) * RBF(2.0)).fit(table, labels)
+    path = [model, MKLClassifier(kernels, norm=2.0, C=10.0).fit(table, labels)]
+    for draw, drawn in (
+        (plot_weights, model),
+        (plot_rules, rules),
+        (plot_structure, structure),
+        (plot_path, path),
+    ):
+        figure = Figure(layout="constrained")
+        ax = draw(drawn, figure.subplots())
+        figure.canvas.draw()
+        texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+        assert max(map(len, texts)) < 140
+        assert not any("\x1b" in text or "\x9b" in text for text in texts)
+        assert ax.figure is figure
 
 
 def test_history_shows_the_gap(ax):

@@ -1,6 +1,7 @@
 """What a fitted model says of itself, in sentences and in notebooks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -15,7 +16,16 @@ from kernelweave import (
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
 )
-from kernelweave._summary import clip, count, listed, relative_gap, sentence, verdict
+from kernelweave._summary import (
+    count,
+    is_approximate,
+    is_vacuous,
+    listed,
+    relative_gap,
+    sentence,
+    verdict,
+)
+from kernelweave._text import clip, visible
 from report_models import COUNTS, GROUPS, MODELS, QUANTITY, TWO, X, fitted
 from report_pages import parse
 
@@ -169,8 +179,24 @@ def test_words():
     assert listed("abc") == "a, b and c"
     assert listed("ab", last="or") == "a or b"
     assert listed(range(9), 2) == "0, 1, \u2026 (9 in all)"
-    assert clip("a" * 10, 5) == "aaaa\u2026"
+    assert clip("aaabbbbccc", 5) == "aa\u2026cc"
+    assert clip("aaabbbbccc", 6) == "aaa\u2026cc"
     assert clip("aaaaa", 5) == "aaaaa"
+    assert clip("b" * 300) == "b" * 60 + "\u2026" + "b" * 59
+
+
+def test_control_characters_are_written_out():
+    assert visible("\x1b[31m\x07\x7f\x9b\n\t") == r"\x1b[31m\x07\x7f\x9b\n\t"
+    assert visible("\u202ea\u2066\u200f\u2028\ud800") == r"\u202ea\u2066\u200f\u2028\ud800"
+    assert visible("a\nb\tc\r\x0b", lines=True) == "a\nb\tc\\r\\x0b"
+    plain = "K\u00f6ln \u65e5\u672c \u0645\u06cc\u200c\u062e\u0648 \U0001f9d1\u200d\U0001f52c"
+    assert visible(plain) == plain
+    assert visible(visible("\x1b")) == r"\x1b"
+    table = pd.DataFrame({"x\x1b[31m": X[:, 0], "z" * 5000: X[:, 1]})
+    model = MKLClassifier([Linear(columns=name) for name in table], norm="uniform").fit(table, TWO)
+    page = model._repr_html_()
+    assert "\x1b" not in page.rpartition("kernelweave-summary")[2]
+    assert "z" * 200 not in page.rpartition("kernelweave-summary")[2]
 
 
 def test_landmarks_are_told_from_the_exact_kernels():
@@ -179,8 +205,29 @@ def test_landmarks_are_told_from_the_exact_kernels():
     model.duality_gap_, model.landmark_gap_ = 0.19 * model.objective_, 1e-4 * model.objective_
     model.converged_ = True
     end = verdict(model)
-    assert (end.short, end.good) == ("by landmarks", True)
-    assert "the landmarks, allow no objective more than 0.01% below" in end.text
-    assert "With the exact kernels it could be up to 19% smaller." in end.text
-    model.duality_gap_ = 1e-4 * model.objective_
+    assert (end.short, end.good) == ("approximate kernels, not certified", True)
+    assert end.text.startswith("Converged, with approximate kernels, not certified: ")
+    assert "is within 0.01% of the optimum of the Nystroem problem" in end.text
+    assert "19%" not in end.text  # it says nothing
+    assert end.text.endswith("the optimum of the exact kernels it is, no useful bound tells.")
+    model.duality_gap_ = 0.009 * model.objective_
+    assert verdict(model).short == "approximate kernels, not certified"
+    assert "With the exact kernels it could be up to 0.9% smaller." in verdict(model).text
+    model.converged_ = False
+    assert verdict(model).text.startswith("Stopped before the tolerance was met, with approximate")
+    assert not verdict(model).good
+    model.converged_, model.duality_gap_ = True, 1e-4 * model.objective_
     assert verdict(model).short == "0.01%"
+
+
+def test_when_a_bound_for_the_exact_kernels_is_vacuous():
+    assert not is_approximate(0.9, np.nan, 1e-3)  # exact kernels
+    assert not is_approximate(1e-3, 1e-4, 1e-3)  # proven for the exact kernels too
+    assert is_approximate(1.1e-3, 1e-4, 1e-3)
+    assert [is_vacuous(gap, 1e-3) for gap in (0.01, 0.011, np.inf, np.nan)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [is_vacuous(gap, 1e-2) for gap in (0.1, 0.11)] == [False, True]

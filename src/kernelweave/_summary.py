@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._text import clip, visible
 from kernelweave._types import Floats
 
 _TOP = 5  # weights that a notebook shows
-_NAME = 120  # letters of a name in a sentence
 _LEAST = 1e-6  # per cent below which digits tell nobody anything
-BY_LANDMARKS = "by landmarks"  # how a fit ended that is the best for some rows that stand for all
+_VACUOUS = 0.01  # relative gap beyond which a bound for the exact kernels is not worth telling
+APPROXIMATE = "approximate kernels, not certified"  # of a Nystroem fit without a proof beyond it
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,6 @@ class Verdict:
     good: bool
 
 
-def clip(text: Any, most: int = _NAME) -> str:
-    """Return text with its end cut off where it is longer than ``most`` letters."""
-    text = str(text)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}\u2026"
-
-
 def count(n: int, noun: str) -> str:
     """Return ``"1 row"`` or ``"2 rows"``."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
@@ -58,6 +53,32 @@ def relative_gap(model: Any) -> float:
     """Return the duality gap relative to the objective; NaN where there is none."""
     gap = getattr(model, "duality_gap_", np.nan)
     return float(gap / max(abs(model.objective_), 1e-300)) if not np.isnan(gap) else np.nan
+
+
+def relative_landmark_gap(model: Any) -> float:
+    """Return the gap of the Nystroem problem relative to the objective; NaN for exact kernels."""
+    gap = getattr(model, "landmark_gap_", np.nan)
+    return float(gap / max(abs(model.objective_), 1e-300))
+
+
+def is_approximate(gap: float, landmark_gap: float, tol: float) -> bool:
+    """Tell whether a fit is shown to be optimal for Nystroem's kernels at most.
+
+    Such a fit is not called certified, and `landmark_gap_` is the number that means something.
+
+    Parameters
+    ----------
+    gap, landmark_gap : float
+        Relative gaps for the exact kernels, and of the Nystroem problem; NaN without landmarks.
+    tol : float
+        The tolerance that the gap for the exact kernels would have to meet.
+    """
+    return bool(np.isfinite(landmark_gap) and not gap <= tol)
+
+
+def is_vacuous(gap: float, tol: float) -> bool:
+    """Tell whether a gap for the exact kernels is above ten tolerances and one per cent."""
+    return not gap <= max(10.0 * tol, _VACUOUS)
 
 
 def weight_names(model: Any) -> list[str]:
@@ -191,7 +212,7 @@ def _clusters(model: Any) -> str:
 
 
 def verdict(model: Any) -> Verdict:
-    """Say how close to the best possible model a fit has come."""
+    """Say how close to the optimum of its problem a fit has come; not how good the model is."""
     if hasattr(model, "labels_"):
         return Verdict(
             "direct",
@@ -216,24 +237,30 @@ def verdict(model: Any) -> Verdict:
         return Verdict(
             "stationary" if model.converged_ else "not converged", text, model.converged_
         )
-    near = getattr(model, "landmark_gap_", np.nan) / max(abs(model.objective_), 1e-300)
-    if model.converged_ and gap > model.tol and np.isfinite(near):
+    near = relative_landmark_gap(model)
+    if is_approximate(gap, near, model.tol):
+        ended = "Converged" if model.converged_ else "Stopped before the tolerance was met"
         text = (
-            f"Converged: rows that stand for all others, the landmarks, allow no objective more "
-            f"than {_small(near)} below that of this model, {model.objective_:.6g} (tolerance "
-            f"{_small(model.tol)}), after {solved} solved. With the exact kernels it could be up "
-            f"to {_small(gap)} smaller."
+            f"{ended}, with {APPROXIMATE}: the objective, {model.objective_:.6g}, is within "
+            f"{percentage(near)} of the optimum of the Nystroem problem, in which landmarks stand "
+            f"for all rows (tolerance {percentage(model.tol)}), after {solved} solved. "
         )
-        return Verdict(BY_LANDMARKS, text, True)
+        text += (
+            "How far from the optimum of the exact kernels it is, no useful bound tells."
+            if is_vacuous(gap, model.tol)
+            else f"With the exact kernels it could be up to {percentage(gap)} smaller."
+        )
+        return Verdict(APPROXIMATE, text + hint, bool(model.converged_))
     bound = (
         f"no model of this kind has an objective below {model.objective_ - model.duality_gap_:.6g}"
     )
     ended = "Converged" if model.converged_ else "Stopped before the tolerance was met"
     text = (
         f"{ended}: the objective is {model.objective_:.6g}, and {bound}. The gap between the two "
-        f"is {_small(gap)} of the objective (tolerance {_small(model.tol)}), after {solved} solved."
+        f"is {percentage(gap)} of the objective (tolerance {percentage(model.tol)}), after "
+        f"{solved} solved."
     )
-    return Verdict(_small(gap), text + hint, bool(model.converged_))
+    return Verdict(percentage(gap), text + hint, bool(model.converged_))
 
 
 def _newton(model: Any) -> Verdict:
@@ -251,7 +278,7 @@ def _newton(model: Any) -> Verdict:
     return Verdict("not converged", text, False)
 
 
-def _small(share: float) -> str:
+def percentage(share: float) -> str:
     """Return a share in per cent with two digits that count, written out."""
     percent = 100 * share
     if 0 < percent < _LEAST:
@@ -279,9 +306,9 @@ class NotebookSummary:
 
 def to_html(model: Any) -> str:
     """Return the sentence, the largest weights and the verdict as a piece of a page."""
-    parts = [f"<p>{escape(sentence(model))}</p>"]
+    parts = [f"<p>{escape(visible(sentence(model)))}</p>"]
     bars = [
-        f'<tr><td style="text-align:left">{escape(clip(name, 80))}</td>'
+        f'<tr><td style="text-align:left">{escape(clip(visible(name), 80))}</td>'
         f'<td style="text-align:right">{escape(shown)}</td>'
         '<td style="width:8em"><div style="height:.6em;background:currentColor;opacity:.45;'
         f'width:{100 * length:.1f}%"></div></td></tr>'

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals as nw
@@ -28,10 +30,19 @@ from kernelweave.errors import InputError, InputTypeError, RowError, numbering
 check_names_in = _check_feature_names_in  # the names given are those seen in fit
 pick_rows = _safe_indexing  # of arrays and frames of any library
 
+# How many threads: -1 means all processors, -2 all but one and so on, as in joblib.
+N_JOBS = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, None, -1, closed="right"),
+    None,
+]
+
 __all__ = [
+    "N_JOBS",
     "Interval",
     "Options",
     "StrOptions",
+    "all_or_nothing",
     "check_labels",
     "check_names_in",
     "check_table",
@@ -46,8 +57,23 @@ __all__ = [
 ]
 
 
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Put all attributes back as they were when a fit is refused or interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
-    """Validate parameters as scikit-learn does; what Dask holds besides ``X`` comes here."""
+    """Validate parameters as scikit-learn does, and fit in full or not at all.
+
+    What Dask holds besides ``X`` comes to this process.
+    """
 
     def decorator(fit: Any) -> Any:
         checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
@@ -55,7 +81,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
         @functools.wraps(fit)
         def wrapped(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
             named = {name: gather(value) for name, value in options.items()}
-            return checked(estimator, X, *map(gather, args), **named)
+            with all_or_nothing(estimator):
+                return checked(estimator, X, *map(gather, args), **named)
 
         return wrapped
 

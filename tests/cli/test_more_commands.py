@@ -287,6 +287,16 @@ def test_long_names_leave_the_numbers_whole(folder, capsys, monkeypatch):
 
 def test_the_certificate_of_landmarks():
     told = {"objective": 2.0, "tol": 1e-3, "converged": True, "relative_gap": 0.19}
-    _, text = certificate({**told, "relative_landmark_gap": 2e-4})
-    assert "within 2.0e-04 of the best for its landmarks (tol 0.001)" in text
-    assert text.endswith("1.9e-01 of the optimum of the exact kernels")
+    vacuous = {**told, "relative_landmark_gap": 2e-4}
+    nystroem = "approximate kernels, not certified: within 2.0e-04 of the optimum of the Nystroem"
+    assert certificate(vacuous)[1] == f"2, {nystroem} problem (tol 0.001)"
+    useful = {**vacuous, "relative_gap": 9e-3}
+    assert certificate(useful)[1].endswith("(tol 0.001), 9.0e-03 of that of the exact kernels")
+    assert certificate(useful)[1].startswith(f"2, {nystroem}")
+    stopped = {**vacuous, "converged": False}
+    assert certificate(stopped)[1] == f"2, {nystroem} problem (tol 0.001, not reached)"
+    exact = {**vacuous, "relative_gap": 9e-4}
+    assert certificate(exact)[1] == "2, certified within 9.0e-04 of the optimum (tol 0.001)"
+    # An objective at rounding counts as reached, whatever its gap.
+    rounding = {**told, "relative_landmark_gap": None, "objective": 1e-30, "relative_gap": 1.0}
+    assert "within 1.0e+00 of the optimum, which is rounding error (tol" in certificate(rounding)[1]

@@ -6,17 +6,20 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io
+from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io, report
 from kernelweave.banks import features, large, source
 from kernelweave.banks.blocks import LocalBlocks
 from kernelweave.banks.large import make_feature_bank
+from kernelweave.cli.console import certificate, summarize
 from kernelweave.datasets import make_additive
 from kernelweave.machines import Hinge
 from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.machines.smoothed import Smoothed
+from kernelweave.plots import plot_history
 from kernelweave.solvers.sample import take_sample
 
 
@@ -147,6 +150,29 @@ def test_a_path_over_C(many):
         brackets(fitted, MKLClassifier(KERNELS, tol=1e-4, C=C).fit(X, y))
 
 
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_a_path_is_refined_as_a_fit_is(many, monkeypatch, norm):
+    """Landmarks that leave out too much are looked for again, once for the whole path."""
+    X, y, _ = table()
+    many(MKLClassifier(KERNELS), X, y)
+    monkeypatch.setattr(large, "_options", lambda tol: {"tol": 10 * tol, "max_rank": 500})
+    made = []
+    monkeypatch.setattr(
+        MKLClassifier,
+        "_bank",
+        lambda *args, plain=MKLClassifier._bank: made.append(args[2]) or plain(*args),
+    )
+    model = MKLClassifier(KERNELS, norm=norm)
+    alone = clone(model).set_params(C=10.0).fit(X, y)
+    assert made == [10.0, 1000.0]
+    path = model.fit_path(X, y, [0.1, 10.0, 1.0])
+    assert made == [10.0, 1000.0] * 2
+    assert alone.converged_
+    assert all(fitted.converged_ for fitted in path)
+    assert all(fitted.duality_gap_ <= 1e-3 * fitted.objective_ for fitted in path)
+    brackets(path[1], alone)
+
+
 def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
     X, y, _ = table()
     many(MKLClassifier(KERNELS), X, y)
@@ -160,6 +186,20 @@ def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
     exact = MKLClassifier([RBF(width=1.0)]).fit(X, y)
     brackets(model, exact)
     assert model.objective_ > exact.objective_
+    # The bound for the exact kernels says next to nothing, so it is no certificate anywhere.
+    assert model.duality_gap_ > 0.05 * model.objective_
+    near = f"{model.landmark_gap_ / model.objective_:.1e}"
+    name, text = certificate(summarize(model))
+    assert name == "objective"
+    assert f"approximate kernels, not certified: within {near} of the optimum of the Nyst" in text
+    page = report.to_html(model, X, y, cv=None)
+    assert "Optimum certified" not in page
+    assert "certified gap" not in page
+    assert page.count("pproximate kernels, not certified") >= 3  # tile, badge, sentence
+    assert "Duality gap of the Nystroem problem" in page
+    title = plot_history(model, Figure().subplots()).get_title(loc="left")
+    assert title.startswith("approximate kernels, not certified")
+    assert "not certified" in model._repr_html_()
 
 
 def test_too_few_solves_are_said_to_be(many):

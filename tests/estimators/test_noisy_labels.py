@@ -24,6 +24,7 @@ from kernelweave import (
 )
 from kernelweave._threads import threads
 from kernelweave.errors import InputError
+from kernelweave.io import load, save
 from noisy_oracles import (
     capped_oracle,
     plain_mkl_oracle,
@@ -673,6 +674,21 @@ def test_weighted_rows_are_those_of_the_definition():
     assert model.objective_ == pytest.approx(oracle.value, rel=2e-6)
     assert model.dual_weights_.max() <= 1 + 1e-12
     assert weight @ model.dual_weights_ <= weight.sum() * p.cap * (1 + 1e-12)
+
+
+def test_labels_of_weight_zero_are_not_assessed(tmp_path):
+    X, y = make_data(60)
+    weight = np.ones(len(y))
+    weight[[0, 7]] = 0.0
+    model = NoisyLabelMKLClassifier(KERNELS).fit(X, y, sample_weight=weight)
+    assert np.flatnonzero(np.isnan(model.label_quality_)).tolist() == [0, 7]
+    known = np.delete(model.label_quality_, [0, 7])
+    assert known.min() >= 0
+    assert known.max() <= 1
+    assert not set(model.suspects().index) & {0, 7}
+    again = load(save(model, tmp_path / "model.kw"))
+    np.testing.assert_array_equal(again.label_quality_, model.label_quality_)
+    np.testing.assert_array_equal(again.suspects().index, model.suspects().index)
 
 
 def test_a_weight_of_zero_is_no_row():

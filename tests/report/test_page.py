@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelweave
-from kernelweave import Linear, MKLClassifier, report
+from kernelweave import Linear, MKLClassifier, RuleEnsembleClassifier, report
 from kernelweave.errors import DataError, InputError, InputTypeError
 from kernelweave.io import load, save
 from kernelweave.report.html import Cell, Column, Markup, join, table, tag
@@ -126,9 +126,25 @@ def test_names_are_shown_as_they_are():
 
 
 def test_what_no_page_can_hold_is_replaced():
-    assert tag("b", "a\x00b\ud800c\x1b") == "<b>a\ufffdb?c\ufffd</b>"
+    assert tag("b", "a\x00b\ud800c\x1b") == r"<b>a\x00b\ud800c\x1b</b>"
     model = MKLClassifier([Linear(columns=["x\x00"])]).fit(pd.DataFrame({"x\x00": X[:, 0]}), TWO)
     report.to_html(model).encode("utf-8")
+
+
+@pytest.mark.parametrize("learner", [MKLClassifier, RuleEnsembleClassifier])
+def test_long_names_are_shortened(learner):
+    long = "n" * 5000
+    table = pd.DataFrame({long: X[:, 0], "b\x1b\u202e": X[:, 1]})
+    y = pd.Series(np.where(TWO == TWO[0], long, "other"), name=long)
+    options = (
+        {"kernels": [Linear(columns=name) for name in table]} if learner is MKLClassifier else {}
+    )
+    page = report.to_html(learner(**options).fit(table, y), table, y, cv=2, facts={"file": long})
+    check_sound(page)
+    shown = page.partition('<section id="reproduce"')[0]  # where a program needs whole names
+    assert "n" * 300 not in shown
+    assert "nnn\u2026nnn" in shown
+    assert not set(page) & {"\x1b", "\u202e"}
 
 
 def test_markup_escapes_all_but_markup():

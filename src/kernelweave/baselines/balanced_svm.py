@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
-from kernelweave._validation import Interval, check_table, fit_context, pick_rows
+from kernelweave._validation import N_JOBS, Interval, check_table, fit_context, pick_rows
 from kernelweave.errors import InputError
 from kernelweave.estimators import MKLClassifier
 from kernelweave.estimators.base import check_costs
@@ -88,7 +88,7 @@ class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
         "tol": [Interval(Real, 1e-9, 1, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(

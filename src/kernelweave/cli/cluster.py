@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from .parsing import add_command, add_ignore, add_output, add_seed, complain, count
+from .parsing import add_command, add_ignore, add_output, add_seed, complain, count, shown
 
 _HELP = """\
 Writes the cluster of every row, the largest cluster being 0. Without hints all columns count the
@@ -86,5 +86,6 @@ def run(args: argparse.Namespace) -> int:
         complain(f"note: {note}", 0)
     complain(f"{len(found.sizes)} clusters of {', '.join(map(str, found.sizes))} rows", 0)
     if found.agreement is not None:
-        complain(f"agreement with {args.target!r} (adjusted Rand index): {found.agreement:.3f}", 0)
+        whom = shown(repr(args.target), 60)
+        complain(f"agreement with {whom} (adjusted Rand index): {found.agreement:.3f}", 0)
     return 0

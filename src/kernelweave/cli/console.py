@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._summary import APPROXIMATE, is_approximate, is_vacuous, relative_landmark_gap
 from kernelweave.errors import KernelweaveError
 
-from .parsing import complain
+from .parsing import complain, shown
 
 
 def summarize(model: Any) -> dict[str, Any]:
@@ -24,9 +25,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
         "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),
-        "relative_landmark_gap": _known(
-            getattr(model, "landmark_gap_", np.nan) / max(abs(model.objective_), 1e-300)
-        ),
+        "relative_landmark_gap": _known(relative_landmark_gap(model)),
         "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
         "noise_level": _optional(model, "noise_level_"),
         "tol": _optional(model, "tol"),
@@ -111,6 +110,9 @@ def open_console() -> Any:
         ) from error
 
     class Output(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(shown(text), **options)  # all that is printed comes by here
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # for `main` to deal with; rich would exit
 
@@ -120,18 +122,22 @@ def open_console() -> Any:
 
 
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
-    """Return the objective and how far from the optimum it can be at most."""
+    """Return the objective and how far from the optimum of its problem it can be at most."""
     if summary["tol"] is None:
         return "leave-one-out error", f"{summary['objective']:.6g}, in closed form"
     reached = "" if summary["converged"] else ", not reached"
     gap, tol = summary["relative_gap"], f"tol {summary['tol']:g}{reached}"
+    near = np.nan if summary["relative_landmark_gap"] is None else summary["relative_landmark_gap"]
     if summary["objective"] is None:
         return "weights", f"averages of several fits, with {tol}"
     if gap is None:
         proof = f"no bound is known (stationary to {tol})"
+    elif is_approximate(gap, near, summary["tol"]):
+        proof = f"{APPROXIMATE}: within {near:.1e} of the optimum of the Nystroem problem ({tol})"
+        if not is_vacuous(gap, summary["tol"]):
+            proof += f", {gap:.1e} of that of the exact kernels"
     elif summary["converged"] and gap > summary["tol"]:
-        near = f"{summary['relative_landmark_gap']:.1e} of the best for its landmarks ({tol})"
-        proof = f"certified within {near}, {gap:.1e} of the optimum of the exact kernels"
+        proof = f"within {gap:.1e} of the optimum, which is rounding error ({tol})"
     else:
         proof = f"certified within {gap:.1e} of the optimum ({tol})"
     return "objective", f"{summary['objective']:.6g}, {proof}"

@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     ]
     _write(folder, model, figure, X_test)
     print_facts(console, [*facts, ("written", f"kernels.png, model.kw, held_out.csv in {folder}")])
-    console.print("\nNext: look inside, and predict from a file:")
+    console.print()
+    console.print("Next: look inside, and predict from a file:")
     console.print(f"  kernelweave info {folder / 'model.kw'}", soft_wrap=True)
     paths = f"{folder / 'model.kw'} {folder / 'held_out.csv'}"
     console.print(f"  kernelweave predict {paths}", soft_wrap=True)

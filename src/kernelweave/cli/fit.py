@@ -249,7 +249,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
     console.print(
         f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
-        f"target {report['target']!r} ({task}).",
+        f"target {parsing.shown(repr(report['target']), 60)} ({task}).",
         soft_wrap=True,
     )
     for note in report["notes"]:

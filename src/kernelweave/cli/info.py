@@ -8,7 +8,7 @@ import sys
 from numbers import Real
 from typing import Any
 
-from .parsing import add_command, add_output
+from .parsing import add_command, add_output, shown
 
 _HELP = """\
 Reads the model file only: which kernels were kept, how close to the optimum the fit stopped, what
@@ -65,7 +65,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     options = "" if report["C"] is None else f" ({norm}C {report['C']:g})"
     facts = [("model", f"{report['estimator']}{options}")]
     if report["target"] is not None:
-        facts.append(("target", report["target"]))
+        facts.append(("target", shown(report["target"], 60)))
     if report["classes"] is not None:
         facts.append(("classes", _listed(report["classes"])))
     columns = report["columns"] or [f"{report['n_columns']} columns without names"]
@@ -98,4 +98,4 @@ def _print(console: Any, report: dict[str, Any]) -> None:
 
 def _listed(items: list[Any], limit: int = 12) -> str:
     more = f", ... ({len(items)} in all)" if len(items) > limit else ""
-    return ", ".join(map(str, items[:limit])) + more
+    return ", ".join(shown(item, 40) for item in items[:limit]) + more

@@ -1,4 +1,4 @@
-"""What is being done, the certified gap and the time left, in one line that is rewritten."""
+"""What is being done, the duality gap and the time left, in one line that is rewritten."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 from kernelweave._progress import listening
 from kernelweave.solvers import Step
+
+from .parsing import shown
 
 _SURE = 0.05  # share of the work from which on the time left is told
 
@@ -34,7 +36,7 @@ class LiveDisplay:
         if done == 0.0:
             self.began = time.monotonic()
         self.first_gap = math.nan
-        self.progress.update(self.task, description=what, state="")
+        self.progress.update(self.task, description=shown(what, 60), state="")
         self._show(done)
         self.stage = done
 
@@ -78,7 +80,7 @@ def make_progress(console: Any) -> Any:
 
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),

@@ -8,6 +8,8 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from kernelweave._text import visible
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -15,10 +17,22 @@ if TYPE_CHECKING:
 def write_frame(frame: pd.DataFrame, path: str | None, *, as_json: bool = False) -> None:
     """Write a table as CSV, or as a list of objects; to standard output where there is no path."""
     if path is None:
-        _write(sys.stdout, frame, as_json)
+        _write(standard_output(), frame, as_json)
         return
     with open(path, "w", encoding="utf-8", newline="") as stream:
         _write(stream, frame, as_json)
+
+
+class _Terminal:
+    """Standard output where somebody looks at it: control characters are written out."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(visible(text, lines=True))
+
+
+def standard_output() -> Any:
+    """Return where results are written as they are: a file, a pipe; only a terminal is spared."""
+    return _Terminal() if sys.stdout.isatty() else sys.stdout
 
 
 def _write(stream: Any, frame: pd.DataFrame, as_json: bool) -> None:

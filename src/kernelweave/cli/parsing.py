@@ -8,6 +8,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
+from kernelweave._text import clip, visible
+
 COMMANDS = "demo fit predict info report rules suspects cluster compare completion".split()
 
 _ABOUT = """\
@@ -42,10 +44,15 @@ def make_parser() -> argparse.ArgumentParser:
 
 def complain(text: str, code: int) -> int:
     """Write one line to standard error, and return the code."""
-    line = " ".join(text.split())
+    line = shown(" ".join(text.split()))
     with suppress(OSError):
         sys.stderr.write(f"kernelweave: {line}\n")
     return code
+
+
+def shown(text: Any, most: int = 600) -> str:
+    """Return text from anywhere as a terminal may be given it, not longer than some lines."""
+    return clip(visible(text), most)
 
 
 class _Parser(argparse.ArgumentParser):

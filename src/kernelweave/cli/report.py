@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave.io import describe, load
 
     from .live import live
+    from .output import standard_output
 
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         announce("measuring on folds" if y is not None and cv else "writing", 0.0)
         report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
     if not args.quiet:
-        sys.stdout.write(f"{out}\n")
+        standard_output().write(f"{out}\n")
     return 0
 
 

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from kernelweave.tables.predicting import last_step
 
     from .console import open_console, summarize
+    from .output import standard_output
     from .printing import print_rules
 
     model = load(args.model)
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         text = ensemble.to_sql(args.dialect, table=args.table) if args.sql else ensemble.to_python()
         if args.json:
             text = json.dumps({"sql" if args.sql else "python": text})
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        standard_output().write(text if text.endswith("\n") else f"{text}\n")
         return 0
     summary = summarize(ensemble)
     summary["rules"] = summary["rules"][: args.top]

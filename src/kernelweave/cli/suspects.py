@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from .parsing import add_command, add_output, count
+from .parsing import add_command, add_output, count, shown
 
 _JUDGEMENT = 4  # columns that are always shown: row, quality, given, suggested
 
@@ -81,8 +81,8 @@ def _print(console: Any, found: Any) -> None:
     width = 0
     for name in found.columns:
         form = ".3f" if name == "quality" else ".3g"  # a probability, which may be tiny
-        texts = [f"{v:{form}}" if isinstance(v, float) else str(v) for v in found[name]]
-        width += 3 + max(map(len, [str(name), *texts]))
+        texts = [f"{v:{form}}" if isinstance(v, float) else shown(v, 60) for v in found[name]]
+        width += 3 + max(map(len, [shown(name, 60), *texts]))
         if len(names) >= _JUDGEMENT and width > console.width:
             break
         names.append(str(name))

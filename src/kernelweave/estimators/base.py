@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import run_blocks, threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, check_table, pick_rows
+from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.landmarks import LandmarkFunction
@@ -38,6 +38,36 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-6  # relative gap that may be left because numbers end
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
+
+
+class RefinedBank:
+    """A bank of kernels that is made anew, once, where its features turn out too coarse.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the bank for a C; the larger it is, the less features leave out.
+    C : float
+        The largest one that the bank is meant for.
+    """
+
+    def __init__(self, make: Callable[[float], Any], C: float) -> None:
+        self._make, self._C = make, C
+        self.bank = make(C)
+        self._final = not (self.bank.by_features and self.bank.is_complete)
+
+    def solve(self, run: Callable[..., Result], start: Warm | None, tol: float) -> Result:
+        """Return what ``run`` finds with the bank, and with finer features where these fell short.
+
+        They did where the problem with the features alone was solved to the tolerance: what they
+        leave out then took more of it than expected.
+        """
+        result = run(self.bank, start=start)
+        if self._final or result.converged or not result.landmark_gap <= tol * result.size:
+            return result
+        self._final, self.bank = True, None  # no need to hold both
+        self.bank = self._make(100.0 * self._C)
+        return run(self.bank, start=Warm(result.weights, result.coef))
 
 
 class BaseMKL(NotebookSummary, BaseEstimator):
@@ -68,7 +98,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         "fit_intercept": ["boolean"],
         "warm_start": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 
@@ -78,22 +108,13 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            bank = self._bank(rows, self.C)
+            held = RefinedBank(lambda C: self._bank(rows, C), self.C)
+            start = self._warm(held.bank, rows.Y)
             with Progress(self.verbose, self.tol) as report:
-                result = self._solve(bank, rows.Y, rows.cost, self._warm(bank, rows.Y), report)
-                if bank.by_features and self._falls_short(bank, result):
-                    # What features leave out took more of the tolerance than expected.
-                    start = Warm(result.weights, result.coef)
-                    bank = None  # no need to hold both
-                    bank = self._bank(rows, 100.0 * self.C)
-                    result = self._solve(bank, rows.Y, rows.cost, start, report)
-        self._store(bank, result, rows)
+                solve = partial(self._solve, Y=rows.Y, cost=rows.cost, report=report)
+                result = held.solve(solve, start, self.tol)
+        self._store(held.bank, result, rows)
         return self
-
-    def _falls_short(self, bank: Any, result: Result) -> bool:
-        """Tell whether features alone would have met the tolerance, and finer ones would help."""
-        met = result.landmark_gap <= self.tol * result.size
-        return bool(bank.is_complete and met and not result.converged)
 
     def _bank(self, rows: Merged, C: float) -> Any:
         # The other normalisations depend on where zero is.
@@ -184,17 +205,6 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             return None
         return Warm(weights, coef * (self.C / C))
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back as it was when a fit is refused or interrupted."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _store(self, bank: Any, result: Result, rows: Merged) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
         self.weights_ = result.weights
@@ -247,15 +257,16 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         warm: Warm | None = None
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            bank = self._bank(rows, max(values))
+            held = RefinedBank(lambda C: self._bank(rows, C), max(values))
             before = 1.0
             for C in sorted(set(values)):
                 model = self._with_cost(C)
                 if warm is not None:
                     warm = Warm(warm.weights, warm.coef * (C / before))
                 with Progress(self.verbose, self.tol) as report:
-                    result = model._solve(bank, rows.Y, rows.cost * C, warm, report)
-                model._store(bank, result, rows)
+                    solve = partial(model._solve, Y=rows.Y, cost=rows.cost * C, report=report)
+                    result = held.solve(solve, warm, self.tol)
+                model._store(held.bank, result, rows)
                 warm, before = Warm(result.weights, result.coef), C
                 fitted[C] = model
         return [fitted[C] for C in values]

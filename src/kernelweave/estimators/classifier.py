@@ -115,9 +115,8 @@ class KernelClassifier(BaseClassifier):
         self : object
             The fitted estimator.
         """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._fit(X, Y, self.C * cost, weight)
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -141,9 +140,8 @@ class KernelClassifier(BaseClassifier):
         models : list
             A fitted estimator for each C, in the order given.
         """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._path(X, Y, cost, Cs, weight)
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._path(X, Y, cost, Cs, weight)
 
     def _targets(
         self, X: Any, y: Any, sample_weight: Any

@@ -63,8 +63,9 @@ class MKLClassifier(KernelClassifier):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
     landmark_gap_ : float
-        Where landmarks stand for many rows: the gap of the problem in which they do, while
-        `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
+        Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
+        `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
+        `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
         Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int
@@ -185,8 +186,9 @@ class MKLRegressor(KernelRegressor):
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``.
     landmark_gap_ : float
-        Where landmarks stand for many rows: the gap of the problem in which they do, while
-        `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
+        Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
+        `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
+        `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
         Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
     n_iter_ : int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, fit_context
+from kernelweave._validation import N_JOBS, Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.landmarks import LandmarkFunction
 from kernelweave.banks.source import RowSource
@@ -190,7 +190,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         "average": [StrOptions({"models", "kernels"})],
         "final": [StrOptions({"ridge", "svm"})],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 
@@ -243,36 +243,33 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self : NoiseTolerantKernelClassifier
             The fitted estimator.
         """
-        with self._all_or_nothing():
-            X, _, codes = self._read_labels(X, y)
-            self._refuse_one_class(np.unique(codes))
-            n_classes = len(self.classes_)
-            rates, ridges = self._check_options(n_classes)
-            Y = label_targets(codes, n_classes)
-            with threads(self.n_jobs):
-                kernels = [complete_ladder()] if self.kernels is None else self.kernels
-                expanded = self._expand(kernels, X)
-                if self._reads_in_passes(expanded, len(codes)):
-                    fitted = self._average_in_passes(expanded, X, Y, ridges)
-                    correction = self._correct(fitted.average, codes, rates)
-                    self._keep(fitted, fitted.average, correction, codes)
-                    self._keep_landmarks(fitted.source)
-                else:
-                    bank = make_bank(
-                        expanded, gather(X), tol=_BANK_TOL, memory_limit=self.memory_limit
-                    )
-                    average = self._average(bank, Y, ridges)
-                    correction = self._correct(average, codes, rates)
-                    self._keep(bank, average, correction, codes)
-                    if self.final == "svm":
-                        self._end_with_svm(bank, correction)
-                    self._keep_support(bank.views)
-            if not correction.learned:
-                warn(
-                    f"{type(self).__name__}: the kernels tell no more about these labels than "
-                    "chance would; predictions and noise level mean little. Hint: try other "
-                    "kernels, or check that y belongs to X."
-                )
+        X, _, codes = self._read_labels(X, y)
+        self._refuse_one_class(np.unique(codes))
+        n_classes = len(self.classes_)
+        rates, ridges = self._check_options(n_classes)
+        Y = label_targets(codes, n_classes)
+        with threads(self.n_jobs):
+            kernels = [complete_ladder()] if self.kernels is None else self.kernels
+            expanded = self._expand(kernels, X)
+            if self._reads_in_passes(expanded, len(codes)):
+                fitted = self._average_in_passes(expanded, X, Y, ridges)
+                correction = self._correct(fitted.average, codes, rates)
+                self._keep(fitted, fitted.average, correction, codes)
+                self._keep_landmarks(fitted.source)
+            else:
+                bank = make_bank(expanded, gather(X), tol=_BANK_TOL, memory_limit=self.memory_limit)
+                average = self._average(bank, Y, ridges)
+                correction = self._correct(average, codes, rates)
+                self._keep(bank, average, correction, codes)
+                if self.final == "svm":
+                    self._end_with_svm(bank, correction)
+                self._keep_support(bank.views)
+        if not correction.learned:
+            warn(
+                f"{type(self).__name__}: the kernels tell no more about these labels than "
+                "chance would; predictions and noise level mean little. Hint: try other "
+                "kernels, or check that y belongs to X."
+            )
         return self
 
     def _check_options(self, n_classes: int) -> tuple[Floats | None, Floats | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -33,6 +34,7 @@ from kernelweave.solvers import (
 )
 from kernelweave.solvers.capped_path import solve_capped_on_path
 
+from .base import RefinedBank
 from .classifier import KernelClassifier
 from .label_quality import LabelQuality
 from .rows import Merged, merge_rows
@@ -123,7 +125,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         The worst-case weight of every loss.
     label_quality_ : ndarray of shape (n_samples,)
         Estimated probability that a label is right, from leave-one-out values of ridge regression
-        on the average kernel.
+        on the average kernel. NaN for rows of weight zero: they are no part of the fit, so that
+        their labels were not assessed, and `suspects` does not list them.
     contributions_ : ndarray of shape (n_kernels,)
         Share of each kernel in the squared norm of the decision function, the bias apart.
     kernels_ : list of Kernel
@@ -136,7 +139,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
     landmark_gap_ : float
-        Where landmarks stand for many rows: the gap of the problem in which they do. NaN elsewhere.
+        Duality gap of the Nystroem problem, in which landmarks stand for many rows; NaN when
+        kernels are exact.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
@@ -264,13 +268,12 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         if caps is not None:
             caps = _numbers("caps", caps, 1.0)
             pairs = [{"lam": lam, "cap": cap} for lam, cap in product(lams, caps)]
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            models: list[Self] = [clone(self).set_params(**pair) for pair in pairs]
-            for model in models:
-                model.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
-                model.classes_ = self.classes_
-            return self._fit_all(models, X, Y, cost, weight)
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        models: list[Self] = [clone(self).set_params(**pair) for pair in pairs]
+        for model in models:
+            model.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
+            model.classes_ = self.classes_
+        return self._fit_all(models, X, Y, cost, weight)
 
     def _fit_all(
         self,
@@ -286,29 +289,29 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
             C = 1.0 / (_count(rows) * min(m.lam for m in models))
-            bank = self._bank(rows, C)
-            plain = _without_bias(bank) if self.fit_intercept else bank
-            if bank.by_features:
-                labels = judge_rows(plain.kernels, rows.X, _codes(rows.Y), len(self.classes_))
-            else:
-                labels = judge_labels(plain, _codes(rows.Y), len(self.classes_))
+            held = RefinedBank(lambda C: self._bank(rows, C), C)
+            labels = self._judge(held.bank, rows)
             known: list[tuple[Self, Floats, Warm]] = []
             for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
                 model._set_caps(labels.noise_level, rows)
                 start = _neighbour(known, model)
                 with Progress(self.verbose, self.tol) as report:
-                    result = model._search(bank, rows, start, report)
-                    if bank.by_features and self._falls_short(bank, result):
-                        # What features leave out took more of the tolerance than expected.
-                        start = Warm(result.weights, result.coef)
-                        bank = plain = None  # no need to hold both
-                        bank = self._bank(rows, 100.0 * C)
-                        plain = _without_bias(bank) if self.fit_intercept else bank
-                        result = model._search(bank, rows, start, report)
+                    search = partial(model._search, rows=rows, report=report)
+                    result = held.solve(search, start, self.tol)
                 known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))
-                model._keep(bank, plain, result, rows)
+                model._keep(held.bank, self._plain(held.bank), result, rows)
                 model._keep_labels(labels, _codes(Y), rows)
         return models
+
+    def _plain(self, bank: Any) -> Any:
+        """Return a bank without the constant kernel that stands for an intercept."""
+        return _without_bias(bank) if self.fit_intercept else bank
+
+    def _judge(self, bank: Any, rows: Merged) -> LabelReport:
+        plain, codes = self._plain(bank), _codes(rows.Y)
+        if bank.by_features:
+            return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
+        return judge_labels(plain, codes, len(self.classes_))
 
     def _takes_parts(self, Y: Floats, weight: Floats | None) -> bool:
         """Tell whether many rows may be held as features, and stay where they are."""

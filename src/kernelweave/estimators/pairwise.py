@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -280,7 +278,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self : PairwiseKernelLearner
             The fitted estimator.
         """
-        with self._all_or_nothing(), one_thread():
+        with one_thread():
             by_parts = self.method == "lkcnpc"
             X = check_table(self, X, reset=True, parts=by_parts, finite=not by_parts)
             pairs, labels = self._pairs(X, y, pairs, labels)
@@ -288,17 +286,6 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
             if self.method == "shrink":
                 return self._fit_shrink(self._columns(X), pairs, labels)
             return self._fit_noisy(X, pairs, labels)
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back as it was when a fit is refused or interrupted."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _pairs(self, X: Any, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats | None]:
         n = X.shape[0]

@@ -58,9 +58,8 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         self : object
             The fitted estimator.
         """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._fit(X, Y, self.C * cost, weight)
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._fit(X, Y, self.C * cost, weight)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -84,9 +83,8 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         models : list
             A fitted estimator for each C, in the order given.
         """
-        with self._all_or_nothing():
-            X, Y, cost, weight = self._targets(X, y, sample_weight)
-            return self._path(X, Y, cost, Cs, weight)
+        X, Y, cost, weight = self._targets(X, y, sample_weight)
+        return self._path(X, Y, cost, Cs, weight)
 
     def _targets(
         self, X: Any, y: Any, sample_weight: Any

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,7 +17,7 @@ from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions
+from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing
 from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
@@ -117,23 +116,12 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         "max_nodes": [Interval(Integral, 1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 
     def _machine(self) -> Machine:
         raise AssertionError("a subclass says which loss it has")
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back as it was when a fit is refused or interrupted."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _check_rows(self, X: Any, n_rows: int | None = None) -> Table:
         """Check names and columns; ``n_rows`` is how many rows there are where X is a part."""
@@ -180,7 +168,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         self, parts: RowParts, y: Any, sample_weight: Any = None, *, task: Any = None
     ) -> Self:
         """Fit to a table in blocks of rows; of the blocks only packed propositions come here."""
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._check_rows(parts.head, parts.n_rows)
             targets = self._targets(parts.n_rows, y, sample_weight, task)
             return self._fit_packed(*self._state_of_parts(parts, targets.weight), targets)

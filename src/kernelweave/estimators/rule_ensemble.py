@@ -211,9 +211,8 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         if is_dask(X):
             parts = PartedTable.of(X, finite=False)
             return self._fit_parts(parts, y, sample_weight, task=task)
-        with self._all_or_nothing():
-            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-            return self._fit(X, targets)
+        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
+        return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -239,10 +238,9 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         models : list of RuleEnsembleClassifier
             A fitted estimator for each C, in the order given.
         """
-        with self._all_or_nothing():
-            X = fetch(X)
-            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-            return self._path(X, targets, Cs)
+        X = fetch(X)
+        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
+        return self._path(X, targets, Cs)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:
@@ -560,9 +558,8 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         if is_dask(X):
             parts = PartedTable.of(X, finite=False)
             return self._fit_parts(parts, y, sample_weight, task=task)
-        with self._all_or_nothing():
-            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-            return self._fit(X, targets)
+        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
+        return self._fit(X, targets)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
@@ -588,10 +585,9 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         models : list of RuleEnsembleRegressor
             A fitted estimator for each C, in the order given.
         """
-        with self._all_or_nothing():
-            X = fetch(X)
-            targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-            return self._path(X, targets, Cs)
+        X = fetch(X)
+        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
+        return self._path(X, targets, Cs)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         if y is None:

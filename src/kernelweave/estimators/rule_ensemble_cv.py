@@ -65,27 +65,26 @@ class _Search(BaseRuleEnsemble):
         self : object
             The fitted estimator.
         """
-        with self._all_or_nothing():
-            X, plain = fetch(X), self._plain()
-            n_rows = plain._check_rows(X).n_rows
-            plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
-            values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
-            scores, counts = self._try(plain, X, y, sample_weight, task, values)
-            means = scores.mean(axis=1)
-            best = float(values[int(np.argmax(means))])
-            plain.set_params(C=best).fit(X, y, sample_weight, task=task)
-            self.__dict__.update(
-                {k: v for k, v in vars(plain).items() if k not in plain.get_params(deep=False)}
-            )
-            self.C_ = best
-            self.cv_results_ = {
-                "C": values,
-                "mean_score": means,
-                "std_score": scores.std(axis=1),
-                "scores": scores,
-                "n_rules": counts.mean(axis=1),
-            }
-            return self
+        X, plain = fetch(X), self._plain()
+        n_rows = plain._check_rows(X).n_rows
+        plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
+        values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
+        scores, counts = self._try(plain, X, y, sample_weight, task, values)
+        means = scores.mean(axis=1)
+        best = float(values[int(np.argmax(means))])
+        plain.set_params(C=best).fit(X, y, sample_weight, task=task)
+        self.__dict__.update(
+            {k: v for k, v in vars(plain).items() if k not in plain.get_params(deep=False)}
+        )
+        self.C_ = best
+        self.cv_results_ = {
+            "C": values,
+            "mean_score": means,
+            "std_score": scores.std(axis=1),
+            "scores": scores,
+            "n_rules": counts.mean(axis=1),
+        }
+        return self
 
     def _plain(self) -> Any:
         """Return the estimator for one C."""

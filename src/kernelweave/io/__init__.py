@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from kernelweave._text import clip, visible
 from kernelweave.errors import InputTypeError, ModelFileError
 
 from .archive import DOCUMENT, Reader, Writer, replacing
@@ -166,7 +167,8 @@ def _opened(path: Path) -> Iterator[tuple[Reader, dict[str, Any]]]:
     except MemoryError as error:
         raise ModelFileError(f"The model in {path} does not fit in memory.") from error
     except Exception as error:
-        what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        # Values of a file enter messages here and nowhere else: a file may hold any of any length.
+        what = clip(visible(" ".join(str(error).split())), 200).rstrip(".") or type(error).__name__
         if not isinstance(error, ValueError | zipfile.BadZipFile):
             what = f"{type(error).__name__} {what}"
         raise ModelFileError(f"The model file {path} is damaged: {what}.") from error

@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,21 +23,68 @@ KINDS = "biufU"  # of arrays that need no pickle and mean the same everywhere
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of ``path`` at the end, and only if all went well."""
+    """Open a file that takes the place of ``path`` at the end, and only if all went well.
+
+    The old or the new file is there whenever the process is killed: contents are on the disk before
+    the name is, and a new name replaces the old one in one step. What a killed process leaves
+    beside it, a hidden file, is removed when ``path`` is written again.
+    """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
         raise IsADirectoryError(21, "it is a folder")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    _remove_leftovers(path)
+    stream = _create_beside(path)
     try:
-        with open(temporary, "xb") as stream:
+        with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+            if os.name == "nt":  # where an open file cannot be renamed; elsewhere the lock is kept
+                stream.close()
+            os.replace(stream.name, path)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(stream.name)
         raise
+    _sync_folder(path.parent)
+
+
+def _create_beside(path: Path) -> IO[bytes]:
+    """Create a locked hidden file in the folder of ``path``."""
+    while True:
+        stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")
+        with suppress(OSError):  # no locks on this disk: then nothing is removed either
+            _lock(stream)
+        if os.path.exists(stream.name):  # else it was taken for a leftover before it was locked
+            return stream
+        stream.close()
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove hidden files of writers that were killed; those still at work hold a lock."""
+    for left in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * 8}"):
+        with suppress(OSError), open(left, "rb") as stream:
+            _lock(stream, wait=False)
+            left.unlink()
+
+
+def _lock(stream: IO[bytes], *, wait: bool = True) -> None:
+    """Lock a file for as long as it is open here; without waiting, OSError if another has it."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows, where a file that is open cannot be removed anyway
+        return
+    fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on the disk too, where a system can tell it to."""
+    with suppress(OSError):
+        place = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
 
 
 class Writer:

@@ -71,6 +71,7 @@ _OWN: dict[type, tuple[Any, Any]] = {
     PairwiseKernelLearner: (encode_pairs, decode_pairs),
 }
 _OPTIONAL = ["feature_names_in_", "_last", "landmark_gap_"]
+_NOT_ASSESSED = -1.0  # stands for NaN among qualities, which are probabilities
 _PREPARED = """feature_names_in_ numeric_ means_ scales_ fills_ n_samples_seen_ rows_
 target_""".split()
 
@@ -112,13 +113,19 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
         "estimator": type(model).__name__,
         "parameters": _encode_parameters(model, kernels, writer),
         "kernels": kernels,
-        "fitted": {name: encode(getattr(model, name), writer) for name in names},
+        "fitted": {name: encode(_finite(model, name), writer) for name in names},
     }
     function = model._function
     if function is None:
         return node | {"support_rows": encode(list(model._support_views.rows.values()), writer)}
     landmarks = [function.which, list(function.rows), list(function.coefs)]
     return node | {"landmarks": encode(landmarks, writer)}
+
+
+def _finite(model: BaseMKL, name: str) -> Any:
+    """Return an attribute as files hold it: without NaN, which no array of a file may have."""
+    value = getattr(model, name)
+    return np.where(np.isnan(value), _NOT_ASSESSED, value) if name == "label_quality_" else value
 
 
 def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
@@ -180,6 +187,9 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     for name, value in fitted.items():
         setattr(model, name, value)
     _check_fitted(model)
+    if "label_quality_" in fitted:
+        quality = model.label_quality_
+        model.label_quality_ = np.where(quality == _NOT_ASSESSED, np.nan, quality)
     if "landmarks" in node:
         model._function = _landmarks(model, decode(node["landmarks"]))
     else:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
+from kernelweave._validation import all_or_nothing
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.spread import clip_outliers
 
@@ -110,19 +111,20 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"missing: must be one of {', '.join(map(repr, _MISSING))}, got {self.missing!r}."
             )
-        self.feature_names_in_: NDArray[Any] = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
-        self.n_samples_seen_ = len(frame)
-        self.rows_ = _row_numbers(X)
-        self.numeric_ = np.array([self._is_number(frame[name]) for name in names])
-        self.means_: Floats = np.zeros(len(names))
-        self.scales_: Floats = np.ones(len(names))
-        self.fills_: Floats = np.zeros(len(names))
-        self.target_ = name if isinstance(name := getattr(y, "name", None), str) else None
-        if self.missing == "refuse":
-            _refuse_missing(frame)
-        for j in np.flatnonzero(self.numeric_):
-            self._learn_column(j, self._numbers(frame[names[j]]))
+        with all_or_nothing(self):
+            self.feature_names_in_: NDArray[Any] = np.array(names, dtype=object)
+            self.n_features_in_ = len(names)
+            self.n_samples_seen_ = len(frame)
+            self.rows_ = _row_numbers(X)
+            self.numeric_ = np.array([self._is_number(frame[name]) for name in names])
+            self.means_: Floats = np.zeros(len(names))
+            self.scales_: Floats = np.ones(len(names))
+            self.fills_: Floats = np.zeros(len(names))
+            self.target_ = name if isinstance(name := getattr(y, "name", None), str) else None
+            if self.missing == "refuse":
+                _refuse_missing(frame)
+            for j in np.flatnonzero(self.numeric_):
+                self._learn_column(j, self._numbers(frame[names[j]]))
         return self
 
     def _learn_column(self, j: Any, values: Floats) -> None:

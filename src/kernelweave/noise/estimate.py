@@ -247,6 +247,8 @@ def _score(
         raise InputError(f"n_bootstrap: must be a whole number >= 1, got {n_bootstrap!r}.")
     if not is_number(confidence) or not 0 < confidence < 1:
         raise InputError(f"confidence: must lie between 0 and 1, got {confidence!r}.")
+    if not (n_jobs is None or is_number(n_jobs, Integral)) or n_jobs == 0:
+        raise InputError(f"n_jobs: must be None or a whole number other than 0, got {n_jobs!r}.")
     if y is None:
         raise InputError("y: labels are needed, got None.")
     if not hasattr(X, "shape"):

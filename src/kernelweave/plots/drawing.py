@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from kernelweave._text import clip, visible
 from kernelweave.errors import InputError, KernelweaveError
 
 DARK, LIGHT, GREY, WARM = "#1f5f8b", "#8fc1de", "#6b7280", "#c2410c"
@@ -27,9 +28,10 @@ def new_axes(size: tuple[float, float], n: int = 1, **options: Any) -> Any:
     return plt.subplots(1, n, figsize=size, layout="constrained", **options)[1]
 
 
-def wrap(name: str) -> str:
-    """Return a name in two lines at most."""
-    return "\n".join(textwrap.wrap(name, 46, max_lines=2, placeholder=" ...")) or name
+def wrap(name: Any, most: int = 92) -> str:
+    """Return a name in two lines at most, as it is: what stands between dollars is no formula."""
+    lines = textwrap.wrap(clip(visible(name), most), 46, max_lines=2, placeholder=" ...")
+    return "\n".join(lines).replace("$", r"\$") or str(name)
 
 
 def tidy(ax: Any, grid: str) -> None:

@@ -59,7 +59,7 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
         if len(outputs) == 1:
             colours = np.where(weights > 0, DARK, WARM).tolist()
         place = at + height * (t - 0.5 * (len(outputs) - 1))
-        ax.barh(place, weights, height=height, color=colours, label=str(output))
+        ax.barh(place, weights, height=height, color=colours, label=wrap(output, 46))
     ax.set_yticks(at, names, fontsize=9 if len(shown) <= 12 else 8)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.axvline(0.0, color=GREY, linewidth=0.8)
@@ -104,4 +104,8 @@ def adds_to(model: Any) -> str:
     if not hasattr(model, "classes_"):
         return "adds to the prediction"
     one = len(model.intercept_) == 1
-    return f"adds to the score (positive: {model.classes_[-1]})" if one else "adds to the scores"
+    return (
+        f"adds to the score (positive: {wrap(model.classes_[-1], 46)})"
+        if one
+        else "adds to the scores"
+    )

@@ -58,7 +58,7 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
                 [x, places[c][0]], [y, places[c][1]], line, color=LIGHT, linewidth=1.2, zorder=1
             )
         if node.kind == "leaf":
-            ax.text(x + 0.06, y, wrap(str(node.kernel)), va="center", fontsize=8)
+            ax.text(x + 0.06, y, wrap(node.kernel), va="center", fontsize=8)
         elif node.kind == "sum":
             ax.scatter([x], [y], marker="s", s=130, color=GREY, zorder=2)
             ax.text(x, y, "+", ha="center", va="center", color="white", fontsize=10, zorder=3)
@@ -66,7 +66,7 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
             area = 60 + 260 * (weights[i] / largest) ** 0.5
             ax.scatter([x], [y], s=area, color=DARK, zorder=2)
             text = f"{weights[i]:.2g}" if weights[i] > 1e-6 * largest else "0"
-            text = f"{node.name}: {text}" if node.name else text
+            text = f"{wrap(node.name, 46)}: {text}" if node.name else text
             ax.annotate(
                 text,
                 (x, y),

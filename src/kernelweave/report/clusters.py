@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from kernelweave._summary import clip, count
+from kernelweave._summary import count
+from kernelweave._text import clip
 from kernelweave.plots.clusters import in_plane
 
 from .charts import scatter

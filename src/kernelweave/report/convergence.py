@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import BY_LANDMARKS, Verdict, verdict
+from kernelweave._summary import APPROXIMATE, Verdict, verdict
 from kernelweave._types import Floats
 
 from .charts import Axis, Plot, linear, logarithmic
@@ -27,8 +27,8 @@ def section(subject: Subject) -> Section:
 
 
 def badge(end: Verdict) -> Markup:
-    """Return a word that says whether the fit ended well."""
-    word = end.short.capitalize() if not end.short.endswith("%") else "Certified"
+    """Return a word that says how the search for the optimum ended."""
+    word = end.short.capitalize() if not end.short.endswith("%") else "Optimum certified"
     if not end.good:
         word = "Not converged"
     return tag("span", word, class_="badge good" if end.good else "badge")
@@ -42,6 +42,9 @@ def _facts(model: Any) -> Markup | None:
     gap = getattr(model, "duality_gap_", np.nan)
     if np.isfinite(gap):
         lines_ += [("Lower bound", f"{objective - gap:.8g}"), ("Duality gap", f"{gap:.3g}")]
+    near = getattr(model, "landmark_gap_", np.nan)
+    if np.isfinite(near):
+        lines_.append(("Duality gap of the Nystroem problem", f"{near:.3g}"))
     if hasattr(model, "tol"):
         lines_.append(("Tolerance", f"{model.tol:g}"))
     if hasattr(model, "n_nodes_"):
@@ -68,13 +71,15 @@ def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
     low, high = min(gaps.min(), model.tol), max(gaps.max(), model.tol)
     plot = Plot(_steps(solves), logarithmic(low, high, lambda p: f"{100 * p:g}%"))
     marks = [plot.level(model.tol, f"tolerance {100 * model.tol:g}%"), plot.line(solves, gaps)]
-    label = f"The certified gap went from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
+    label = f"The duality gap went from {gaps[0]:.2g} to {gaps[-1]:.2g} of the objective."
     caption = (
-        "The certified gap, as a share of the objective: how far from the best possible model the "
+        "The duality gap, as a share of the objective: how far from the optimum of its problem the "
         "fit was at most."
     )
-    if verdict(model).short == BY_LANDMARKS:
-        caption += " The last point is for the exact kernels, those before it for their landmarks."
+    if verdict(model).short == APPROXIMATE:
+        caption += (
+            " The last point is for the exact kernels, those before it for the Nystroem problem."
+        )
     return figure(plot.render("machines solved", marks, label), caption)
 
 

@@ -11,7 +11,8 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier
 
-from kernelweave._summary import clip, count, listed
+from kernelweave._summary import count, listed
+from kernelweave._text import clip
 from kernelweave._types import Floats
 from kernelweave._validation import is_frame
 

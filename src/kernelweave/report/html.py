@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from kernelweave._summary import clip
+from kernelweave._text import clip, visible
 
 _LONGEST = 240  # letters of one cell
 _FOLDED = 15  # rows that a long table shows before it is asked for more
@@ -51,8 +51,7 @@ def _render(child: Any) -> str:
 
 def _text(value: Any) -> str:
     # A page is UTF-8 and may hold neither halves of pairs nor control characters.
-    text = str(value).encode("utf-8", "replace").decode("utf-8")
-    return escape("".join(c if c >= " " or c in "\t\n" else "\ufffd" for c in text))
+    return escape(visible(value, lines=True))
 
 
 @dataclass(frozen=True)

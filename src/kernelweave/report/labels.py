@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import clip, count
+from kernelweave._summary import count
+from kernelweave._text import clip
 
 from .charts import Plot, linear
 from .html import (

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kernelweave._summary import sentence, verdict
+from kernelweave._summary import APPROXIMATE, percentage, relative_landmark_gap, sentence, verdict
+from kernelweave._text import clip
 
 from . import (
     clusters,
@@ -84,7 +85,7 @@ def render(subject: Subject, title: str | None) -> str:
 
 
 def _title(subject: Subject) -> str:
-    return subject.name if subject.target is None else f"{subject.target} by {subject.name}"
+    return subject.name if subject.target is None else f"{clip(subject.target)} by {subject.name}"
 
 
 def _header(subject: Subject, heading: str) -> Markup:
@@ -130,6 +131,9 @@ def _tiles(subject: Subject) -> list[Any]:
     end = verdict(model)
     if end.short.endswith("%"):
         out.append((end.short, "certified gap to the optimum", end.good))
+    elif end.short == APPROXIMATE:
+        near = percentage(relative_landmark_gap(model))
+        out.append((near, f"gap of the Nystroem problem ({APPROXIMATE})", end.good))
     elif not hasattr(model, "labels_"):
         out.append((end.short, "how the fit ended", end.good))
     if subject.n_rows is not None:

@@ -17,7 +17,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_vali
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
-from kernelweave._summary import clip, count
+from kernelweave._summary import count
+from kernelweave._text import clip
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 

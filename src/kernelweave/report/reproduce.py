@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from kernelweave._summary import clip
+from kernelweave._text import clip
 
 from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
 from .subject import Subject
@@ -40,7 +40,7 @@ def section(subject: Subject) -> Section:
         tag("pre", tag("code", code), tabindex=0, aria_label="Program"),
         _doubts(subject, code),
         table("parameters", columns, rows),
-        facts([*versions(), *((name, str(value)) for name, value in subject.facts.items())]),
+        facts([*versions(), *((name, clip(value)) for name, value in subject.facts.items())]),
     ]
     return Section("reproduce", "How to reproduce", join(body))
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import clip, count, listed
+from kernelweave._summary import count, listed
+from kernelweave._text import clip
 from kernelweave.plots.rules import output_names
 
 from .charts import Plot, linear, logarithmic

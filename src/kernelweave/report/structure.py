@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import clip, count
+from kernelweave._summary import count
+from kernelweave._text import clip
 from kernelweave.plots.layout import layered
 
 from .html import (
