@@ -695,8 +695,8 @@ Out<double> projected(const Vector<const double>& x, Project&& project) {
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelweave; every function releases the GIL and never copies its input.";
 
-    m.def("set_threads", [](int n) { kw::thread_limit = n; }, "n"_a, "Limit the threads of this module; 0 means one per core.");
-    m.def("get_threads", [] { return kw::thread_limit.load(); }, "The limit set by set_threads.");
+    m.def("set_threads", [](int n) { kw::thread_limit = n; }, "n"_a, "Limit the threads of calls from this thread; 0 means one per core.");
+    m.def("get_threads", [] { return kw::thread_limit; }, "The limit set by set_threads.");
 
     m.def("ladder_plan", &ladder_plan, "rates"_a.noconvert(), "For each rate the kernel it is squared from (-1: none) and how often.");
     m.def("ladder_forms", &forms_of_ladder<double>, "distances"_a.noconvert(), "rates"_a.noconvert(), "index"_a.noconvert(), "V"_a.noconvert());

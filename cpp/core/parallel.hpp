@@ -11,18 +11,19 @@
 
 namespace kw {
 
-inline std::atomic<int> thread_limit{0};  // 0 = one per core
+// Threads that loops started by this thread may use; 0 = one per core. Each thread has its own, so
+// calls at the same time do not disturb each other, and loops inside a task stay in its thread.
+inline thread_local int thread_limit = 1;
 
 inline int thread_count() {
-    const int limit = thread_limit.load();
-    if (limit > 0) return limit;
+    if (thread_limit > 0) return thread_limit;
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 // Runs work(0..n_tasks-1). Each task must write to its own place; sums over tasks are then taken in
 // task order by the caller, so results do not depend on the number of threads. Threads are made per
 // call: there is no pool that a fork could leave half alive.
-template <class Work>
+template <class Thread = std::jthread, class Work>
 void parallel_for(std::size_t n_tasks, Work&& work) {
     const auto n_threads = std::min<std::size_t>(static_cast<std::size_t>(thread_count()), n_tasks);
     if (n_threads <= 1) {
@@ -41,11 +42,16 @@ void parallel_for(std::size_t n_tasks, Work&& work) {
             next = n_tasks;
         }
     };
-    std::vector<std::thread> threads;
-    threads.reserve(n_threads - 1);
-    for (std::size_t t = 1; t < n_threads; ++t) threads.emplace_back(run);
-    run();
-    for (auto& thread : threads) thread.join();
+    {
+        std::vector<Thread> threads;  // joined at the end of this block, whatever happens in it
+        threads.reserve(n_threads - 1);
+        try {
+            for (std::size_t t = 1; t < n_threads; ++t) threads.emplace_back(run);
+        } catch (const std::exception&) {
+            // No memory or no permission for another thread: those obtained do all tasks.
+        }
+        run();
+    }
     if (failure) std::rethrow_exception(failure);
 }
 

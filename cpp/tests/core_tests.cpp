@@ -2,6 +2,7 @@
 //
 // Each test compares a header with a plain loop that computes the same thing, for sizes around the block sizes and
 // for several numbers of threads. The last line says how many checks passed; the exit code is zero if all did.
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,8 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "core/ball.hpp"
@@ -83,6 +86,14 @@ std::string at(const char* what, std::size_t n) { return std::string(what) + ", 
 
 // --- parallel.hpp ---
 
+// A thread of which only `left` can be had, as where the system allows a process no more of them.
+struct ScarceThread {
+    static inline int left = 0;
+    template <class Run>
+    explicit ScarceThread(Run&& run) : thread(left-- > 0 ? std::jthread(run) : throw std::system_error(EAGAIN, std::generic_category())) {}
+    std::jthread thread;
+};
+
 void test_parallel() {
     for (int threads = 0; threads <= 4; ++threads) {
         kw::thread_limit = threads;
@@ -108,6 +119,17 @@ void test_parallel() {
         });
         check(std::accumulate(inner.begin(), inner.end(), 0) == 16, "nested loops");
     }
+    kw::thread_limit = 4;
+    for (const int available : {0, 1, 2}) {
+        ScarceThread::left = available;
+        std::vector<int> visits(1000, 0);
+        kw::parallel_for<ScarceThread>(visits.size(), [&](std::size_t task) { ++visits[task]; });
+        check(ScarceThread::left == -1, "a thread was refused");
+        check(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }), at("each task once with threads", std::size_t(available)));
+    }
+    int other = 0;
+    std::jthread([&] { other = kw::thread_limit; }).join();
+    check(other == 1, "a new thread works alone");
     kw::thread_limit = 0;
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,15 @@ from threadpoolctl import ThreadpoolController
 
 from . import _core
 
-_current: ContextVar[int] = ContextVar("kernelweave_threads", default=1)
+# Most BLAS libraries have one limit for the whole process: the first block that wants one thread
+# sets it, the last one to end puts back what was there.
+_lock = threading.Lock()
+_holders = 0
+_before: list[int] = []
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that another thread held
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -31,29 +39,67 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def _blas_libraries() -> tuple[list[Any], list[Any]]:
+    """Return those with a limit of the process, and those with a limit of every thread."""
+    found = _pools().select(user_api="blas").lib_controllers
+    by_thread = [item for item in found if getattr(item, "threading_layer", "") == "openmp"]
+    return [item for item in found if item not in by_thread], by_thread
+
+
+def _limit(libraries: list[Any], counts: list[int]) -> list[int]:
+    """Set the threads of BLAS libraries; return how many they had."""
+    before = [item.get_num_threads() for item in libraries]
+    for item, count in zip(libraries, counts, strict=True):
+        # threadpoolctl >= 3.7 ignores all threads but the first one that sets a limit.
+        release = getattr(item, "clear_controlling_thread", lambda force=False: None)
+        release(force=True)
+        item.set_num_threads(count)
+        release()
+    return before
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    global _holders, _before
+    shared, own = _blas_libraries()
+    with _lock:
+        if _holders == 0:
+            _before = _limit(shared, [1] * len(shared))
+        _holders += 1
+    own_before = _limit(own, [1] * len(own))
+    try:
+        yield
+    finally:
+        _limit(own, own_before)
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _limit(shared, _before)
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[int]:
-    """Work with ``n_jobs`` threads inside the block.
+    """Work with ``n_jobs`` threads inside the block; other threads keep their own number.
 
     BLAS gets one thread, because its results depend on how many it has; `run_blocks` gives it
     independent blocks of fixed size instead.
     """
     count = thread_count(n_jobs)
     before = _core.get_threads()
-    token = _current.set(count)
-    _core.set_threads(count)
-    try:
-        with _pools().limit(limits=1, user_api="blas"):
+    with _one_blas_thread():
+        _core.set_threads(count)
+        try:
             yield count
-    finally:
-        _core.set_threads(before)
-        _current.reset(token)
+        finally:
+            _core.set_threads(before)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Give BLAS and OpenMP one thread: sums over several come in any order."""
-    with _pools().limit(limits=1):
+    # OpenMP's limit is that of the calling thread alone.
+    with _one_blas_thread(), _pools().limit(limits=1, user_api="openmp"):
         yield
 
 
@@ -65,13 +111,50 @@ def run_blocks(work: Callable[[slice], Any], n: int, size: int) -> list[Any]:
 def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """Call ``work`` on every item, in threads where that helps; results in order."""
     items = list(items)
-    count = min(_current.get(), len(items))
+    allowed = _core.get_threads()
+    count = min(allowed, len(items))
     if count <= 1:
         return [work(item) for item in items]
-    before = _core.get_threads()
-    _core.set_threads(1)  # one level of threads is enough
+    results: list[Any] = [None] * len(items)
+    failures: dict[int, BaseException] = {}
+    left = deque(range(len(items)))
+
+    own = _blas_libraries()[1]
+
+    def help_out() -> None:
+        _limit(own, [1] * len(own))
+        run()
+
+    def run() -> None:
+        while left:
+            try:
+                i = left.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            try:
+                results[i] = work(items[i])
+            except BaseException as error:
+                failures[i] = error
+                left.clear()
+
+    started = []
+    _core.set_threads(1)  # one level of threads is enough; new ones start with that
     try:
-        with ThreadPoolExecutor(count) as pool:
-            return list(pool.map(work, items))
+        for _ in range(count - 1):
+            thread = threading.Thread(target=help_out)
+            try:
+                thread.start()
+            except RuntimeError:  # the system allows no more: those obtained do all the work
+                break
+            started.append(thread)
+        run()
+        for thread in started:  # here, so that an interrupt while waiting stops the others too
+            thread.join()
     finally:
-        _core.set_threads(before)
+        _core.set_threads(allowed)
+        left.clear()  # where interrupted, begin nothing more
+        for thread in started:
+            thread.join()
+    if failures:
+        raise failures[min(failures)]  # items are begun in order, so this one is always the same
+    return results

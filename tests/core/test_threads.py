@@ -1,16 +1,31 @@
 """The number of threads never changes a bit of a result."""
 
 import os
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
-from kernelweave import _core
+from kernelweave import (
+    HierarchicalMKLRegressor,
+    MKLClassifier,
+    MKLRegressor,
+    NoiseTolerantKernelClassifier,
+    NoisyLabelMKLClassifier,
+    PairwiseKernelLearner,
+    RadiusMKLClassifier,
+    RuleEnsembleClassifier,
+    SumProductMKLClassifier,
+    _core,
+)
 from kernelweave._threads import one_thread, run_blocks, run_each, thread_count, threads
 from kernelweave.banks import make_bank
-from kernelweave.kernels import RBF, Laplacian, Linear, Precomputed
+from kernelweave.kernels import RBF, FromCallable, Laplacian, Linear, Precomputed
 from kernelweave.machines import Hinge
 from kernelweave.solvers import closed_form, newton_bundle
 from kernelweave.weights import LpBall
@@ -186,3 +201,194 @@ def test_one_thread_for_every_pool_and_back():
             assert {pool["num_threads"] for pool in pools.info()} == {1}
         assert [pool["num_threads"] for pool in pools.info()] == before
         assert 2 in before
+
+
+def test_work_is_done_by_the_threads_that_can_be_had(monkeypatch):
+    start, allowed = threading.Thread.start, []
+
+    def scarce(self):
+        if not allowed:
+            raise RuntimeError("can't start new thread")
+        allowed.pop()
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    for n_threads in (0, 1, 2):
+        allowed[:] = [True] * n_threads
+        with threads(4):
+            assert run_each(lambda item: 2 * item, range(50)) == [2 * i for i in range(50)]
+            assert _core.get_threads() == 4
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_process_that_gets_no_more_threads_goes_on():
+    code = """
+import re, resource
+import numpy as np
+from kernelweave import _core
+from kernelweave._threads import run_each, threads
+X = np.random.default_rng(0).normal(size=(500, 3))
+expected, found = np.empty((500, 500)), np.empty((500, 500))
+_core.absolute_distances(X, X, expected)
+size = 1024 * int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1])
+resource.setrlimit(resource.RLIMIT_AS, (size + 30_000_000, resource.RLIM_INFINITY))
+with threads(30):
+    _core.absolute_distances(X, X, found)
+    assert run_each(lambda i: i, range(100)) == list(range(100))
+assert np.array_equal(expected, found)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_first_error_in_the_order_of_items_arrives():
+    begun = threading.Event()
+
+    def work(item):
+        if item == 0:
+            assert begun.wait(10)
+        begun.set()
+        raise KeyError(item)
+
+    with threads(2), pytest.raises(KeyError, match="0"):
+        run_each(work, range(20))
+
+
+def test_threads_at_work_have_one_level():
+    with threads(3):
+        found = run_each(lambda _: (_core.get_threads(), run_each(str, "ab")), range(6))
+        assert found == [(1, ["a", "b"])] * 6
+        assert _core.get_threads() == 3
+
+
+def blas_limits():
+    return [pool["num_threads"] for pool in ThreadpoolController().select(user_api="blas").info()]
+
+
+def test_blocks_in_two_threads_overlap():
+    """Whichever ends first, BLAS keeps one thread until the last has ended."""
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_limits()
+        assert 2 in before
+        inside, leave = threading.Event(), threading.Event()
+        seen = []
+
+        def first():
+            with threads(2):
+                inside.set()
+                assert leave.wait(10)
+                seen.append(_core.get_threads())
+
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(first)
+            assert inside.wait(10)
+            with threads(3):
+                leave.set()
+                job.result()
+                assert set(blas_limits()) == {1}
+                assert _core.get_threads() == 3
+            assert seen == [2]
+            assert blas_limits() == before
+            inside.clear()
+            leave.clear()
+            job = pool.submit(first)
+            assert inside.wait(10)
+            with pytest.raises(KeyError), one_thread():
+                raise KeyError
+            assert set(blas_limits()) == {1}
+            leave.set()
+            job.result()
+            assert blas_limits() == before
+
+
+def concurrent_fits():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 5))
+    target = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=240)
+    y = (target > 0).astype(int)
+    bits = (X > 0).astype(float)
+    kernels = [RBF(width=w) for w in (0.5, 1.0, 2.0)] + [Linear(), Laplacian(width=2.0)]
+    structure = (RBF(0.5) + RBF(2.0)) * (Linear() + RBF(1.0))
+    return [
+        (MKLClassifier(kernels, n_jobs=3), X, y),
+        (MKLRegressor(kernels, loss="square", norm=2, n_jobs=1), X, target),
+        (RadiusMKLClassifier(kernels, n_jobs=2), X[:120], y[:120]),
+        (NoisyLabelMKLClassifier(kernels, n_jobs=4), X[:120], y[:120]),
+        (NoiseTolerantKernelClassifier(n_jobs=2), X, y),
+        (HierarchicalMKLRegressor(n_jobs=3), X[:60, :3], target[:60]),
+        (RuleEnsembleClassifier(n_jobs=2), bits, y),
+        (SumProductMKLClassifier(structure, n_jobs=1), X[:100], y[:100]),
+        (PairwiseKernelLearner(random_state=0), bits, y),
+    ]
+
+
+def fitted_numbers(fit):
+    model, X, y = fit
+    model = clone(model).fit(X, y)
+    found = {}
+    for name, value in vars(model).items():
+        if isinstance(value, np.ndarray | float) and name.endswith("_"):
+            found[name] = np.array(value)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_at_the_same_time_have_the_bits_of_fits_one_by_one():
+    fits = concurrent_fits()
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_limits()
+        alone = [fitted_numbers(fit) for fit in fits]
+        start = threading.Barrier(len(fits), timeout=60)
+
+        def work(fit):
+            start.wait()
+            return fitted_numbers(fit)
+
+        with ThreadPoolExecutor(len(fits)) as pool:
+            together = list(pool.map(work, fits))
+        assert blas_limits() == before
+    for one, other in zip(alone, together, strict=True):
+        assert one.keys() == other.keys()
+        assert len(one) > 1
+        for name, value in one.items():
+            assert np.array_equal(value, other[name], equal_nan=value.dtype.kind == "f"), name
+
+
+def test_limits_that_each_thread_has_are_set_in_each(monkeypatch):
+    """BLAS over OpenMP has a limit of its own in every thread."""
+    local = threading.local()
+
+    class Library:
+        def get_num_threads(self):
+            return getattr(local, "count", 8)
+
+        def set_num_threads(self, count):
+            local.count = count
+
+    library = Library()
+    monkeypatch.setattr("kernelweave._threads._blas_libraries", lambda: ([], [library]))
+    barrier = threading.Barrier(2, timeout=10)
+
+    def work(_):
+        barrier.wait()
+        return library.get_num_threads()
+
+    with threads(2):
+        assert run_each(work, range(4)) == [1] * 4
+    assert library.get_num_threads() == 8
+
+
+def test_refused_fits_at_the_same_time_leave_the_limits_alone():
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    refused = FromCallable(lambda A, B: 1 / 0, name="fails")
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_limits()
+
+        def work(i):
+            with pytest.raises(Exception, match=r"fails|division"):
+                MKLClassifier([RBF(1.0), refused], n_jobs=1 + i % 3).fit(X, y)
+            return _core.get_threads()
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(work, range(16))) == [1] * 16
+        assert blas_limits() == before
