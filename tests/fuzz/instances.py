@@ -1,12 +1,14 @@
 """Random problems: any shape, scale, container and option, all of them from one integer."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 import kernelweave as kw
 from kernelweave.kernels import Cosine
@@ -24,6 +26,7 @@ class Instance:
     fit: dict[str, Any]  # arguments of `fit` by name
     new: Any  # rows that `fit` does not see
     traits: list[str] = field(default_factory=list)  # what was drawn, for the reader of a finding
+    plain: Any = None  # a structure as the conic solver reads it
     oracle: bool = False  # whether a conic solver is asked for the optimum
     repeat: bool = False  # whether the fit is repeated, bit by bit
 
@@ -409,7 +412,270 @@ def _mkl_regressor(rng, traits):
     return Instance(0, kw.MKLRegressor(**options), fit, rows.new)
 
 
-ESTIMATORS = {
-    "MKLClassifier": (30, _mkl_classifier),
-    "MKLRegressor": (25, _mkl_regressor),
+def _classification(rng, traits, most=5, **rows_options):
+    """Draw rows, labels and weights, and the parameters that all kernel classifiers share."""
+    rows = draw_rows(rng, traits, draw_size(rng), **rows_options)
+    y = draw_labels(rng, traits, rows, most)
+    options = {
+        "tol": draw_tol(rng, 6),
+        "fit_intercept": chance(rng, 0.8),
+        "class_weight": draw_class_weight(rng, y),
+        "n_jobs": 1,
+    }
+    fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    return rows, options, fit
+
+
+def _radius(rng, traits):
+    rows, options, fit = _classification(rng, traits, 3)
+    options |= {
+        "kernels": draw_kernels(rng, traits, rows),
+        "norm": [None, 1, 2, "uniform"][rng.integers(4)],
+        "normalize": draw_normalize(rng),
+        "criterion": str(rng.choice(["radius"] * 5 + ["chapelle", "chapelle_literal", "do"])),
+        "solver": "lbfgs" if chance(rng, 0.8) else "projection",
+        "radius": str(rng.choice(["exact", "exact", "upper", "trace"])),
+        "C": draw_cost(rng),
+    }
+    if options["criterion"] != "radius":
+        options |= {"radius": "exact", "norm": int(rng.integers(1, 3))}
+    if options["norm"] == "uniform":
+        options["radius"] = "exact"
+    return Instance(0, kw.RadiusMKLClassifier(**options), fit, rows.new)
+
+
+def _radius_kernel(rng, traits):
+    rows, options, fit = _classification(rng, traits, 3, kinds=("array",))
+    options |= {
+        "family": str(rng.choice(["width", "ard", "mixture"])),
+        "n_starts": 1,
+        "C": draw_cost(rng),
+        "tol": draw_tol(rng, 4),
+    }
+    return Instance(0, kw.RadiusKernelClassifier(**options), fit, rows.new)
+
+
+def _noisy(rng, traits):
+    rows, options, fit = _classification(rng, traits, 4)
+    options |= {
+        "kernels": draw_kernels(rng, traits, rows),
+        "noise_level": "auto" if chance(rng, 0.2) else float(rng.choice([0.0, 0.1, 0.3])),
+        "lam": power(rng, -6, 3) if chance(rng, 0.3) else power(rng, -3, 0),
+        "cap": None if chance(rng, 0.5) else float(rng.uniform(0.05, 1)),
+        "slack": 0.0 if chance(rng, 0.7) else power(rng, -2, 0),
+        "uncertainty": "relaxed" if chance(rng, 0.7) else "exact",
+        "robust": "worst" if chance(rng, 0.85) else "best",
+        "solver": str(rng.choice(["fast", "fast", "fast", "paper", "vi"])),
+        "normalize": draw_normalize(rng),
+    }
+    if options["solver"] != "fast":
+        options |= {"tol": 1e-2, "max_iter": 200}
+    return Instance(0, kw.NoisyLabelMKLClassifier(**options), fit, rows.new)
+
+
+def _noise_tolerant(rng, traits):
+    rows, options, fit = _classification(rng, traits, 4)
+    del fit["sample_weight"]
+    options = {
+        "kernels": draw_kernels(rng, traits, rows),
+        "mode": str(rng.choice(["auto", "class", "symmetric"])),
+        "average": str(rng.choice(["models", "models", "kernels"])),
+        "n_jobs": 1,
+    }
+    if options["mode"] == "class" and chance(rng, 0.3):
+        options["final"] = "svm"
+    return Instance(0, kw.NoiseTolerantKernelClassifier(**options), fit, rows.new)
+
+
+def draw_structure(rng, rows):
+    """Draw an expression, and the same as tuples of numbers of its kernels."""
+    kernels = [draw_kernel(rng, rows) for _ in range(4)]
+    a, b, c, d = kernels
+    leaves = [("leaf", k) for k in range(4)]
+    match rng.integers(5):
+        case 0:
+            return kernels[:3], ("sum", [_product(leaf) for leaf in leaves[:3]])
+        case 1:
+            return a * b + c, ("sum", [_product(*leaves[:2]), _product(leaves[2])])
+        case 2:
+            inner = ("sum", [_product(leaves[0]), _product(leaves[1])])
+            return (
+                kw.group(a, b) * c + d,
+                (
+                    "sum",
+                    [_product(inner, leaves[2]), _product(leaves[3])],
+                ),
+            )
+        case 3:
+            return (a + b) * c, None
+    return (a + b) * (c + d), None
+
+
+def _product(*parts):
+    return ("product", list(parts))
+
+
+def _sum_product(rng, traits):
+    rows, options, fit = _classification(rng, traits, 3)
+    structure, plain = draw_structure(rng, rows)
+    options |= {
+        "structure": None if rows.kind != "numbers" and chance(rng, 0.1) else structure,
+        "lam": power(rng, -3, 2),
+        "p": float(rng.choice([1.0, 1.0, 1.5, 2.0, 0.5])),
+        "normalize": draw_normalize(rng),
+        "C": draw_cost(rng),
+        "solver": "newton" if chance(rng, 0.8) else "projected",
+    }
+    instance = Instance(0, kw.SumProductMKLClassifier(**options), fit, rows.new)
+    if options["structure"] is structure:
+        instance.plain = plain
+    return instance
+
+
+def _graph_options(rng, traits, rows):
+    options = {
+        "rho": float(rng.choice([1.1, 1.5, 2.0])),
+        "normalize": draw_normalize(rng),
+        "C": draw_cost(rng) if chance(rng, 0.5) else power(rng, 0, 2),
+        "tol": draw_tol(rng, 6),
+        "solver": "alternate" if chance(rng, 0.85) else "mirror",
+        "certificate": "tight" if chance(rng, 0.8) else "paper",
+        "fit_intercept": chance(rng, 0.8),
+        "n_jobs": 1,
+    }
+    if rows.kind != "numbers" and chance(rng, 0.35):
+        return options | {"kernels": None}
+    count = int(rng.integers(1, 7))
+    options["kernels"] = {f"node {k}": draw_kernel(rng, rows) for k in range(count)}
+    options["parents"] = {
+        f"node {k}": [f"node {v}" for v in range(k) if chance(rng, 0.4)] for k in range(count)
+    }
+    if chance(rng, 0.3):
+        options["node_cost"] = float(rng.choice([1.0, 1.5, 4.0]))
+    return options
+
+
+def _hierarchical_classifier(rng, traits):
+    rows, options, fit = _classification(rng, traits, 4)
+    options |= _graph_options(rng, traits, rows)
+    return Instance(0, kw.HierarchicalMKLClassifier(**options), fit, rows.new)
+
+
+def _hierarchical_regressor(rng, traits):
+    rows = draw_rows(rng, traits, draw_size(rng))
+    y = draw_targets(rng, traits, rows)
+    options = _graph_options(rng, traits, rows) | _loss_options(rng, y)
+    fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    return Instance(0, kw.HierarchicalMKLRegressor(**options), fit, rows.new)
+
+
+def _rule_options(rng, traits, rows):
+    options = {
+        "rho": float(rng.choice([1.1, 1.5, 2.0])),
+        "base": float(rng.choice([1.5, 2.0, 3.0])),
+        "n_cuts": int(rng.integers(1, 4)),
+        "threshold": float(rng.choice([0.0, 1e-3])),
+        "max_length": None if chance(rng, 0.5) else int(rng.integers(1, 4)),
+        "tol": draw_tol(rng, 5),
+        "fit_intercept": chance(rng, 0.85),
+        "n_jobs": 1,
+    }
+    if rows.kind == "array" and chance(rng, 0.5):
+        traits.append("given propositions")
+        options["propositions"] = "given"
+        d = min(5, rows.Z.shape[1])
+        rows.X = (rows.X[:, :d] > np.median(rows.X[:, :d], axis=0)).astype(float)
+        rows.new = (rows.new[:, :d] > np.median(rows.Z[:, :d], axis=0)).astype(float)
+    return options
+
+
+def _rule_classifier(rng, traits, cv=False):
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "pandas", "polars"))
+    y = draw_labels(rng, traits, rows, 4)
+    options = _rule_options(rng, traits, rows) | {"class_weight": draw_class_weight(rng, y)}
+    fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    if cv:
+        model = kw.RuleEnsembleClassifierCV(**options, Cs=[0.1, 10.0], cv=2)
+    else:
+        model = kw.RuleEnsembleClassifier(**options, C=power(rng, -3, 3))
+    return Instance(0, model, fit, rows.new)
+
+
+def _rule_regressor(rng, traits, cv=False):
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "pandas", "polars"))
+    y = draw_targets(rng, traits, rows)
+    options = _rule_options(rng, traits, rows) | _loss_options(rng, y)
+    fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    if cv:
+        model = kw.RuleEnsembleRegressorCV(**options, Cs=[0.1, 10.0], cv=2)
+    else:
+        model = kw.RuleEnsembleRegressor(**options, C=power(rng, -3, 3))
+    return Instance(0, model, fit, rows.new)
+
+
+def _pairwise(rng, traits):
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "sparse", "pandas"))
+    n = len(rows.Z) - N_NEW
+    pairs = rng.integers(n, size=(int(rng.integers(4, 200)), 2))
+    pairs[:, 1] = np.where(pairs[:, 0] == pairs[:, 1], (pairs[:, 1] + 1) % n, pairs[:, 1])
+    labels = np.where(chance(rng, 0.5) ^ (pairs[:, 0] % 2 == pairs[:, 1] % 2), 1, -1)
+    options = {
+        "kernels": draw_kernels(rng, traits, rows),
+        "lam": None if chance(rng, 0.3) else power(rng, -6, 3),
+        "correction": str(rng.choice(["naive", "naive", "noise", "nonneg"])),
+        "fit_intercept": chance(rng, 0.5),
+        "random_state": 0,
+    }
+    if options["correction"] != "naive" and chance(rng, 0.8):
+        options["reliability"] = tuple(rng.uniform(0.6, 1.0, 2).tolist())
+    if chance(rng, 0.2):
+        options |= {"method": "shrink", "kernels": None, "n_clusters": 2, "n_resample": 2}
+        options["correction"] = "noise"
+    fit = {"X": rows.X, "pairs": pairs, "labels": labels}
+    return Instance(0, kw.PairwiseKernelLearner(**options), fit, rows.new)
+
+
+def _clustering(rng, traits):
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "sparse"))
+    count = int(rng.integers(1, 5))
+    model = kw.KernelSpectralClustering(count, n_init=2, random_state=0)
+    return Instance(0, model, {"X": rows.X}, rows.new)
+
+
+class Ball(BaseEstimator):
+    """`enclosing_ball` as an estimator."""
+
+    def __init__(self, kernel=None, tol=1e-8):
+        self.kernel, self.tol = kernel, tol
+
+    def fit(self, X):
+        self.gram = self.kernel(X)
+        ball = kw.enclosing_ball(self.gram, tol=self.tol)
+        self.squared_radius_, self.centre_, self.gap_ = ball.squared_radius, ball.centre, ball.gap
+        return self
+
+
+def _ball(rng, traits):
+    rows = draw_rows(rng, traits, draw_size(rng))
+    model = Ball(draw_kernel(rng, rows), 10.0 ** -rng.integers(3, 9))
+    return Instance(0, model, {"X": rows.X}, rows.new)
+
+
+ESTIMATORS = {  # how often each is drawn, and how
+    "MKLClassifier": (22, _mkl_classifier),
+    "MKLRegressor": (22, _mkl_regressor),
+    "RadiusMKLClassifier": (8, _radius),
+    "RadiusKernelClassifier": (3, _radius_kernel),
+    "NoisyLabelMKLClassifier": (10, _noisy),
+    "NoiseTolerantKernelClassifier": (5, _noise_tolerant),
+    "SumProductMKLClassifier": (8, _sum_product),
+    "HierarchicalMKLClassifier": (6, _hierarchical_classifier),
+    "HierarchicalMKLRegressor": (6, _hierarchical_regressor),
+    "RuleEnsembleClassifier": (6, _rule_classifier),
+    "RuleEnsembleRegressor": (6, _rule_regressor),
+    "RuleEnsembleClassifierCV": (1, partial(_rule_classifier, cv=True)),
+    "RuleEnsembleRegressorCV": (1, partial(_rule_regressor, cv=True)),
+    "PairwiseKernelLearner": (4, _pairwise),
+    "KernelSpectralClustering": (2, _clustering),
+    "Ball": (3, _ball),
 }

@@ -203,9 +203,8 @@ def table(tally, seconds):
         cells[4] = counts["slow"] // 2 + counts["stuck"] // 2
         lines.append(f"{name:32}" + "".join(f"{cell:14}" for cell in cells))
     fits = total["fits"]
-    lines.append(
-        f"{fits} fits in {seconds:.0f} s of processor time, {fits / max(seconds, 1e-9):.1f} per second"
-    )
+    rate = fits / max(seconds, 1e-9)
+    lines.append(f"{fits} fits in {seconds:.0f} s of processor time, {rate:.1f} per second")
     return "\n".join(lines)
 
 
