@@ -10,7 +10,7 @@ CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs sanitize format clean radius noisy structures pairs rules
+.PHONY: help demo test fuzz lint bench docs sanitize format clean radius noisy structures pairs rules
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ demo: $(VENV)/.package ## Fit and report on example data
 
 test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
 	$(VENV)/bin/python -m pytest -n auto
+
+MINUTES ?= 30
+fuzz: $(VENV)/.package $(VENV)/.group-test ## Hunt for false certificates (MINUTES=30, SEED=, REPLAY=)
+	$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(REPLAY),--replay $(REPLAY))
 
 lint: $(VENV)/.package $(VENV)/.group-lint ## Check style, formatting and types
 	$(VENV)/bin/ruff check .

@@ -1,0 +1,178 @@
+"""Kernel values in long double, from the definitions: direct differences, no shared products.
+
+A kernel of the library is read as data (its type and its parameters); none of its methods is
+called.
+"""
+
+import re
+
+import numpy as np
+from scipy import sparse
+
+REAL = np.longdouble
+BLOCK = 2**20  # kernel values at a time
+
+
+class Table:
+    """Rows of any container as columns that can be chosen by name or position."""
+
+    def __init__(self, X):
+        if sparse.issparse(X):
+            X = X.toarray()
+        if hasattr(X, "columns"):
+            self.names = list(X.columns)
+            self.columns = [X[name].to_numpy() for name in self.names]
+        else:
+            X = np.asarray(X)
+            self.names = list(range(X.shape[1]))
+            self.columns = list(X.T)
+        self.n_rows = len(self.columns[0])
+
+    def take(self, rows):
+        out = object.__new__(Table)
+        out.names, out.columns = self.names, [column[rows] for column in self.columns]
+        out.n_rows = len(out.columns[0])
+        return out
+
+    def choose(self, columns):
+        """Return the chosen columns."""
+        everything = range(len(self.columns))
+        match columns:
+            case None:
+                places = everything
+            case slice():
+                places = everything[columns]
+            case str() | int():
+                places = [self._place(columns)]
+            case _:
+                places = [self._place(column) for column in columns]
+        return [self.columns[k] for k in places]
+
+    def _place(self, column):
+        return self.names.index(column) if isinstance(column, str) else column
+
+    def numbers(self, columns):
+        """Return the chosen columns as long doubles, of shape (n_rows, n_chosen)."""
+        return np.stack([column.astype(REAL) for column in self.choose(columns)], axis=1)
+
+
+def block(kernel, A: Table, B: Table):
+    """Return the values of a kernel between two tables."""
+    return _VALUES[type(kernel).__name__](kernel, A, B)
+
+
+def diagonal(kernel, A: Table):
+    """Return the values of a kernel between every row and itself."""
+    if type(kernel).__name__ in ("RBF", "ARD", "Laplacian", "Additive", "Overlap", "Constant"):
+        return np.ones(A.n_rows, dtype=REAL)
+    parts = _parts(A, 16)
+    return np.concatenate([np.diagonal(block(kernel, part, part)) for part in parts])
+
+
+def products(kernel, A: Table, B: Table, V):
+    """Return ``K V`` for the block of two tables, a few rows at a time."""
+    if not B.n_rows:
+        return np.zeros((A.n_rows, V.shape[1]), dtype=REAL)
+    parts = _parts(A, max(1, BLOCK // B.n_rows))
+    return np.concatenate([block(kernel, part, B) @ V for part in parts])
+
+
+def _parts(A, step):
+    return [A.take(slice(k, k + step)) for k in range(0, A.n_rows, step)]
+
+
+def _inner(kernel, A, B):
+    a, b = A.numbers(kernel.columns), B.numbers(kernel.columns)
+    out = np.zeros((len(a), len(b)), dtype=REAL)
+    for left, right in zip(a.T, b.T, strict=True):
+        out += np.multiply.outer(left, right)
+    return out
+
+
+def _differences(A, B, columns, widths):
+    """Yield the differences between all rows, in units of the width, column by column."""
+    a, b = A.numbers(columns), B.numbers(columns)
+    for left, right, width in zip(a.T, b.T, np.broadcast_to(widths, a.shape[1]), strict=True):
+        yield np.subtract.outer(left / REAL(width), right / REAL(width))
+
+
+def _gaussian(kernel, A, B):
+    widths = kernel.widths if type(kernel).__name__ == "ARD" else kernel.width
+    return np.exp(-sum(d * d for d in _differences(A, B, kernel.columns, widths)) / 2)
+
+
+def _laplacian(kernel, A, B):
+    return np.exp(-sum(np.abs(d) for d in _differences(A, B, kernel.columns, kernel.width)))
+
+
+def _additive(kernel, A, B):
+    parts = [np.exp(-d * d / 2) for d in _differences(A, B, kernel.columns, kernel.widths)]
+    return sum(parts) / len(parts)
+
+
+def _overlap(kernel, A, B):
+    pairs = list(zip(A.choose(kernel.columns), B.choose(kernel.columns), strict=True))
+    equal = [np.equal.outer(a.astype(object), b.astype(object)).astype(REAL) for a, b in pairs]
+    return sum(equal) / len(pairs)
+
+
+def _words(kernel, A, B):
+    counts = []
+    for table in (A, B):
+        rows = zip(*(column.tolist() for column in table.choose(kernel.columns)), strict=True)
+        texts = [" ".join(map(str, row)).lower() for row in rows]
+        counts.append([_count(re.findall(r"(?u)\b\w\w+\b", text)) for text in texts])
+    inner = [
+        [sum(n * b.get(word, 0) for word, n in a.items()) for b in counts[1]] for a in counts[0]
+    ]
+    lengths = [np.sqrt([REAL(sum(n * n for n in row.values())) for row in side]) for side in counts]
+    return _divide(np.array(inner, dtype=REAL), np.multiply.outer(*lengths))
+
+
+def _count(words):
+    return {word: words.count(word) for word in words}
+
+
+def _cosine(kernel, A, B):
+    left, right = (np.sqrt(diagonal(kernel.kernel, side)) for side in (A, B))
+    return _divide(block(kernel.kernel, A, B), np.multiply.outer(left, right))
+
+
+def _divide(values, sizes):
+    return np.divide(values, sizes, out=np.zeros_like(values), where=sizes > 0)
+
+
+def _precomputed(kernel, A, B):
+    rows, columns = (side.choose(kernel.columns)[0].astype(int) for side in (A, B))
+    return kernel.gram[np.ix_(rows, columns)].astype(REAL)
+
+
+def _sum(kernel, A, B):
+    return sum(block(part, A, B) for part in kernel.parts)
+
+
+def _product(kernel, A, B):
+    out = block(kernel.parts[0], A, B)
+    for part in kernel.parts[1:]:
+        out = out * block(part, A, B)
+    return out
+
+
+_VALUES = {
+    "Linear": _inner,
+    "RBF": _gaussian,
+    "ARD": _gaussian,
+    "Additive": _additive,
+    "Laplacian": _laplacian,
+    "Polynomial": lambda k, A, B: (_inner(k, A, B) + REAL(k.coef0)) ** k.degree,
+    "Overlap": _overlap,
+    "Words": _words,
+    "Precomputed": _precomputed,
+    "FromCallable": lambda k, A, B: k.function(A.numbers(k.columns), B.numbers(k.columns)),
+    "Cosine": _cosine,
+    "Sum": _sum,
+    "Product": _product,
+    "Scaled": lambda k, A, B: REAL(k.factor) * block(k.kernel, A, B),
+    "Group": lambda k, A, B: block(k.kernel, A, B),
+    "Constant": lambda k, A, B: np.ones((A.n_rows, B.n_rows), dtype=REAL),
+}
