@@ -108,7 +108,7 @@ def test_wrong_claims_are_seen(instance, monkeypatch, change, kind):
 
 def test_a_wrong_kernel_is_seen(instance, monkeypatch):
     block = base.cross_block
-    monkeypatch.setattr(base, "cross_block", lambda *arguments: block(*arguments) * (1 + 1e-11))
+    monkeypatch.setattr(base, "cross_block", lambda *arguments: block(*arguments) * (1 + 1e-9))
     assert kinds(instance) == {"wrong kernel", "wrong values"}
 
 
