@@ -93,7 +93,7 @@ def _differences(A, B, columns, widths):
     """Yield the differences between all rows, in units of the width, column by column."""
     a, b = A.numbers(columns), B.numbers(columns)
     for left, right, width in zip(a.T, b.T, np.broadcast_to(widths, a.shape[1]), strict=True):
-        yield np.subtract.outer(left / REAL(width), right / REAL(width))
+        yield np.subtract.outer(left, right) / REAL(width)  # differences first: they are exact
 
 
 def _gaussian(kernel, A, B):
