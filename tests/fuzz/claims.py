@@ -13,6 +13,7 @@ of the optimum is always the objective of an explicit function, in long double: 
 is inaccurate makes it larger, and never makes a true claim look false.
 """
 
+import copy
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -185,6 +186,31 @@ def expand(table, kernels, weights, scales, support, coef, intercept) -> Value:
     return Value(F + intercept, norms, np.asarray(weights) != 0, root, reach, np.asarray(intercept))
 
 
+def _evaluate_landmarks(table, model):
+    """Return the function of Nystroem features, ``sum_j k_j(., P_j) c_j``; None where not known."""
+    function = model._function
+    kernels = [model.kernels_[j] for j in function.which]
+    simple = ("Linear", "RBF", "ARD", "Laplacian", "Polynomial", "Additive", "FromCallable")
+    if any(type(kernel).__name__ not in simple for kernel in kernels):
+        return None
+    F = np.zeros((table.n_rows, len(model.intercept_)), dtype=REAL) + model.intercept_
+    norms, reach = np.zeros(len(model.kernels_), dtype=REAL), REAL(0)
+    square = np.zeros(table.n_rows, dtype=REAL)
+    parts = zip(function.which, kernels, function.rows, function.coefs, strict=True)
+    for j, kernel, rows, coef in parts:
+        # Landmarks are prepared rows: the chosen columns only.
+        P, V = Table(rows), coef.astype(REAL)
+        inner = copy.copy(kernel)
+        object.__setattr__(inner, "columns", None)
+        chosen = Table(table.numbers(kernel.columns))
+        F += products(inner, chosen, P, V)
+        norms[j] = np.sqrt(np.maximum(np.sum(V * products(inner, P, P, V)), 0) / model.scales_[j])
+        root = np.sqrt(diagonal(inner, P))
+        reach += np.sum(root[:, None] * np.abs(V))
+        square = np.maximum(square, diagonal(inner, chosen))
+    return Value(F, norms, norms > 0, np.sqrt(square), reach, model.intercept_)
+
+
 def penalty(norms, norm):
     """Return ``1/2 sum_j |w_j|^2 / theta_j`` at the best weights of unit lp norm, or equal ones."""
     if norm == "uniform":
@@ -201,10 +227,14 @@ def check_flat(instance, model, outcome):
     _check_weights(model, outcome)
     check_scales(model, problem, outcome)
     check_kernel(instance, model, factors, outcome)
-    if getattr(model, "_function", None) is not None:
-        return  # Nystroem features: the function is not that of the dual coefficients
-    value = evaluate(problem.table, model)
-    check_values(instance, model, factors, value, outcome)
+    if getattr(model, "_function", None) is None:
+        value = evaluate(problem.table, model)
+        check_values(instance, model, factors, value, outcome)
+    elif (value := _evaluate_landmarks(problem.table, model)) is not None:
+        limit = value.rounding_of_values()
+        _compare("training rows", model, instance.fit["X"], value.F, limit, outcome)
+    else:
+        return
     true = penalty(value.norms, model.norm) + problem.total(value.F)
     zero = problem.zero_value()
     noise = value.rounding(problem)

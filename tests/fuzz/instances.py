@@ -469,7 +469,7 @@ def _noisy(rng, traits):
         "normalize": draw_normalize(rng),
     }
     if options["solver"] != "fast":
-        options |= {"tol": 1e-2, "max_iter": 200}
+        options |= {"tol": 1e-2, "max_iter": 60}
     return Instance(0, kw.NoisyLabelMKLClassifier(**options), fit, rows.new)
 
 
@@ -498,7 +498,7 @@ def draw_structure(rng, rows):
         case 1:
             return a * b + c, ("sum", [_product(*leaves[:2]), _product(leaves[2])])
         case 2:
-            inner = ("sum", [_product(leaves[0]), _product(leaves[1])])
+            inner = _product(("sum", [_product(leaves[0]), _product(leaves[1])]))
             return (
                 kw.group(a, b) * c + d,
                 (
@@ -631,6 +631,7 @@ def _pairwise(rng, traits):
     if chance(rng, 0.2):
         options |= {"method": "shrink", "kernels": None, "n_clusters": 2, "n_resample": 2}
         options["correction"] = "noise"
+        rows.X = abs(rows.X) if rows.kind != "pandas" else rows.X[["x0"]].abs()
     fit = {"X": rows.X, "pairs": pairs, "labels": labels}
     return Instance(0, kw.PairwiseKernelLearner(**options), fit, rows.new)
 

@@ -83,8 +83,6 @@ def _parts(A, step):
 
 def _inner(kernel, A, B):
     a, b = A.numbers(kernel.columns), B.numbers(kernel.columns)
-    if (centre := getattr(kernel, "centre", None)) is not None:
-        a, b = a - np.array(centre, dtype=REAL), b - np.array(centre, dtype=REAL)
     out = np.zeros((len(a), len(b)), dtype=REAL)
     for left, right in zip(a.T, b.T, strict=True):
         out += np.multiply.outer(left, right)
@@ -95,7 +93,7 @@ def _differences(A, B, columns, widths):
     """Yield the differences between all rows, in units of the width, column by column."""
     a, b = A.numbers(columns), B.numbers(columns)
     for left, right, width in zip(a.T, b.T, np.broadcast_to(widths, a.shape[1]), strict=True):
-        yield np.subtract.outer(left, right) / REAL(width)
+        yield np.subtract.outer(left, right) / REAL(width)  # differences first: they are exact
 
 
 def _gaussian(kernel, A, B):

@@ -14,6 +14,7 @@ from .referee import Outcome, judge
 FIT_SECONDS = 10.0  # of processor time, for up to 300 rows
 LARGE_FIT_SECONDS = 60.0
 REFEREE_SECONDS = 120.0
+GRACE_SECONDS = 10.0  # for what is under way when the time is used up
 FAILURES = {
     "false certificate", "false convergence", "silent", "bad model", "wrong kernel", "wrong values",
     "wrong scale", "wrong refusal", "foreign exception", "foreign warning", "not finite",
@@ -87,6 +88,8 @@ class Pool:
         for worker in self.workers:
             self._next(worker, seeds, until)
         while busy := [w for w in self.workers if w["seed"] is not None]:
+            if time.monotonic() > until + GRACE_SECONDS:
+                return
             ready = wait([w["pipe"] for w in busy], timeout=1.0)
             for number, worker in enumerate(self.workers):
                 if worker["seed"] is None:

@@ -47,7 +47,7 @@ def test_a_sound_fit_passes(instance):
     assert outcome.conic
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5, 6, 7])
+@pytest.mark.parametrize("seed", [1, 2, 5, 6, 7, 9, 10, 11, 19, 23, 38, 40])
 def test_some_seeds_pass(seed):
     assert not judge(draw(seed)).findings
 
@@ -108,7 +108,7 @@ def test_wrong_claims_are_seen(instance, monkeypatch, change, kind):
 
 def test_a_wrong_kernel_is_seen(instance, monkeypatch):
     block = base.cross_block
-    monkeypatch.setattr(base, "cross_block", lambda *arguments: block(*arguments) * (1 + 1e-11))
+    monkeypatch.setattr(base, "cross_block", lambda *arguments: block(*arguments) * (1 + 1e-9))
     assert kinds(instance) == {"wrong kernel", "wrong values"}
 
 

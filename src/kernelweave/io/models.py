@@ -125,7 +125,9 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
 def _finite(model: BaseMKL, name: str) -> Any:
     """Return an attribute as files hold it: without NaN, which no array of a file may have."""
     value = getattr(model, name)
-    return np.where(np.isnan(value), _NOT_ASSESSED, value) if name == "label_quality_" else value
+    if name == "label_quality_" and np.isnan(value).any():
+        return np.where(np.isnan(value), _NOT_ASSESSED, value)
+    return value
 
 
 def _encode_parameters(model: BaseMKL, kernels: Any, writer: Writer) -> dict[str, Any]:
