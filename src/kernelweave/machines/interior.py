@@ -104,6 +104,10 @@ class _State:
             self.to_low = least / above * upper + least / below * lower - lower
         self.to_high = self.width - self.to_low
         self.low = self.high = np.full(len(self.sign), self.size)
+        self.measure()
+        # Multipliers that leave no error, however large the first slopes are.
+        self.low = self.low + np.maximum(self.error, 0.0)
+        self.high = self.high - np.minimum(self.error, 0.0)
 
     def join(self, x: Floats) -> Floats:
         return np.asarray((self.sign * x).reshape(-1, len(self.y)).sum(axis=0))
