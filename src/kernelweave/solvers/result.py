@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from kernelweave._types import Floats
+
+_UNSEEN = 1e-12  # rounding error, relative to losses, that no result would show
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Result:
         Bounds as they were found.
     converged : bool
         Whether the gap met the tolerance.
+    at_rounding : bool
+        Whether rounding error is most of the gap, or what kept the solver from a better model.
     function : ndarray of shape (n_columns, n_outputs), optional
         Weights of the features that give the model, of kernels held as features.
     landmark_gap : float
@@ -77,6 +82,7 @@ class Result:
     size: float
     history: tuple[Step, ...]
     converged: bool
+    at_rounding: bool = field(default=False, kw_only=True)
     function: Floats | None = field(default=None, kw_only=True)
     landmark_gap: float = field(default=np.nan, kw_only=True)
     proof: Floats | None = field(default=None, kw_only=True)
@@ -85,6 +91,13 @@ class Result:
     def gap(self) -> float:
         """The absolute duality gap."""
         return self.objective - self.lower_bound
+
+    def widened(self, error: float, tol: float, **changes: Any) -> Self:
+        """Return a copy with changes that move the objective by an error at most."""
+        lower = max(self.lower_bound - error, min(self.lower_bound, 0.0))
+        within = self.gap + error <= tol * self.size
+        changes |= {"lower_bound": lower, "converged": self.converged and within}
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,9 @@ class Account:
 
     tol: float
     report: Report | None = None
-    floor: float = 0.0  # values below this are rounding
+    scale: float = 0.0  # loss of the function that is zero
+    rounding: float = 0.0  # bound of the rounding error of both bounds, once measured
+    at_rounding: bool = False  # whether a model was given up because of it
     upper: float = np.inf
     constant: float = 0.0  # part of the upper bound that the gap is not relative to
     least: float = 1e-3  # share of the upper bound that it is relative to in any case
@@ -152,9 +167,15 @@ class Account:
         if value > self.lower:
             self.lower, self.proof = value, coef
 
+    @property
+    def proved(self) -> float:
+        """The lower bound, less what rounding may have added; no loss and no norm is negative."""
+        lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
+        return max(lower - self.rounding, min(lower, 0.0))
+
     def note(self) -> None:
         """Add a line to the history."""
-        step = Step(self.upper, self.lower, self.solves, self.work, self.readings)
+        step = Step(self.upper, self.proved, self.solves, self.work, self.readings)
         self.history.append(step)
         if self.report is not None:
             self.report(step)
@@ -171,28 +192,49 @@ class Account:
         return (self.upper - self.lower) / self.size
 
     @property
-    def converged(self) -> bool:
-        """Whether the gap meets the tolerance.
+    def _open(self) -> float:
+        """The gap that counts, rounding apart.
 
         It is that of the exact kernels, unless landmarks cannot stand for them.
         """
-        lower = self.lower
         if not self.complete and self.landmark_lower is not None:
-            lower = self.landmark_lower
-        return (self.upper - lower) / self.size <= self.tol or self.upper <= self.floor
+            return self.upper - self.landmark_lower
+        return self.upper - self.lower
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap meets the tolerance, rounding included, or is nothing but rounding.
+
+        In the second case there is nothing left to do, though the result may not meet it.
+        """
+        return self._meets or self._open <= self.rounding
+
+    @property
+    def _meets(self) -> bool:
+        """Whether the gap meets the tolerance, or is rounding that cannot be seen in the losses.
+
+        The second is for objectives that are nearly zero: a multiple of their rounding error, which
+        is below `_UNSEEN` of the loss of the function that is zero.
+        """
+        if self._open + self.rounding <= self.tol * self.size:
+            return True
+        return self._open <= self.rounding <= _UNSEEN * self.scale
 
     def result(self) -> Result:
-        """Freeze the account."""
+        """Freeze the account; what rounding takes from the last bound was never proved."""
+        most = self.proved if self.rounding > 0.0 else np.inf
+        history = tuple(replace(step, lower=min(step.lower, most)) for step in self.history)
         return Result(
             weights=self.weights,
             coef=self.coef,
             intercept=self.intercept,
             forms=self.forms,
             objective=self.upper,
-            lower_bound=min(self.lower, self.upper),  # the order of two equal sums is rounding
+            lower_bound=self.proved,
             size=self.size,
-            history=tuple(self.history),
-            converged=self.converged,
+            history=history,
+            converged=self._meets,
+            at_rounding=self.at_rounding or self._open <= self.rounding,
             function=self.function,
             proof=self.proof,
             landmark_gap=np.nan
