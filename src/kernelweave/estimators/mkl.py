@@ -61,12 +61,16 @@ class MKLClassifier(KernelClassifier):
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``.
+        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
+        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
+        where landmarks do not stand for the rows.
     landmark_gap_ : float
         Where landmarks stand for many rows: the gap of the problem in which they do, while
         `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
     converged_ : bool
-        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
+        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
+        zero: its rounding error is as large, and below 1e-12 of the loss of the zero function.
+        `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Support vector machines solved.
     history_ : list of Step
@@ -183,12 +187,16 @@ class MKLRegressor(KernelRegressor):
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``.
+        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
+        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
+        where landmarks do not stand for the rows.
     landmark_gap_ : float
         Where landmarks stand for many rows: the gap of the problem in which they do, while
         `duality_gap_` is that of the exact kernels, and may be larger. NaN elsewhere.
     converged_ : bool
-        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
+        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
+        zero: its rounding error is as large, and below 1e-12 of the loss of the zero function.
+        `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Machines solved.
     history_ : list of Step

@@ -53,12 +53,13 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         shift = np.median(Y, axis=0)
         result = super()._solve(bank, Y - shift, cost, start, report)
         intercept = result.intercept + shift
-        # The sum is rounded. From the best bias, a loss grows with the square at most, or straight.
-        error = np.spacing(np.abs(intercept))
+        # The sum may be rounded; from its best bias a loss grows by the square, or straight.
+        exact = intercept - shift == result.intercept
+        error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
         shape = self._machine().shape(Y, cost)
-        most = np.where(cost > 0.0, error * shape.upper, 0.0)
-        np.divide(0.5 * error**2, shape.ridge, out=most, where=shape.ridge > 0.0)
-        return result.widened(float(most.sum()), self.tol, intercept=intercept)
+        growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
+        np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
+        return result.widened(float(growth.sum()), self.tol, intercept=intercept)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-_UNSEEN = 1e-12  # rounding error, relative to losses, that no result would show
+_UNSEEN = 1e-12  # of the loss of the zero function: an objective below it may be called zero
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Result:
     def widened(self, error: float, tol: float, **changes: Any) -> Self:
         """Return a copy with changes that move the objective by an error at most."""
         lower = max(self.lower_bound - error, min(self.lower_bound, 0.0))
-        within = self.gap + error <= tol * self.size
+        within = self.gap + error <= tol * self.size or self.objective <= error
         changes |= {"lower_bound": lower, "converged": self.converged and within}
         return replace(self, **changes)
 
@@ -211,14 +211,14 @@ class Account:
 
     @property
     def _meets(self) -> bool:
-        """Whether the gap meets the tolerance, or is rounding that cannot be seen in the losses.
+        """Whether the gap meets the tolerance, or the objective cannot be told from zero.
 
-        The second is for objectives that are nearly zero: a multiple of their rounding error, which
-        is below `_UNSEEN` of the loss of the function that is zero.
+        The second holds where its rounding error is as large, and is no more than `_UNSEEN` of the
+        loss of the function that is zero: then no relative gap means anything.
         """
         if self._open + self.rounding <= self.tol * self.size:
             return True
-        return self._open <= self.rounding <= _UNSEEN * self.scale
+        return self.upper <= self.rounding <= _UNSEEN * self.scale
 
     def result(self) -> Result:
         """Freeze the account; what rounding takes from the last bound was never proved."""
