@@ -135,7 +135,8 @@ def alternate(
     loss, intercept = machine.loss(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
-    account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
+    if account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes)):
+        account.note()
     result = account.result()
     if certified:
         return result

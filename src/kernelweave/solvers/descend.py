@@ -185,7 +185,8 @@ class _Search:
         cost = criterion.machine_cost(best.kernel, best.ball, self.cost)
         loss, bias = criterion.machine.loss(nothing, self.Y, cost)
         value, forms = criterion.value(loss, best.ball), np.zeros_like(best.forms)
-        self.account.offer_upper(value, best.kernel.weights, nothing, bias, forms)
+        if self.account.offer_upper(value, best.kernel.weights, nothing, bias, forms):
+            self.account.note()
 
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""

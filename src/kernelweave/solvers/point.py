@@ -291,9 +291,12 @@ class Learner:
             which = np.flatnonzero(kernel.weights)
             fitted = kernel.exact_product(coef)
             self._look(kernel, coef, fitted, which, account.forms[which])
+            account.note()
+        before = account.upper
         self._offer_less()
+        if account.upper != before:
+            account.note()
         self.measure_rounding()
-        account.note()
 
     def _offer_less(self) -> None:
         """Offer less of the best function, or none but its bias, where that may be better."""

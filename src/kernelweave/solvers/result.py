@@ -60,7 +60,7 @@ class Result:
     size : float
         What the tolerance is relative to: the objective, less a constant part of it.
     history : tuple of Step
-        Bounds as they were found.
+        Bounds as they were found, their rounding error apart.
     converged : bool
         Whether the gap met the tolerance.
     at_rounding : bool
@@ -167,15 +167,9 @@ class Account:
         if value > self.lower:
             self.lower, self.proof = value, coef
 
-    @property
-    def proved(self) -> float:
-        """The lower bound, less what rounding may have added; no loss and no norm is negative."""
-        lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
-        return max(lower - self.rounding, min(lower, 0.0))
-
     def note(self) -> None:
         """Add a line to the history."""
-        step = Step(self.upper, self.proved, self.solves, self.work, self.readings)
+        step = Step(self.upper, self.lower, self.solves, self.work, self.readings)
         self.history.append(step)
         if self.report is not None:
             self.report(step)
@@ -221,18 +215,18 @@ class Account:
         return self.upper <= self.rounding <= _UNSEEN * self.scale
 
     def result(self) -> Result:
-        """Freeze the account; what rounding takes from the last bound was never proved."""
-        most = self.proved if self.rounding > 0.0 else np.inf
-        history = tuple(replace(step, lower=min(step.lower, most)) for step in self.history)
+        """Freeze the account."""
+        lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
         return Result(
             weights=self.weights,
             coef=self.coef,
             intercept=self.intercept,
             forms=self.forms,
             objective=self.upper,
-            lower_bound=self.proved,
+            # No loss and no norm is negative.
+            lower_bound=max(lower - self.rounding, min(lower, 0.0)),
             size=self.size,
-            history=history,
+            history=tuple(self.history),
             converged=self._meets,
             at_rounding=self.at_rounding or self._open <= self.rounding,
             function=self.function,
