@@ -111,8 +111,10 @@ def objective(model, X, y, C=1.0, lam=1.0, weight=None):
     f = model.decision_function(X).reshape(Y.shape)
     weight = np.ones(len(y)) if weight is None else weight
     hinge = C * np.sum(weight[:, None] * np.maximum(0.0, 1 - Y * f))
-    K = model.kernel(X[model.support_])
-    norm = np.einsum("oi,ij,oj->", model.dual_coef_, K, model.dual_coef_)
+    norm = 0.0
+    if len(model.support_):
+        K = model.kernel(X[model.support_])
+        norm = np.einsum("oi,ij,oj->", model.dual_coef_, K, model.dual_coef_)
     network = model.network_
     counts = dict.fromkeys(network.products, 0.0)
     for path in network.paths(10_000):

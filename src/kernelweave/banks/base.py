@@ -178,6 +178,10 @@ class KernelBank:
                 centred[j] = exact if exact > 1e-30 * means[j] else 0.0
         return centred
 
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K_j[i, i]`` of the normalised kernels."""
+        return self.scales * self._diagonal_sums(shares)
+
     def _diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K_j[i, i]`` of the kernels as written."""
         out = np.empty(self.n_kernels)
@@ -198,7 +202,7 @@ class KernelBank:
         For a centre on the simplex this is a lower bound of the squared radius of the ball around
         the points of each kernel.
         """
-        return np.asarray(self.scales * self._diagonal_sums(centre) - self.forms(centre[:, None]))
+        return np.asarray(self.diagonal_sums(centre) - self.forms(centre[:, None]))
 
     def residual_forms(self, V: Floats) -> Floats:
         """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.

@@ -190,7 +190,8 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
         found = newton_bundle(bank, Y, cost, machine, leave_kinks=has_corners, **limits)
         left = self.max_iter - found.history[-1].solves
-        if not has_corners or left <= 0 or found.gap <= max(self.tol, _ROUNDING) * found.size:
+        near = found.at_rounding or found.gap <= max(self.tol, _ROUNDING) * found.size
+        if not has_corners or left <= 0 or near:
             return found
         limits = {**limits, "start": Warm(found.weights, found.coef), "before": found}
         return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
@@ -241,10 +242,13 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             where = (
                 f"at a relative duality gap of {gap:.1e}" if known else "before it was stationary"
             )
+            hint = f"raise max_iter, or accept {'the gap' if known else 'this'} by raising tol."
+            if result.at_rounding:
+                where += ", as near as rounding error lets it"
+                hint = "centre or rescale the columns of the kernels in use, or lower C."
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} solves {where} "
-                f"(tol={self.tol:g}). "
-                f"Hint: raise max_iter, or accept {'the gap' if known else 'this'} by raising tol.",
+                f"(tol={self.tol:g}). Hint: {hint}",
                 ConvergenceWarning,
             )
 

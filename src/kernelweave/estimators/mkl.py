@@ -61,13 +61,17 @@ class MKLClassifier(KernelClassifier):
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``.
+        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
+        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
+        where landmarks do not stand for the rows.
     landmark_gap_ : float
         Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
         `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
         `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
-        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
+        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
+        zero: its rounding error is as large, and below 1e-12 of the loss of the zero function.
+        `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Support vector machines solved.
     history_ : list of Step
@@ -184,13 +188,17 @@ class MKLRegressor(KernelRegressor):
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``.
+        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
+        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
+        where landmarks do not stand for the rows.
     landmark_gap_ : float
         Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
         `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
         `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
-        Whether the gap met `tol`; `landmark_gap_`, where landmarks leave something out.
+        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
+        zero: its rounding error is as large, and below 1e-12 of the loss of the zero function.
+        `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Machines solved.
     history_ : list of Step

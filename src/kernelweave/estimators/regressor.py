@@ -15,6 +15,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
 from kernelweave.machines import EpsilonInsensitive, Huber, Machine, Square
+from kernelweave.solvers import Report, Result, Warm
 
 from .base import BaseMKL
 
@@ -39,6 +40,26 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
                 raise InputError("epsilon: Huber's threshold must be > 0, got 0.")
             return Huber(threshold=self.epsilon, fit_intercept=self.fit_intercept)
         return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
+
+    def _solve(
+        self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+    ) -> Result:
+        """Solve for targets without their common part, which an intercept has for nothing.
+
+        A large one takes the digits that tell targets apart.
+        """
+        if not self.fit_intercept:
+            return super()._solve(bank, Y, cost, start, report)
+        shift = np.median(Y, axis=0)
+        result = super()._solve(bank, Y - shift, cost, start, report)
+        intercept = result.intercept + shift
+        # The sum may be rounded; from its best bias a loss grows by the square, or straight.
+        exact = intercept - shift == result.intercept
+        error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
+        shape = self._machine().shape(Y, cost)
+        growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
+        np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
+        return result.widened(float(growth.sum()), self.tol, intercept=intercept)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -124,6 +124,7 @@ class Machine(ABC):
 
     fit_intercept: bool
     bounded = True  # boxes are finite, so a bound may not be scaled up
+    by_rows = True  # the loss is the sum of losses of rows, so that errors of theirs can be summed
 
     @abstractmethod
     def shape(self, Y: Floats, cost: Floats) -> DualShape:
@@ -170,6 +171,19 @@ class Machine(ABC):
                 loss = float(rows.sum())
             total += loss
         return total, bias
+
+    def loss_change(self, fitted: Floats, error: Floats, Y: Floats, cost: Floats) -> float:
+        """Bound how much the total loss may grow when fitted values, bias included, are in error.
+
+        A convex loss grows most at one of the two ends.
+        """
+        shape = self.shape(Y, cost)
+
+        def rows(values: Floats) -> Floats:
+            return _conjugate(values, Y, shape.lower, shape.upper, shape.ridge, shape.dead_zone)
+
+        worst = np.maximum(rows(fitted - error), rows(fitted + error))
+        return float((worst - rows(fitted)).sum())
 
     def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
         """Return a part of the loss that a tolerance should not be measured against."""

@@ -100,6 +100,7 @@ class CappedHinge(Machine):
     shares: tuple[float, ...]
     free: float = 0.0
     fit_intercept = False
+    by_rows = False
 
     def shape(self, Y: Floats, cost: Floats) -> DualShape:
         return _INNER.shape(Y, cost)

@@ -12,11 +12,14 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 
 from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
+from .interior import solve_inside
 from .linear import FeatureKernel, solve_linear
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _MAX_JUMPS = 200  # rounds of pair updates and exact solves
+_CRAWLING = 10  # such rounds before an interior point method, and after it
+_MOST_INSIDE = 1000  # rows of which that costs less than going on
 _BATCH = 64  # rows fetched together, so that they are a matrix product
 
 
@@ -41,14 +44,18 @@ class SupportMachine(Machine):
         if start is None:
             K.dense()  # a cold start visits most rows, and all together they are cheaper
         solvers = self._solvers(K, Y, cost, start)
-        lent, jumps = 0, 0
-        at_a_time = int(min(20 * n + 1000, max(1000, _ENTRIES_AT_A_TIME / n)))
+        lent, jumps, most = 0, 0, _MAX_JUMPS
+        inside: list[tuple[float, Floats, Floats]] = []  # what an interior point method ended at
+        updates = at_a_time = int(min(20 * n + 1000, max(1000, _ENTRIES_AT_A_TIME / n)))
         while True:
             for index, block in K.blocks[lent:]:
                 for solver in solvers:
                     solver.lend(index, block)
             lent = len(K.blocks)
-            states = _core.run_smo(solvers, tol, floor / n_outputs, at_a_time, enough)
+            states = _core.run_smo(solvers, tol, floor / n_outputs, updates, enough)
+            if not updates:
+                inside = [(s.primal - s.dual, s.beta, s.fitted) for s in solvers]
+            updates = at_a_time
             if _NEEDS_ROWS in states:
                 waiting = [
                     s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS
@@ -60,13 +67,22 @@ class SupportMachine(Machine):
                 K.fetch(np.unique(np.concatenate(wanted)))
                 continue
             slow = [o for o, state in enumerate(states) if state != _CONVERGED]
-            if not slow or jumps >= _MAX_JUMPS:
+            if not slow or jumps >= most:
                 break
             # Pair updates crawl on badly conditioned kernels; the free rows have a linear system.
             improved = [self._jump(K, solvers[o], Y, cost, o) for o in slow]
             jumps += 1
-            if not any(improved) and _PAUSED not in states:
+            stuck = not any(improved) and _PAUSED not in states
+            if most == _MAX_JUMPS and n <= _MOST_INSIDE and (stuck or jumps == _CRAWLING):
+                improved = [self._go_inside(K, solvers[o], Y, cost, o) for o in slow]
+                stuck, most = stuck and not any(improved), jumps + _CRAWLING
+                updates = 0  # this may be it
+            if stuck:
                 break
+        for solver, (gap, beta, fitted) in zip(solvers, inside, strict=False):
+            if solver.primal - solver.dual > gap:  # rounds raise the dual value, at any price
+                solver.start(beta, fitted)
+                _core.run_smo([solver], tol, 0.0, 0, np.inf)
         return Solution(
             coef=np.column_stack([s.beta for s in solvers]),
             intercept=np.array([s.bias for s in solvers]),
@@ -94,10 +110,36 @@ class SupportMachine(Machine):
         target = np.zeros((len(beta), Y.shape[1]))
         target[:, o] = beta
         target[free, o] += step
+        return self._move(K, solver, target, Y, cost, o)
+
+    def _go_inside(self, K: CombinedKernel, solver: Any, Y: Floats, cost: Floats, o: int) -> bool:
+        """Solve by an interior point method; keep the answer if its dual value is better."""
+        shape = self.shape(Y, cost)
+        there = np.flatnonzero(shape.upper[:, o] > shape.lower[:, o])
+        if len(there) < 2:
+            return False
+        target = np.zeros((len(Y), Y.shape[1]))
+        target[there, o] = solve_inside(
+            K.block(there, there),
+            Y[there, o],
+            shape.lower[there, o],
+            shape.upper[there, o],
+            shape.ridge[there, o],
+            shape.dead_zone,
+            intercept=self.fit_intercept,
+        )
+        return self._move(K, solver, target, Y, cost, o)
+
+    def _move(
+        self, K: CombinedKernel, solver: Any, target: Floats, Y: Floats, cost: Floats, o: int
+    ) -> bool:
+        """Let pair updates go on from elsewhere if the dual value is better there."""
+        beta, fitted = solver.beta, solver.fitted
         target = self.repair(target, Y, cost)
         change = np.zeros((len(beta), 1))
         change[:, 0] = target[:, o] - beta
         moved = fitted + (K @ change)[:, 0]
+        shape = self.shape(Y, cost)
         if not self._gain(beta, fitted, target[:, o], moved, Y, shape, o) > 0:
             return False
         solver.start(column(target, o), np.ascontiguousarray(moved))

@@ -17,6 +17,7 @@ from .mixing import Mixer
 from .point import moved
 from .result import Account, Report, Result
 
+_NONE = -300.0  # logarithm of a weight that is nothing
 _STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
 _PATIENCE = 40  # solves without lowering the gap by a tenth before trying otherwise
 _LINEARISATIONS = 20
@@ -130,6 +131,12 @@ def alternate(
         accepted = value
         plain = step(u, reading)
         u = mixer.mix(u, plain, np.exp(0.5 * weights.p * plain)) if mix else plain
+    nothing = np.zeros_like(Y)  # no function but a bias needs no weights to speak of
+    loss, intercept = machine.loss(nothing, Y, cost)
+    u = np.full(system.n_nodes, _NONE)
+    value = loss + weights.penalty(u)
+    if account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes)):
+        account.note()
     result = account.result()
     if certified:
         return result

@@ -178,11 +178,22 @@ class _Search:
         self._offer(self.criterion.verified(self.best, self.Y, self.cost))
         self.account.note()
 
+    def _offer_nothing(self) -> None:
+        """Offer no function but a bias, at the best weights."""
+        assert self.best is not None
+        best, criterion, nothing = self.best, self.criterion, np.zeros_like(self.Y)
+        cost = criterion.machine_cost(best.kernel, best.ball, self.cost)
+        loss, bias = criterion.machine.loss(nothing, self.Y, cost)
+        value, forms = criterion.value(loss, best.ball), np.zeros_like(best.forms)
+        if self.account.offer_upper(value, best.kernel.weights, nothing, bias, forms):
+            self.account.note()
+
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""
         assert self.best is not None
         self.best = self.criterion.finished(self.best, self.cost, tol=self.inner)
         self.settle()
+        self._offer_nothing()
         result = self.account.result()
         return RadiusResult(
             **(vars(result) | {"converged": result.converged or self.stationary}),

@@ -222,6 +222,9 @@ class _Bundle:
             if self.account.gap <= 0.5 * mark_gap:
                 mark_gap, mark_solves = self.account.gap, self.account.solves
             elif self.account.solves - mark_solves >= _PATIENCE:
+                self.learner.measure_rounding()
+                if self.account.converged:
+                    break
                 if np.isfinite(self.asides) and self._is_visible():
                     break
                 point = self._majorise(point)

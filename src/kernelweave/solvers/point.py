@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from kernelweave.weights import WeightSet
 
 from .result import Account
 
+_EPSILON = float(np.finfo(np.float64).eps)
+_UNITS = 8.0  # in the last place, by which values of kernels may be off
+_HALVES = 50  # times that a function is halved in search of a better one
 _CORRECTION = 0.1  # share of the tolerance that what features leave out may take without a look
 
 
@@ -123,17 +127,16 @@ class Learner:
         self.bank, self.Y, self.cost = bank, Y, cost
         self.machine, self.weight_set, self.account = machine, weight_set, account
         with np.errstate(over="ignore"):
-            scale = machine.zero_loss(Y, cost)
-        # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
-        account.floor = 1e-28 * scale if np.isfinite(scale) else 0.0
+            account.scale = machine.zero_loss(Y, cost)
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
         # longer holds, so is everything after it. None: never, nobody sees these bounds.
         self.exact: bool | None = False
         # What features leave out needs a share of the tolerance.
         account.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
-        self._lowest: tuple[float, Point] = (-np.inf, None)  # type: ignore[assignment]
+        self._lowest: tuple[float, Point | None] = (-np.inf, None)
         self._best: CombinedKernel  # of the best upper bound
+        self._fitted: Floats  # by it
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
@@ -216,7 +219,7 @@ class Learner:
         upper = self.weight_set.penalty(norms) + loss
         if self.account.offer_upper(upper, weights, solution.coef, intercept, known, constant):
             self.account.function = function
-            self._best = kernel
+            self._best, self._fitted = kernel, solution.fitted
         return Point(kernel, solution, which, forms, linear, ridge, loss)
 
     def _look(
@@ -249,7 +252,7 @@ class Learner:
         known[which] = forms
         constant = self.machine.constant(fitted, self.Y, self.cost)
         if self.account.offer_upper(upper, weights, coef, intercept, known, constant):
-            self._best = kernel
+            self._best, self._fitted = kernel, fitted
         return Point(kernel, solution, which, forms, linear, ridge, loss)
 
     def lower_bound(self, point: Point, forms: Floats) -> float:
@@ -273,13 +276,15 @@ class Learner:
         return self.account.converged
 
     def settle(self) -> None:
-        """Recompute the best bounds from the exact kernels, once."""
+        """Recompute the best bounds from the exact kernels, once, and measure their rounding."""
         account = self.account
-        if self.bank.by_features:  # a function of features is one of the exact kernels as it is
-            if self.exact is False:
-                self._settle_lower()
+        if self.exact is None or not np.isfinite(account.upper):
             return
-        if self.exact is False and np.isfinite(account.upper):
+        if self.bank.by_features:  # a function of features is one of the exact kernels as it is
+            self._offer_less()
+            self._settle_lower()
+            return
+        if not self.exact:
             self.exact = True
             account.upper = np.inf
             kernel, coef = self._best, account.coef
@@ -287,6 +292,84 @@ class Learner:
             fitted = kernel.exact_product(coef)
             self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()
+        before = account.upper
+        self._offer_less()
+        if account.upper != before:
+            account.note()
+        self.measure_rounding()
+
+    def _offer_less(self) -> None:
+        """Offer less of the best function, or none but its bias, where that may be better."""
+        if not self.machine.by_rows:  # whose callers look at it themselves
+            return
+        account, nothing = self.account, np.zeros_like(self.Y)
+        loss, _ = self.machine.loss(nothing, self.Y, self.cost)
+        if self.bank.by_features:
+            if loss < account.upper:
+                self.at(account.weights, nothing)
+            return
+        rounding = self._upper_rounding()
+        if loss >= account.upper + rounding:
+            return
+        account.at_rounding = rounding > account.tol * loss
+        kernel, coef, fitted = self._best, account.coef, self._fitted
+        which = np.flatnonzero(kernel.weights)
+        forms = account.forms[which]
+        if loss < account.upper:
+            for share in (0.5 ** np.arange(1.0, _HALVES)).tolist():
+                self._look(kernel, share * coef, share * fitted, which, share**2 * forms)
+        if loss < account.upper + self._upper_rounding():
+            account.upper = np.inf
+            self._look(kernel, nothing, nothing, which, np.zeros(len(which)))
+
+    def measure_rounding(self) -> None:
+        """Bound what rounding did to the best bounds.
+
+        A sum of n products is off by some ``sqrt(n)`` units in the last place of the sum of their
+        sizes (Higham and Mary, 2019), and an entry of a kernel is at most ``sqrt(K_ii K_kk)``: a
+        form is off by ``unit |V|_1 sum_i |V_i| K_ii``, and a fitted value by ``unit`` times the
+        root of ``K_ii`` times the rest of that. Zero where that is not known, or far less than what
+        landmarks leave out.
+        """
+        if np.isfinite(self.account.upper):
+            self.account.rounding = self._upper_rounding() + self._lower_rounding()
+
+    @property
+    def _unit(self) -> float:
+        return _EPSILON * (_UNITS + float(np.sqrt(len(self.Y))))
+
+    @property
+    def _rounds(self) -> bool:
+        return self.machine.by_rows and not self.bank.by_features
+
+    def _upper_rounding(self) -> float:
+        if not self._rounds:
+            return 0.0
+        account, V = self.account, np.abs(self.account.coef)
+        diagonal = self._best.diag()
+        squares = V.sum(axis=0) * (diagonal @ V)
+        fitted = self._fitted + account.intercept
+        error = self._unit * np.sqrt(np.outer(diagonal, squares))
+        error += 2.0 * _EPSILON * (np.abs(self.Y) + np.abs(self._fitted) + np.abs(fitted))
+        change = self.machine.loss_change(fitted, error, self.Y, self.cost)
+        return 0.5 * self._unit * float(squares.sum()) + change
+
+    def _lower_rounding(self) -> float:
+        point = self._lowest[1]
+        if point is None or not self._rounds:
+            return 0.0
+        V, Y = np.abs(point.coef), self.Y
+        forms = np.sum([v.sum() * self.bank.diagonal_sums(v) for v in V.T], axis=0)
+        terms = float(np.vdot(np.abs(Y), V)) + 0.5 * point.ridge
+        terms += abs(float(np.vdot(Y, point.coef)) - point.linear)
+        rounding = self._unit * (0.5 * self.weight_set.support_value(forms) + terms)
+        if self.machine.fit_intercept:
+            # Coefficients should sum to zero; if not, a bias would gain. The best one is no larger
+            # than this, because the best objective is no larger than ours.
+            most = self.weight_set.support_value(self.bank.traces())
+            bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * self.account.upper * most))
+            rounding += bias * sum(abs(fsum(v)) for v in point.coef.T)
+        return rounding
 
     def _settle_lower(self) -> None:
         """Replace the lower bound by one that holds for the exact kernels, once.
@@ -300,6 +383,7 @@ class Learner:
         account.tol /= 1.0 - _CORRECTION
         account.complete = self.bank.is_complete
         point = self._lowest[1]
+        assert point is not None
         forms = self.bank.forms(point.coef)
         slack = self.bank.slack(point.coef)
         allowed = _CORRECTION * account.tol * account.size

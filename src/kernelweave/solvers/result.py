@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from kernelweave._types import Floats
+
+_UNSEEN = 1e-12  # of the loss of the zero function: an objective below it may be called zero
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,11 @@ class Result:
     size : float
         What the tolerance is relative to: the objective, less a constant part of it.
     history : tuple of Step
-        Bounds as they were found.
+        Bounds as they were found, their rounding error apart.
     converged : bool
         Whether the gap met the tolerance.
+    at_rounding : bool
+        Whether rounding error is most of the gap, or what kept the solver from a better model.
     function : ndarray of shape (n_columns, n_outputs), optional
         Weights of the features that give the model, of kernels held as features.
     landmark_gap : float
@@ -77,6 +82,7 @@ class Result:
     size: float
     history: tuple[Step, ...]
     converged: bool
+    at_rounding: bool = field(default=False, kw_only=True)
     function: Floats | None = field(default=None, kw_only=True)
     landmark_gap: float = field(default=np.nan, kw_only=True)
     proof: Floats | None = field(default=None, kw_only=True)
@@ -85,6 +91,13 @@ class Result:
     def gap(self) -> float:
         """The absolute duality gap."""
         return self.objective - self.lower_bound
+
+    def widened(self, error: float, tol: float, **changes: Any) -> Self:
+        """Return a copy with changes that move the objective by an error at most."""
+        lower = max(self.lower_bound - error, min(self.lower_bound, 0.0))
+        within = self.gap + error <= tol * self.size or self.objective <= error
+        changes |= {"lower_bound": lower, "converged": self.converged and within}
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,9 @@ class Account:
 
     tol: float
     report: Report | None = None
-    floor: float = 0.0  # values below this are rounding
+    scale: float = 0.0  # loss of the function that is zero
+    rounding: float = 0.0  # bound of the rounding error of both bounds, once measured
+    at_rounding: bool = False  # whether a model was given up because of it
     upper: float = np.inf
     constant: float = 0.0  # part of the upper bound that the gap is not relative to
     least: float = 1e-3  # share of the upper bound that it is relative to in any case
@@ -171,28 +186,49 @@ class Account:
         return (self.upper - self.lower) / self.size
 
     @property
-    def converged(self) -> bool:
-        """Whether the gap meets the tolerance.
+    def _open(self) -> float:
+        """The gap that counts, rounding apart.
 
         It is that of the exact kernels, unless landmarks cannot stand for them.
         """
-        lower = self.lower
         if not self.complete and self.landmark_lower is not None:
-            lower = self.landmark_lower
-        return (self.upper - lower) / self.size <= self.tol or self.upper <= self.floor
+            return self.upper - self.landmark_lower
+        return self.upper - self.lower
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap meets the tolerance, rounding included, or is nothing but rounding.
+
+        In the second case there is nothing left to do, though the result may not meet it.
+        """
+        return self._meets or self._open <= self.rounding
+
+    @property
+    def _meets(self) -> bool:
+        """Whether the gap meets the tolerance, or the objective cannot be told from zero.
+
+        The second holds where its rounding error is as large, and is no more than `_UNSEEN` of the
+        loss of the function that is zero: then no relative gap means anything.
+        """
+        if self._open + self.rounding <= self.tol * self.size:
+            return True
+        return self.upper <= self.rounding <= _UNSEEN * self.scale
 
     def result(self) -> Result:
         """Freeze the account."""
+        lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
         return Result(
             weights=self.weights,
             coef=self.coef,
             intercept=self.intercept,
             forms=self.forms,
             objective=self.upper,
-            lower_bound=min(self.lower, self.upper),  # the order of two equal sums is rounding
+            # No loss and no norm is negative.
+            lower_bound=max(lower - self.rounding, min(lower, 0.0)),
             size=self.size,
             history=tuple(self.history),
-            converged=self.converged,
+            converged=self._meets,
+            at_rounding=self.at_rounding or self._open <= self.rounding,
             function=self.function,
             proof=self.proof,
             landmark_gap=np.nan

@@ -1,0 +1,61 @@
+"""The interior point method: solved where pair updates crawl."""
+
+import numpy as np
+import pytest
+
+from kernelweave.banks import make_bank
+from kernelweave.kernels import RBF, Precomputed
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber
+from kernelweave.machines.interior import solve_inside
+
+MACHINES = [
+    Hinge(True),
+    Hinge(False),
+    EpsilonInsensitive(0.05, True),
+    EpsilonInsensitive(0.05, False),
+    Huber(0.1, True),
+    Huber(0.1, False),
+]
+
+
+def problem_for(machine, seed, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    signal = np.sin(2 * X[:, :1]) + 0.5 * rng.normal(size=(n, 1))
+    return X, np.sign(signal) if isinstance(machine, Hinge) else signal
+
+
+def gap_of(machine, gram, coef, Y, cost):
+    """Return the relative gap of feasible coefficients."""
+    fitted = gram @ coef
+    quadratic = float(np.vdot(coef, fitted))
+    primal = 0.5 * quadratic + machine.loss(fitted, Y, cost)[0]
+    dual = machine.linear(coef, Y) - 0.5 * (quadratic + machine.ridge_term(coef, cost, Y))
+    return (primal - dual) / primal
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_gap_of_every_loss(machine, C):
+    X, Y = problem_for(machine, 0)
+    gram = RBF(2.0).block(X, X) + X @ X.T
+    cost = np.full_like(Y, C)
+    shape = machine.shape(Y, cost)
+    columns = shape.columns(Y, 0)
+    beta = solve_inside(gram, *columns, shape.dead_zone, intercept=machine.fit_intercept)
+    assert (beta >= shape.lower[:, 0]).all()
+    assert (beta <= shape.upper[:, 0]).all()
+    coef = machine.repair(beta[:, None], Y, cost)
+    assert np.abs(coef[:, 0] - beta).max() <= 1e-9 * C
+    assert abs(gap_of(machine, gram, coef, Y, cost)) <= 1e-7
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_huge_cost_on_a_smooth_kernel(machine):
+    X, Y = problem_for(machine, 1)
+    gram = RBF(3.0).block(X, X)
+    bank = make_bank([Precomputed(gram)], np.arange(len(Y))[:, None], normalize=None)
+    cost = np.full_like(Y, 2e6)
+    solution = machine.solve(bank.combine(np.ones(1)), Y, cost, tol=1e-4)
+    assert gap_of(machine, gram, solution.coef, Y, cost) <= 2e-4
+    assert solution.work <= 60_000
