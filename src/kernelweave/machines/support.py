@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,14 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 
 from .base import MAX_FREE, DualShape, Machine, Solution, column, free_rows, solve_positive
+from .interior import solve_interior
 from .linear import FeatureKernel, solve_linear
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _MAX_JUMPS = 200  # rounds of pair updates and exact solves
+_CRAWL = 20  # rounds after which an interior point method is asked
+_FEW = 1000  # rows up to which its factorisations cost less than further rounds
 _BATCH = 64  # rows fetched together, so that they are a matrix product
 
 
@@ -63,8 +67,9 @@ class SupportMachine(Machine):
             if not slow or jumps >= _MAX_JUMPS:
                 break
             # Pair updates crawl on badly conditioned kernels; the free rows have a linear system.
-            improved = [self._jump(K, solvers[o], Y, cost, o) for o in slow]
             jumps += 1
+            find = self._interior if jumps == _CRAWL and n <= _FEW else self._solve_free
+            improved = [self._jump(K, solvers[o], Y, cost, o, find) for o in slow]
             if not any(improved) and _PAUSED not in states:
                 break
         return Solution(
@@ -76,24 +81,23 @@ class SupportMachine(Machine):
             work=sum(s.updates for s in solvers),
         )
 
-    def _jump(self, K: CombinedKernel, solver: Any, Y: Floats, cost: Floats, o: int) -> bool:
-        """Solve for the free coefficients exactly; keep the answer if its dual value is better."""
+    def _jump(
+        self,
+        K: CombinedKernel,
+        solver: Any,
+        Y: Floats,
+        cost: Floats,
+        o: int,
+        find: Callable[..., Floats | None],
+    ) -> bool:
+        """Look for better coefficients; keep them if their dual value is better."""
         shape = self.shape(Y, cost)
         beta, fitted = solver.beta, solver.fitted
-        free = free_rows(beta, shape, o)
-        if not 2 <= len(free) <= MAX_FREE:
+        found = find(K, beta, fitted, Y, shape, o)
+        if found is None:
             return False
-        M = K.block(free, free)
-        M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-13 * np.trace(M) / len(free)
-        residual = Y[free, o] - fitted[free] - shape.ridge[free, o] * beta[free]
-        residual -= shape.dead_zone * np.sign(beta[free])
-        solved = solve_positive(M, np.column_stack([residual, np.ones(len(free))]))
-        step = solved[:, 0]
-        if self.fit_intercept:
-            step = step - solved[:, 1] * (step.sum() / solved[:, 1].sum())
         target = np.zeros((len(beta), Y.shape[1]))
-        target[:, o] = beta
-        target[free, o] += step
+        target[:, o] = found
         target = self.repair(target, Y, cost)
         change = np.zeros((len(beta), 1))
         change[:, 0] = target[:, o] - beta
@@ -102,6 +106,35 @@ class SupportMachine(Machine):
             return False
         solver.start(column(target, o), np.ascontiguousarray(moved))
         return True
+
+    def _solve_free(
+        self, K: CombinedKernel, beta: Floats, fitted: Floats, Y: Floats, shape: DualShape, o: int
+    ) -> Floats | None:
+        """Solve for the free coefficients exactly."""
+        free = free_rows(beta, shape, o)
+        if not 2 <= len(free) <= MAX_FREE:
+            return None
+        M = K.block(free, free)
+        M[np.diag_indices_from(M)] += shape.ridge[free, o] + 1e-13 * np.trace(M) / len(free)
+        residual = Y[free, o] - fitted[free] - shape.ridge[free, o] * beta[free]
+        residual -= shape.dead_zone * np.sign(beta[free])
+        solved = solve_positive(M, np.column_stack([residual, np.ones(len(free))]))
+        step = solved[:, 0]
+        if self.fit_intercept:
+            step = step - solved[:, 1] * (step.sum() / solved[:, 1].sum())
+        target = beta.copy()
+        target[free] += step
+        return target
+
+    def _interior(
+        self, K: CombinedKernel, beta: Floats, fitted: Floats, Y: Floats, shape: DualShape, o: int
+    ) -> Floats:
+        """Solve for all coefficients, whatever the conditioning."""
+        everything = np.arange(len(beta))
+        Q = K.block(everything, everything)
+        Q[np.diag_indices_from(Q)] += shape.ridge[:, o]
+        y, lower, upper, _ = shape.columns(Y, o)
+        return solve_interior(Q, y, lower, upper, shape.dead_zone, self.fit_intercept, beta)
 
     @staticmethod
     def _gain(
