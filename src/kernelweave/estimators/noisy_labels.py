@@ -298,11 +298,17 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
                 start = _neighbour(known, model)
                 with Progress(self.verbose, self.tol) as report:
                     result = model._search(bank, rows, start, report)
-                    if bank.by_features and self._falls_short(bank, result):
-                        # What features leave out took more of the tolerance than expected.
+                    if (
+                        self._falls_short(bank, result)
+                        if bank.by_features
+                        else bank.leaves_out and not result.converged and self.robust == "worst"
+                    ):
+                        # What features or factors leave out took more of the tolerance than
+                        # expected; that of factors counts with the lam where a cap begins to bind.
                         start = Warm(result.weights, result.coef)
+                        more = 100.0 if bank.by_features else 1e9
                         bank = plain = None  # no need to hold both
-                        bank = self._bank(rows, 100.0 * C)
+                        bank = self._bank(rows, more * C)
                         plain = _without_bias(bank) if self.fit_intercept else bank
                         result = model._search(bank, rows, start, report)
                 known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))

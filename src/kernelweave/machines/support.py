@@ -19,7 +19,8 @@ from .linear import FeatureKernel, solve_linear
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _MAX_JUMPS = 200  # rounds of pair updates and exact solves
-_CRAWL = 20  # rounds after which an interior point method is asked
+_CRAWL = 20  # rounds after which an interior point method is asked, and after it at most
+_FLAT = 1e-13  # relative difference of dual values that is rounding
 _FEW = 1000  # rows up to which its factorisations cost less than further rounds
 _BATCH = 64  # rows fetched together, so that they are a matrix product
 
@@ -64,7 +65,7 @@ class SupportMachine(Machine):
                 K.fetch(np.unique(np.concatenate(wanted)))
                 continue
             slow = [o for o, state in enumerate(states) if state != _CONVERGED]
-            if not slow or jumps >= _MAX_JUMPS:
+            if not slow or jumps >= (2 * _CRAWL if n <= _FEW else _MAX_JUMPS):
                 break
             # Pair updates crawl on badly conditioned kernels; the free rows have a linear system.
             jumps += 1
@@ -90,7 +91,7 @@ class SupportMachine(Machine):
         o: int,
         find: Callable[..., Floats | None],
     ) -> bool:
-        """Look for better coefficients; keep them if their dual value is better."""
+        """Look for better coefficients; keep them if their dual value or their gap is better."""
         shape = self.shape(Y, cost)
         beta, fitted = solver.beta, solver.fitted
         found = find(K, beta, fitted, Y, shape, o)
@@ -102,8 +103,14 @@ class SupportMachine(Machine):
         change = np.zeros((len(beta), 1))
         change[:, 0] = target[:, o] - beta
         moved = fitted + (K @ change)[:, 0]
-        if not self._gain(beta, fitted, target[:, o], moved, Y, shape, o) > 0:
-            return False
+        before = self._dual(beta, fitted, Y, shape, o)
+        dual = self._dual(target[:, o], moved, Y, shape, o)
+        if not dual > before:
+            # Where the dual value is flat to rounding, its coefficients still differ in their gap.
+            loss, _ = self.loss(moved[:, None], Y[:, [o]], cost[:, [o]])
+            primal = 0.5 * float(target[:, o] @ moved) + loss
+            if not primal - dual < solver.primal - before or dual < before - _FLAT * abs(before):
+                return False
         solver.start(column(target, o), np.ascontiguousarray(moved))
         return True
 
@@ -137,22 +144,10 @@ class SupportMachine(Machine):
         return solve_interior(Q, y, lower, upper, shape.dead_zone, self.fit_intercept, beta)
 
     @staticmethod
-    def _gain(
-        beta: Floats,
-        fitted: Floats,
-        target: Floats,
-        moved: Floats,
-        Y: Floats,
-        shape: DualShape,
-        o: int,
-    ) -> float:
-        """Return by how much the dual value grows from ``beta`` to ``target``."""
-
-        def value(b: Floats, f: Floats) -> float:
-            curved = 0.5 * (b @ f + (shape.ridge[:, o] * b) @ b)
-            return float(Y[:, o] @ b - shape.dead_zone * np.abs(b).sum() - curved)
-
-        return value(target, moved) - value(beta, fitted)
+    def _dual(beta: Floats, fitted: Floats, Y: Floats, shape: DualShape, o: int) -> float:
+        """Return the dual value of the coefficients of one output."""
+        curved = 0.5 * (beta @ fitted + (shape.ridge[:, o] * beta) @ beta)
+        return float(Y[:, o] @ beta - shape.dead_zone * np.abs(beta).sum() - curved)
 
     def _solvers(
         self, K: CombinedKernel, Y: Floats, cost: Floats, start: Solution | None

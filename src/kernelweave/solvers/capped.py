@@ -22,6 +22,8 @@ from .result import Account, Report, Result, Warm
 _WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
 _ABOVE = 1.5  # how far above the end of its range the other lam is chosen
 _TIGHTEST = 1e-3  # how far below the tolerance is gone for the sake of the carried-over bound
+_STAGE = 50  # inner solves at another lam; ten are usual there
+_SHARE = 1e-3  # of the objective, that tolerances of one stage are relative to at least
 _LEAST = 1e-9  # share of the objective below which the best function counts as zero
 
 
@@ -75,7 +77,7 @@ def solve_capped(
             box / here,
             machine,
             tol=aim,
-            max_iter=max(1, max_iter - account.solves),
+            max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - account.solves)),
             start=start,
             report=report,
         )
@@ -87,6 +89,11 @@ def solve_capped(
         nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
         if here == lam and result.converged and not nearer:
             return result
+        if nearer and bank.leaves_out:
+            # What factors leave out grows with the square of the coefficients. A caller who sees
+            # the gap can hold the kernels more exactly; steps here cannot close it.
+            left = 0.5 * float(bank.residual_forms(result.coef).max()) * here / there
+            spent = left > tol * _SHARE * result.objective
         is_zero = _carry_over(learner, result, here / lam)
         if spent or (account.converged and (is_zero or not nearer)):
             break
