@@ -19,7 +19,7 @@ from .linear import FeatureKernel, solve_linear
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run_smo answers
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _MAX_JUMPS = 200  # rounds of pair updates and exact solves
-_CRAWL = 20  # rounds after which an interior point method is asked, and after it at most
+_CRAWL = 8  # rounds after which an interior point method is asked, and after it at most
 _FLAT = 1e-13  # relative difference of dual values that is rounding
 _FEW = 1000  # rows up to which its factorisations cost less than further rounds
 _BATCH = 64  # rows fetched together, so that they are a matrix product
