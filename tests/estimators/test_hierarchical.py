@@ -372,6 +372,28 @@ def test_columns_that_say_nothing():
     assert all(len(node) <= 1 for node in line.active_nodes_)
 
 
+@pytest.mark.parametrize("graph", [{}, {"kernels": [RBF(1.0), RBF(3.0)], "parents": {1: [0]}}])
+@pytest.mark.parametrize(
+    ("loss", "target"),
+    [
+        ("epsilon_insensitive", np.full(50, 3.0)),
+        ("epsilon_insensitive", 0.01 * X[:, 0]),
+        ("huber", np.full(50, 3.0)),
+        ("square", np.full(50, 3.3)),
+    ],
+)
+def test_targets_that_need_no_function(loss, target, graph):
+    # No row has a coefficient, so that a search has nothing to sum; or rounding alone has some.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the best function is zero but for its bias")
+        model = HierarchicalMKLRegressor(loss=loss, **graph).fit(X, target)
+    assert model.converged_
+    assert model.n_iter_ <= 3
+    assert model.objective_ <= 1e-25
+    assert model.duality_gap_ <= model.objective_
+    assert np.abs(model.predict(X) - target).max() <= (0.1 if loss[0] == "e" else 1e-12)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

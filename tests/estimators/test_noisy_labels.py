@@ -986,3 +986,46 @@ def test_prediction_checks_its_rows():
         fitted().predict(TABLE[:, :2])
     with pytest.raises(ValueError, match="NaN"):
         fitted().decision_function(spoiled(np.nan))
+
+
+@pytest.mark.parametrize("seed", [3, 7, 10])
+def test_one_huge_value(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    y = (np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=200) > 0).astype(int)
+    X[seed, seed % 3] = 1e10
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the best function is zero")
+        model = NoisyLabelMKLClassifier().fit(X, y)
+    assert model.converged_
+    assert 0 <= model.duality_gap_ <= 1e-12 * model.objective_
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("lam", [0.1, 1e-3])
+def test_caps_that_leave_next_to_nothing(columns, lam):
+    # The best function is zero or nearly so, and the kernels are far from their full rank.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, columns))
+    y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the best function is zero")
+        model = NoisyLabelMKLClassifier(cap=0.05, lam=lam).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_ <= 30
+    assert model.objective_ <= 0.05 * (1 + 1e-15)
+    assert model.history_[-1].work <= 1_000_000
+
+
+@pytest.mark.parametrize("lam", [20.7, 1e9])
+def test_steps_that_explode(lam):
+    data = make_views(50, random_state=0)
+    model = NoisyLabelMKLClassifier(
+        solver="vi", uncertainty="exact", slack=0.3, lam=lam, normalize=None, max_iter=200
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message=".*the best function is zero")
+        model.fit(1e3 * data.X, data.y)
+    assert np.isfinite([model.objective_, model.duality_gap_]).all()
+    assert model.objective_ <= 1.3  # that of no function

@@ -97,6 +97,8 @@ def search_products(
     most : int
         Once so many are known, the level rises to the least of them.
     """
+    if not len(weights):  # no row has a coefficient: every form is zero, and so is every bound
+        return _grown([], 0, factors, most, complete=True)
     walk = _Walk(leaves, weights, factors, base)
     found: list[tuple[float, Numbers]] = []
     visited, order = 0, 0

@@ -46,27 +46,31 @@ class RefinedBank:
     Parameters
     ----------
     make : callable
-        Returns the bank for a C; the larger it is, the less features leave out.
+        Returns the bank for a C; the larger it is, the less features and factors leave out.
     C : float
         The largest one that the bank is meant for.
+    factors : bool
+        Whether factors may turn out too coarse, too.
     """
 
-    def __init__(self, make: Callable[[float], Any], C: float) -> None:
+    def __init__(self, make: Callable[[float], Any], C: float, *, factors: bool = False) -> None:
         self._make, self._C = make, C
-        self.bank = make(C)
-        self._final = not (self.bank.by_features and self.bank.is_complete)
+        self.bank = bank = make(C)
+        self._final = not (bank.is_complete if bank.by_features else factors and bank.leaves_out)
 
     def solve(self, run: Callable[..., Result], start: Warm | None, tol: float) -> Result:
-        """Return what ``run`` finds with the bank, and with finer features where these fell short.
+        """Return what ``run`` finds with the bank, and with a finer one where it fell short.
 
-        They did where the problem with the features alone was solved to the tolerance: what they
-        leave out then took more of it than expected.
+        Features did where the problem with them alone was solved to the tolerance: what they leave
+        out then took more of it than expected.
         """
         result = run(self.bank, start=start)
-        if self._final or result.converged or not result.landmark_gap <= tol * result.size:
+        features = self.bank.by_features
+        met = result.landmark_gap <= tol * result.size if features else not result.converged
+        if self._final or result.converged or not met:
             return result
         self._final, self.bank = True, None  # no need to hold both
-        self.bank = self._make(100.0 * self._C)
+        self.bank = self._make((100.0 if features else 1e9) * self._C)
         return run(self.bank, start=Warm(result.weights, result.coef))
 
 

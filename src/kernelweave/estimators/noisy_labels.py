@@ -289,7 +289,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
             C = 1.0 / (_count(rows) * min(m.lam for m in models))
-            held = RefinedBank(lambda C: self._bank(rows, C), C)
+            # What factors leave out counts with the lam where a cap begins to bind.
+            held = RefinedBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
             labels = self._judge(held.bank, rows)
             known: list[tuple[Self, Floats, Warm]] = []
             for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):

@@ -14,6 +14,7 @@ from .linear import FeatureKernel, solve_related
 from .support import SupportMachine
 
 _SWEEPS = 1000
+_PATIENCE = 50  # sweeps that must halve the gap
 _SLOW = 0.3  # of the gap left after a sweep from which on outputs are moved together
 _JUMPS = 20
 _MAX_FREE = 1000  # coefficients above which such steps cost more than they save
@@ -80,7 +81,8 @@ def solve_tasks(
     products = K @ coef
     joint = _Joint(machine, K, Y, cost, relation)
     work, precision, last = 0, 0.3 * tol, np.inf
-    for _ in range(_SWEEPS):
+    mark = np.inf  # the gap some sweeps ago
+    for sweep in range(_SWEEPS):
         for t in range(n_outputs):
             others = products @ relation[:, t] - relation[t, t] * products[:, t]
             column = slice(t, t + 1)
@@ -106,6 +108,10 @@ def solve_tasks(
         if solution.gap > 0.9 * last:  # the parts, not their order, may hold it up
             precision = max(_FINEST, 0.3 * precision)
         last = solution.gap
+        if sweep % _PATIENCE == 0:
+            if not last <= 0.5 * mark:
+                break
+            mark = last
     return solution
 
 

@@ -59,7 +59,8 @@ def minimise_curved(
         constants[-1] = value + change - float(slope @ x)
         goal = minimise_model(constants, pieces, curvature + np.diag(stiff), x)
         part = 1.0
-        while (trial := heights(x + part * (goal - x)))[1] >= height and part > _SHORTEST:
+        # Written so that a model without a value, NaN, is no gain.
+        while not (trial := heights(x + part * (goal - x)))[1] < height and part > _SHORTEST:
             part *= 0.5
         gain = height - trial[1]
         if not gain > 0.0:
@@ -113,7 +114,13 @@ class Curved:
         return change, -0.5 * u * u, 0.5 * (B + B.T) * u[:, None] * u
 
     def _solve(self, step: Floats, sides: Floats) -> Floats:
-        return np.asarray(np.linalg.solve(np.eye(len(step)) + self.B * step, sides))
+        system = np.eye(len(step)) + self.B * step
+        try:
+            return np.asarray(np.linalg.solve(system, sides))
+        except np.linalg.LinAlgError:
+            # No exact system is singular where weights are not negative (see `_STRICT`). One that
+            # is has lost the identity beside a huge B, and the model has no value at this step.
+            return np.full_like(sides, np.nan)
 
 
 def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> Floats:

@@ -8,6 +8,8 @@ is large, and the solution carried over.
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
@@ -20,6 +22,8 @@ from .result import Account, Report, Result, Warm
 _WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
 _ABOVE = 1.5  # how far above the end of its range the other lam is chosen
 _TIGHTEST = 1e-3  # how far below the tolerance is gone for the sake of the carried-over bound
+_STAGE = 50  # inner solves at another lam; ten are usual there
+_SHARE = 1e-3  # of the objective, that tolerances of one stage are relative to at least
 _LEAST = 1e-9  # share of the objective below which the best function counts as zero
 
 
@@ -63,7 +67,9 @@ def solve_capped(
     result : Result
         In units of the support vector machine: values are divided by ``lam``.
     """
-    here, solves, aim = lam, 0, tol
+    account = Account(tol, least=_LEAST)  # of the problem that was asked for
+    learner = Learner(bank, Y, box / lam, machine, Simplex(), account)
+    here, aim = lam, tol
     while True:
         result = newton_bundle(
             bank,
@@ -71,44 +77,47 @@ def solve_capped(
             box / here,
             machine,
             tol=aim,
-            max_iter=max(1, max_iter - solves),
+            max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - account.solves)),
             start=start,
             report=report,
         )
-        solves += result.history[-1].solves
-        spent = solves >= max_iter or not result.converged
+        account.solves += result.history[-1].solves
+        spent = account.solves >= max_iter or not result.converged
         fitted = bank.combine(result.weights) @ result.coef
         rest = 1.0 - float(machine.thresholds(fitted, Y, box / here)[0])
         there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
         nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
-        if not nearer and here == lam:
+        if here == lam and result.converged and not nearer:
             return result
+        if nearer and bank.leaves_out:
+            # What factors leave out grows with the square of the coefficients. A caller who sees
+            # the gap can hold the kernels more exactly; steps here cannot close it.
+            left = 0.5 * float(bank.residual_forms(result.coef).max()) * here / there
+            spent = left > tol * _SHARE * result.objective
+        is_zero = _carry_over(learner, result, here / lam)
+        if spent or (account.converged and (is_zero or not nearer)):
+            break
         if not nearer:
-            carried = _carried_over(bank, Y, box / lam, machine, result, here / lam, tol, solves)
-            if carried.converged or spent or aim < _TIGHTEST * tol:
-                return carried
-            aim, there = 0.05 * aim, here  # the two bounds came from different coefficients
+            if aim < _TIGHTEST * tol:
+                break
+            aim, there = 0.05 * aim, here
         start = Warm(result.weights, result.coef * (here / there))
         here = there
-
-
-def _carried_over(
-    bank: KernelBank,
-    Y: Floats,
-    cost: Floats,
-    machine: CappedHinge,
-    result: Result,
-    factor: float,
-    tol: float,
-    solves: int,
-) -> Result:
-    """Return a solution for a smaller ``lam``, judged in the problem that was asked for."""
-    account = Account(tol, least=_LEAST)
-    account.solves = solves
-    learner = Learner(bank, Y, cost, machine, Simplex(), account)
-    coef = machine.repair(factor * result.coef, Y, cost)
-    point = learner.at(result.weights, coef)
-    learner.offer_lower(point, bank.forms(coef))
-    account.note()
     learner.settle()
     return account.result()
+
+
+def _carry_over(learner: Learner, result: Result, factor: float) -> bool:
+    """Offer a solution for a smaller ``lam``, and no function; tell whether that is the best.
+
+    Both problems share their feasible coefficients but for the factor. A gap between the objective
+    of no function and the bound that coefficients prove shrinks with it, too.
+    """
+    Y, cost, machine = learner.Y, learner.cost, learner.machine
+    assert result.proof is not None
+    learner.at(result.weights, machine.repair(factor * result.coef, Y, cost))
+    proof = machine.repair(factor * result.proof, Y, cost)
+    learner.offer_lower(learner.at(result.weights, proof), learner.bank.forms(proof))
+    learner.at(result.weights, np.zeros_like(Y))
+    learner.account.note()
+    return not learner.account.coef.any()

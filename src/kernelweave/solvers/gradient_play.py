@@ -79,6 +79,8 @@ def gradient_play(
     trial = max(1, int(_TRIAL * max_iter))
     with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
         gaps = [play(length, trial, new_game(None)) for length in _LENGTHS]
-    game = new_game(report)
-    play(_LENGTHS[int(np.nanargmin(gaps))], max_iter, game)
+        # Up to 1 / lam no step makes a function longer than all of them were together.
+        length = _LENGTHS[int(np.argmin(gaps))] if np.isfinite(gaps).any() else 1.0 / lam
+        game = new_game(report)
+        play(length, max_iter, game)
     return game.result()

@@ -58,7 +58,8 @@ def mirror_descent(
             norms, coef = stand.norms, stand.bound.coef
             if best is None or stand.bound.value > best.value:
                 best = stand.bound
-            if account.upper - best.value <= aim * account.size or account.solves >= max_iter:
+            met = account.upper - best.value <= aim * account.size
+            if met or account.upper <= account.floor or account.solves >= max_iter:
                 return best, norms
             if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * account.size:
                 break

@@ -181,7 +181,8 @@ class Game:
         """Return the objective of functions with coefficients of their own."""
         slack = 1.0 - self.Y * functions.total
         losses = sum(known.worst(slack[:, o])[0] for o, known in enumerate(self.sets))
-        return 0.5 * self.lam * float(functions.norms.sum()) ** 2 + losses / self.n
+        size = float(functions.norms.sum())
+        return 0.5 * self.lam * size * size + losses / self.n  # inf, where ** would raise
 
     def dual(self, alpha: Floats, products: Floats) -> float:
         """Return the value that these weights of losses prove."""
@@ -192,6 +193,8 @@ class Game:
     def offer(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> float:
         """Certify a pair, note it, and return its own gap."""
         gap = self.primal(functions) - self.dual(alpha, products)
+        if not np.isfinite(gap):  # steps that are far too long
+            return np.inf
         norms = functions.norms if functions.squares.any() else np.ones(self.bank.n_kernels)
         point = self.learner.at(norms / norms.sum(), self.Y * alpha / self.unit)
         forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
