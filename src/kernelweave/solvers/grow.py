@@ -103,9 +103,9 @@ def grow(
     """
     account = Account(tol, report)
     with np.errstate(over="ignore"):
-        scale = machine.zero_loss(Y, cost)
-    # As in `Learner`: residuals are resolved to 1e-14 or so, and the smooth losses square them.
-    account.floor = 1e-28 * scale if np.isfinite(scale) else 0.0
+        account.scale = machine.zero_loss(Y, cost)
+    # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
+    account.rounding = 1e-28 * account.scale if np.isfinite(account.scale) else 0.0
     root = None if relation is None else _root(relation)
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
     coef = None if start is None else start.coef

@@ -59,7 +59,7 @@ def mirror_descent(
             if best is None or stand.bound.value > best.value:
                 best = stand.bound
             met = account.upper - best.value <= aim * account.size
-            if met or account.upper <= account.floor or account.solves >= max_iter:
+            if met or account.upper <= account.rounding or account.solves >= max_iter:
                 return best, norms
             if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * account.size:
                 break

@@ -191,7 +191,7 @@ def take_turns(
         if best is None or bound.value > best.value:
             best = bound
         gap = (account.upper - best.value) / account.size
-        if gap <= aim or account.upper <= account.floor or account.solves >= max_iter:
+        if gap <= aim or account.upper <= account.rounding or account.solves >= max_iter:
             return best, norms
         if gap <= 0.9 * mark:
             mark, waited = gap, 0
