@@ -137,6 +137,7 @@ class Learner:
         self._lowest: tuple[float, Point | None] = (-np.inf, None)
         self._best: CombinedKernel  # of the best upper bound
         self._fitted: Floats  # by it
+        self._settled = (np.inf, -np.inf)
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
@@ -293,10 +294,13 @@ class Learner:
             self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()
         before = account.upper
+        if (before, account.lower) == self._settled:  # at the same bounds, no need to look again
+            return
         self._offer_less()
         if account.upper != before:
             account.note()
         self.measure_rounding()
+        self._settled = (account.upper, account.lower)
 
     def _offer_less(self) -> None:
         """Offer less of the best function, or none but its bias, where that may be better."""
