@@ -775,7 +775,7 @@ def check_pairs(instance, model, outcome):
         lam * np.sum(w**2) / 2,
     ]
     true = terms[0] - terms[1] + terms[2]
-    noise = ROUNDING * (np.mean(np.abs(values) @ w) + abs(b) + sum(map(abs, terms)))
+    noise = KERNEL * np.mean(np.abs(values) @ w) + ROUNDING * (abs(b) + sum(map(abs, terms)))
     if abs(true - model.objective_) > noise:
         outcome.report(
             "false certificate",

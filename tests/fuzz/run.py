@@ -18,7 +18,7 @@ GRACE_SECONDS = 10.0  # for what is under way when the time is used up
 FAILURES = {
     "false certificate", "false convergence", "silent", "bad model", "wrong kernel", "wrong values",
     "wrong scale", "wrong refusal", "foreign exception", "foreign warning", "not finite",
-    "changed input", "not reproducible", "slow", "stuck",
+    "changed input", "not reproducible", "slow", "stuck", "broken referee",
 }  # fmt: skip
 
 
