@@ -695,6 +695,10 @@ Out<double> projected(const Vector<const double>& x, Project&& project) {
 NB_MODULE(_core, m) {
     m.doc() = "Compiled loops of kernelweave; every function releases the GIL and never copies its input.";
 
+    kw::poll = [] {  // so that Ctrl-C ends a long loop
+        const nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    };
     m.def("set_threads", [](int n) { kw::thread_limit = n; }, "n"_a, "Limit the threads of calls from this thread; 0 means one per core.");
     m.def("get_threads", [] { return kw::thread_limit; }, "The limit set by set_threads.");
 

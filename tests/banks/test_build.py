@@ -1,11 +1,13 @@
 """Normalisation, choice of forms, memory budget and awkward data."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kernelweave._memory import parse_bytes
-from kernelweave.banks import make_bank
+from kernelweave.banks import check_memory, make_bank
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import (
     RBF,
@@ -165,10 +167,10 @@ class TestBudget:
         assert "1 factors: " in message
         assert "2 distance matrices of 400 rows: 2.6 MB" in message
         assert "1 Gram matrices of 400 rows: 1.3 MB" in message
-        assert "the combined kernel: 1.3 MB" in message
+        assert "values as they are computed: 3.8 MB" in message
         assert "the limit is 1.0 MB" in message
         assert "Hint: use fewer rows" in message
-        assert "memory_limit='5." in message
+        assert "memory_limit='7." in message
         assert isinstance(caught.value, ValueError)
 
     def test_the_hint_works(self):
@@ -177,6 +179,36 @@ class TestBudget:
             make_bank(kernels, table(400), memory_limit=1e5)
         hint = str(caught.value).split("memory_limit='")[1].split("'")[0]
         make_bank(kernels, table(400), memory_limit=hint)
+
+    @pytest.mark.parametrize("short", [1.0, 1e3, 1e5])
+    def test_what_is_needed_and_the_limit_are_told_apart(self, short):
+        def refusal(limit):
+            with pytest.raises(MemoryBudgetError) as caught:
+                check_memory("This needs", {"a matrix": 1e8}, limit, "use less")
+            return str(caught.value)
+
+        message = refusal(1e8 - short)
+        need, limit = re.match(r"This needs (.*) \(.* limit is (.*)\. Hint", message).groups()
+        assert need != limit
+        check_memory("This needs", {"a matrix": 1e8}, message.split("'")[1], "use less")
+
+    @pytest.mark.parametrize("need", [1.0, 3e5, 1e8 + 1, 3e8, 7.7777e8, 1.1e9, 2.3e12])
+    def test_the_limit_that_is_suggested_will_do(self, need):
+        with pytest.raises(MemoryBudgetError) as caught:
+            check_memory("This needs", {"a matrix": need}, 0.5, "use less")
+        check_memory("This needs", {"a matrix": need}, str(caught.value).split("'")[1], "use less")
+
+    def test_sums_and_systems_of_the_caller_count(self):
+        def need(**work):
+            with pytest.raises(MemoryBudgetError) as caught:
+                make_bank([RBF(width=0.1)], table(400), memory_limit=1e5, **work)
+            return parse_bytes(str(caught.value).split("memory_limit='")[1].split("'")[0])
+
+        square = 8 * 400**2
+        assert need() == pytest.approx(2 * square, abs=1e5)
+        assert need(n_combined=3) == pytest.approx(4 * square, abs=1e5)
+        assert need(n_solved=10**6) == pytest.approx(3 * square + 8 * 400 * 512, abs=1e5)
+        assert need(beside={"more": 5e6}) == pytest.approx(2 * square + 5e6, abs=1e5)
 
     def test_nothing_large_is_allocated_first(self):
         calls = []

@@ -11,7 +11,7 @@ F = RANDOM.random((1000, 7)) - 0.1
 LABELS = np.where(RANDOM.random(1000) < 0.5 + 0.4 * (F[:, 0] - F[:, 3]), 1.0, -1.0)
 
 
-@pytest.fixture(params=["8MB", "1KB"], ids=["memory", "file"])
+@pytest.fixture(params=["8MB", "300KB"], ids=["memory", "file"])
 def blocked(request, monkeypatch):
     """Return a function that holds values in several blocks."""
     monkeypatch.setattr("kernelweave.banks.source._BLOCK_BYTES", 10_000)
@@ -21,7 +21,7 @@ def blocked(request, monkeypatch):
             out[:] = values[some]
 
         found = PairBlocks.filled(*values.shape, fill, request.param)
-        assert found.blocks.mapped == (request.param == "1KB")
+        assert found.blocks.mapped == (request.param == "300KB")
         return found
 
     return blocks

@@ -15,7 +15,8 @@ from kernelweave import _core
 from kernelweave._dask import add_up_here
 from kernelweave._types import Floats, Indices, Stored
 
-_CHUNK = 4096  # rows of a symmetric product at a time
+_CHUNK = 4096  # rows of a symmetric product at a time,
+_CHUNK_ENTRIES = 2**21  # or fewer, where there are many columns
 
 
 class RowBlocks(ABC):
@@ -134,9 +135,12 @@ class LocalBlocks(RowBlocks):
     def select(self, columns: Indices) -> LocalBlocks:
         store = new_store(self.n_samples, len(columns), self.blocks[0].dtype, mapped=self.mapped)
         parts = [store[rows] for rows in self.slices()]
-        for part, (block, _) in zip(parts, self.read(), strict=True):
-            part[:] = block[:, columns]
-            release(part)
+        for part, block in zip(parts, self.blocks, strict=True):
+            for k in range(0, len(block), _CHUNK):
+                few = slice(k, k + _CHUNK)
+                part[few] = block[few][:, columns]
+                release(block[few])
+                release(part[few])
         return LocalBlocks(parts, mapped=self.mapped)
 
 
@@ -164,6 +168,17 @@ def release(block: Stored) -> None:
     file.madvise(mmap.MADV_DONTNEED, start, first + block.nbytes - start)
 
 
+def chunk_rows(n_columns: int) -> int:
+    """Return how many rows of so many columns a symmetric product takes at a time."""
+    return int(np.clip(_CHUNK_ENTRIES // max(1, n_columns), 256, _CHUNK))
+
+
+def gram_bytes(n_rows: int, n_columns: int, itemsize: int) -> float:
+    """Return the memory that a symmetric product needs, and a Newton step with the result."""
+    rows = min(n_rows, chunk_rows(n_columns))
+    return 8.0 * 3 * n_columns**2 + rows * n_columns * (8.0 + 2 * itemsize)
+
+
 def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
     """Return ``F' diag(q) F`` and ``F' q`` of some columns of one block.
 
@@ -171,9 +186,9 @@ def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floa
     depend on where blocks end, and so would predictions, visibly.
     """
     out, edge = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
-    used = np.flatnonzero(q)
-    for k in range(0, len(used), _CHUNK):
-        index = used[k : k + _CHUNK]
+    used, step = np.flatnonzero(q), chunk_rows(len(columns))
+    for k in range(0, len(used), step):
+        index = used[k : k + step]
         root = np.sqrt(q[index])
         Z = block[index][:, columns] * root[:, None]
         out += Z.T @ Z  # a symmetric product: half the work

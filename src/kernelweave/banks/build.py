@@ -26,6 +26,8 @@ NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
 _TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
+_BUFFER = 512  # columns that BLAS packs while it solves a system
+_COPIES = 3  # of the values of a kernel while they are computed
 _BALL_TOL = 1e-5  # of the radii that kernels are divided by
 
 
@@ -44,6 +46,9 @@ def make_bank(
     tol: float = 1e-3,
     memory_limit: float | str | None = None,
     sample_weight: Floats | None = None,
+    n_combined: int = 1,
+    n_solved: int = 0,
+    beside: dict[str, float] | None = None,
 ) -> KernelBank:
     """Hold kernels over the rows of ``X``.
 
@@ -67,6 +72,12 @@ def make_bank(
         None: half of what is free.
     sample_weight : ndarray of shape (n_samples,), optional
         How often each row counts in the means that kernels are normalised by.
+    n_combined : int
+        Weighted sums of the kernels that the caller holds at a time, for the limit of memory.
+    n_solved : int
+        Rows of the largest linear system that the caller solves meanwhile, for the same.
+    beside : dict, optional
+        Bytes of what else the caller holds, by name.
 
     Returns
     -------
@@ -90,7 +101,9 @@ def make_bank(
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
     factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
     ladders, stored = _group_rest(kernels, views, factors)
-    _check_budget(n, dtype, factors, ladders, stored, memory_limit)
+    at_once = _core.get_threads() if normalize == "radius" else 1
+    work = _Work(max(n_combined, at_once), min(n_solved, n), bool(stored), beside or {})
+    _check_budget(n, dtype, factors, ladders, stored, memory_limit, work)
 
     parts: list[tuple[Part, Indices]] = []
     if factors:
@@ -295,6 +308,30 @@ def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
     return kernel.block(rows, rows).astype(dtype, copy=False)
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What a fit needs beside the kernels: sums of them, systems, and temporary blocks."""
+
+    n_combined: int
+    n_solved: int
+    blocks: bool
+    beside: dict[str, float]
+
+    def pieces(self, n: int, square: float, factors: float) -> dict[str, float]:
+        """Return bytes by what takes them."""
+        each = "the combined kernel" if self.n_combined == 1 else f"{self.n_combined} sums of them"
+        pieces = {each: self.n_combined * (square + factors), **self.beside}
+        if self.n_solved:
+            rows = self.n_solved
+            pieces[f"a linear system of {rows} rows"] = 8.0 * rows * (rows + _BUFFER)
+        # Values of a kernel are computed in double precision, with copies on the way; that memory
+        # is free again when sums and systems are formed.
+        building = _COPIES * 8.0 * n**2 if self.blocks else 0.0
+        if building > sum(pieces.values()):
+            return {"values as they are computed": building}
+        return pieces
+
+
 def _check_budget(
     n: int,
     dtype: Any,
@@ -302,17 +339,18 @@ def _check_budget(
     ladders: list[list[int]],
     stored: list[int],
     memory_limit: float | str | None,
+    work: _Work,
 ) -> None:
     square = float(n) ** 2 * np.dtype(dtype).itemsize
     held = sum(f.columns.nbytes + f.residual.nbytes for f in factors.values())
     pieces = {}
     if factors:
-        pieces[f"{len(factors)} factors"] = 2.0 * held
+        pieces[f"{len(factors)} factors"] = 2.0 * held  # twice while they are put together
     if ladders:
         pieces[f"{len(ladders)} distance matrices of {n} rows"] = square * len(ladders)
     if stored:
         pieces[f"{len(stored)} Gram matrices of {n} rows"] = square * len(stored)
-    pieces["the combined kernel"] = square
+    pieces |= work.pieces(n, square, float(held))
     check_memory(
         f"These {len(factors) + sum(map(len, ladders)) + len(stored)} kernels need",
         pieces,
@@ -340,19 +378,24 @@ def check_memory(
     need, limit = sum(pieces.values()), parse_bytes(memory_limit)
     if need > limit:
         listed = ", ".join(f"{name}: {_size(size)}" for name, size in pieces.items())
+        digits = next(d for d in range(1, 20) if _size(need, d) != _size(limit, d))
         raise MemoryBudgetError(
-            f"{what} {_size(need)} ({listed}), and the limit is {_size(limit)}. "
+            f"{what} {_size(need, digits)} ({listed}), and the limit is {_size(limit, digits)}. "
             f"Hint: {hint}, or memory_limit='{_rounded_up(need)}'."
         )
 
 
 def _rounded_up(n_bytes: float) -> str:
-    unit, size = ("GB", 1e9) if n_bytes >= 1e8 else ("MB", 1e6)
-    return f"{np.ceil(10 * n_bytes / size) / 10:.1f}{unit}"
+    """Return a limit that allows so many bytes."""
+    unit, size = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
+    tenths = int(np.ceil(10 * n_bytes / size))
+    while parse_bytes(f"{tenths / 10}{unit}") < n_bytes:  # by rounding of the quotient
+        tenths += 1
+    return f"{tenths / 10}{unit}"
 
 
-def _size(n_bytes: float) -> str:
+def _size(n_bytes: float, digits: int = 1) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= 0.1 * size:
-            return f"{n_bytes / size:.1f} {unit}"
-    return f"{n_bytes / 1e3:.1f} kB"
+        if n_bytes >= size:
+            return f"{n_bytes / size:.{digits}f} {unit}"
+    return f"{n_bytes / 1e3:.{digits}f} kB"

@@ -138,7 +138,8 @@ class FeatureBank:
         owner = owner[places]
         roots = np.sqrt(self.scales[owner])
         inner, edge = blocks.gram(q, places)
-        inner, edge = inner * roots[:, None] * roots, edge * roots
+        inner, edge = inner * roots[:, None], edge * roots
+        inner *= roots
         scores = roots * self._scores(V, which)[columns[places], output]
         spread = np.where(owner[:, None] == which, scores[:, None], 0.0)
         cross = np.column_stack([inner @ spread, edge])
@@ -303,7 +304,9 @@ class FeatureSum:
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
         """Return ``Z' diag(q) Z`` and ``Z' q``."""
         inner, edge = self.blocks.gram(q, self.used)
-        return inner * self.roots[:, None] * self.roots, edge * self.roots
+        inner = inner * self.roots[:, None]
+        inner *= self.roots
+        return inner, edge * self.roots
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         """Return a block of the Gram matrix."""

@@ -19,6 +19,7 @@ from .build import prepare_kernels, scales_for
 from .dask import DaskRows
 from .features import FeatureBank
 from .landmarks import Landmarks, find_landmarks
+from .source import SAMPLE as _SAMPLE
 from .source import LocalRows, Pass, RowSource
 from .views import Views
 
@@ -27,7 +28,6 @@ PASS_ROWS = 5000  # from here on learners that keep no features read rows in pas
 TOO_MANY_ROWS = 20_000  # from here on others are, too, by landmarks that leave something out
 
 _MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
-_SAMPLE = 4096  # rows among which landmarks are looked for first
 _MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _ROUNDS = 3  # of adding rows that the sample did not stand for
 _MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them

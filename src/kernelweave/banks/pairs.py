@@ -12,8 +12,11 @@ from kernelweave._memory import parse_bytes
 from kernelweave._types import Floats, Indices, Stored
 
 from .blocks import LocalBlocks, new_store, release
+from .build import check_memory
 from .source import rows_at_a_time
 
+_AT_A_TIME = 4096  # pairs that are computed or squared at a time, in blocks of
+_VECTORS = 20  # with an entry per pair, while weights are learned
 _TOGETHER = 64  # kernels compare so many pairs at a time; blocks end where these do
 
 
@@ -56,13 +59,27 @@ class PairBlocks(LinearOperator):
         memory_limit : number of bytes, str such as "8GB", or None
             None: half of what is free.
         """
-        # Twice, because columns that surely get no weight are cut off in a copy.
-        mapped = 2 * 8.0 * n_pairs * n_columns > parse_bytes(memory_limit)
-        store = new_store(n_pairs, n_columns, np.float64, mapped=mapped)
         step = -(-rows_at_a_time(n_columns, np.float64) // _TOGETHER) * _TOGETHER
-        slices = [slice(a, min(a + step, n_pairs)) for a in range(0, n_pairs, step)]
+        values = 8.0 * n_pairs * n_columns
+        pieces = {
+            f"vectors of {n_pairs} pairs": 8.0 * _VECTORS * n_pairs,
+            "a block of values": min(values, 8.0 * step * n_columns),
+            "values as they are computed": 2.0 * min(values, 8.0 * _AT_A_TIME * n_columns),
+        }
+        # Twice, because columns that surely get no weight are cut off in a copy.
+        mapped = 2.0 * values + sum(pieces.values()) > parse_bytes(memory_limit)
+        if mapped:
+            check_memory(
+                f"{n_columns} kernels at {n_pairs} pairs, in a file, need",
+                pieces,
+                memory_limit,
+                "use fewer pairs",
+            )
+        store = new_store(n_pairs, n_columns, np.float64, mapped=mapped)
+        slices = _slices(0, n_pairs, step)
         for some in slices:
-            fill(store[some], some)
+            for few in _slices(some.start, some.stop, _AT_A_TIME):
+                fill(store[few], few)
             release(store[some])
         return cls(LocalBlocks([store[some] for some in slices], mapped=mapped))
 
@@ -97,5 +114,16 @@ class PairBlocks(LinearOperator):
     def _square_sums(self, v: Any) -> Floats:
         out, v = np.zeros(self.shape[1]), np.ravel(v)
         for block, rows in self.blocks.read():
-            out += np.square(block).T @ v[rows]
+            for few in _slices(0, len(block), _AT_A_TIME):
+                out += np.square(block[few]).T @ v[rows][few]
         return out
+
+
+def fits_whole(n_pairs: int, n_columns: int, memory_limit: float | str | None) -> bool:
+    """Tell whether values may be one array: itself, a copy of some columns and their squares."""
+    need = 8.0 * n_pairs * (3 * n_columns + _VECTORS)
+    return need <= parse_bytes(memory_limit)
+
+
+def _slices(start: int, stop: int, step: int) -> list[slice]:
+    return [slice(a, min(a + step, stop)) for a in range(start, stop, step)]

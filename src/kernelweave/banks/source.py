@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._dask import add_up_here
 from kernelweave._memory import parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks, RowBlocks, new_store, release
+from .blocks import LocalBlocks, RowBlocks, gram_bytes, new_store, release
+from .build import check_memory
 from .landmarks import Landmarks
 from .views import Views
 
+SAMPLE = 4096  # rows among which landmarks are looked for first
+_VECTORS = 40  # with an entry per row, of the machines that learn from features
+_FILLING = 4  # copies of the values of a kernel while features are computed
 _WORST = 32  # rows of every block and kernel that may become landmarks
 _BLOCK_BYTES = 3.2e7
 WORK_ROWS = 16_384  # of a block of work: worth the milliseconds that a task of Dask costs
@@ -111,8 +116,7 @@ class LocalRows(RowSource):
         memory_limit: float | str | None,
     ) -> tuple[RowBlocks, Pass]:
         rank = total_rank(landmarks)
-        needed = float(self.n_samples) * rank * np.dtype(dtype).itemsize
-        mapped = needed > parse_bytes(memory_limit)
+        mapped = self._must_map(landmarks, dtype, memory_limit)
         store = new_store(self.n_samples, rank, dtype, mapped=mapped)
         slices = row_slices(self.n_samples, rank, dtype, self.n_columns)
 
@@ -124,6 +128,36 @@ class LocalRows(RowSource):
 
         answers = run_each(fill, slices)
         return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
+
+    def _must_map(
+        self, landmarks: Sequence[Landmarks], dtype: Any, memory_limit: float | str | None
+    ) -> bool:
+        """Tell whether features go to a file; refuse where even their blocks do not fit."""
+        n, rank, item = self.n_samples, total_rank(landmarks), np.dtype(dtype).itemsize
+        largest = max(one.size for one in landmarks)
+        rows = min(n, rows_at_a_time(rank, dtype, self.n_columns))
+        at_once = min(_core.get_threads(), -(-n // rows))
+        pieces = {
+            "landmarks": 8.0 * sum(one.size**2 for one in landmarks),
+            f"vectors of {n} rows": 8.0 * _VECTORS * n,
+            # Landmarks are found, features computed and systems solved one after the other.
+            "steps": max(
+                8.0 * min(n, SAMPLE) * sum(one.size for one in landmarks),
+                at_once * rows * (8.0 * _FILLING * largest + rank * item),
+                gram_bytes(n, rank, item),
+            ),
+        }
+        held = 1.5 * n * rank * item  # of the columns in use there may be a copy
+        if sum(pieces.values()) + held <= parse_bytes(memory_limit):
+            return False
+        pieces["blocks of features"] = min(held, 2.0 * rows * rank * item)  # one read, one taken
+        check_memory(
+            f"{rank} features of {n} rows in a file need",
+            pieces,
+            memory_limit,
+            "use fewer kernels, or kernels on one or two columns (their rank is small)",
+        )
+        return True
 
     def add_up(self, work: BlockWork, by_row: Floats, known: Any) -> tuple[Any, ...]:
         def compute(slices: Sequence[slice]) -> list[tuple[Any, ...]]:

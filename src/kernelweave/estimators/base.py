@@ -26,6 +26,7 @@ from kernelweave.errors import InputError, numbering, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.machines import Machine
+from kernelweave.machines.base import MAX_FREE
 from kernelweave.machines.support import SupportMachine
 from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
 from kernelweave.solvers.rounded import learn_rounded
@@ -141,8 +142,18 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         }
         bank = make_feature_bank(kernels, rows.X, **options) if features else None
         if bank is None:
+            options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()
+            options["n_solved"] = self._n_solved(len(rows.Y))
             return make_bank(kernels, gather(rows.X), **options)
         return bank
+
+    def _n_combined(self) -> int:
+        """Return how many sums of kernels are held: in hand, of a trial, of the best bound."""
+        return 1 if self.norm == "uniform" else 3
+
+    def _n_solved(self, n: int) -> int:
+        """Return how many rows the largest linear system in coefficients may have."""
+        return min(n, MAX_FREE)
 
     def _expand(
         self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False

@@ -25,6 +25,7 @@ from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.solvers import RidgeAverage, average_ridges
 from kernelweave.solvers.landmark_ridge import ByLandmarks, average_by_landmarks, many_rows
+from kernelweave.solvers.loo_ridge import spectra_pieces
 
 from .classifier import BaseClassifier
 from .label_quality import LabelQuality
@@ -257,7 +258,13 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 self._keep(fitted, fitted.average, correction, codes)
                 self._keep_landmarks(fitted.source)
             else:
-                bank = make_bank(expanded, gather(X), tol=_BANK_TOL, memory_limit=self.memory_limit)
+                bank = make_bank(
+                    expanded,
+                    gather(X),
+                    tol=_BANK_TOL,
+                    memory_limit=self.memory_limit,
+                    beside=spectra_pieces(self._n_spectra(expanded), len(codes)),
+                )
                 average = self._average(bank, Y, ridges)
                 correction = self._correct(average, codes, rates)
                 self._keep(bank, average, correction, codes)
@@ -297,8 +304,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         """Tell whether landmarks stand for the rows, which are then read block by block."""
         if self.final == "svm" or any(isinstance(kernel, Precomputed) for kernel in kernels):
             return False
-        n_spectra = 1 if self.average == "kernels" else len(kernels)
-        return many_rows(n_spectra, n, parse_bytes(self.memory_limit))
+        return many_rows(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
+
+    def _n_spectra(self, kernels: list[Kernel]) -> int:
+        return 1 if self.average == "kernels" else len(kernels)
 
     def _options(self, ridges: Floats | None) -> dict[str, Any]:
         return {
@@ -313,7 +322,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         return average_ridges(
             bank,
             Y,
-            memory=parse_bytes(self.memory_limit) - bank.nbytes,
+            memory=parse_bytes(self.memory_limit),
             report=Counter(self.verbose, bank.n_kernels, "kernels"),
             **self._options(ridges),
         )

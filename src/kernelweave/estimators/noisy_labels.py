@@ -327,6 +327,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         features = self._takes_parts(rows.Y, rows.weight)
         return self._hold(kernels, rows, C, centred=False, features=features)
 
+    def _n_combined(self) -> int:
+        return 4  # a machine with a cap works on a copy with signs
+
     def _set_caps(self, estimate: float, rows: Merged) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
         auto = self.noise_level == "auto"

@@ -32,6 +32,9 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
     loss: str
     epsilon: float
 
+    def _n_solved(self, n: int) -> int:
+        return n if self.loss == "square" else super()._n_solved(n)
+
     def _machine(self) -> Machine:
         if self.loss == "square":
             return Square(fit_intercept=self.fit_intercept)

@@ -10,14 +10,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._memory import parse_bytes
 from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
-from kernelweave.banks import Views, cross_block, make_bank
+from kernelweave.banks import Views, check_memory, cross_block, make_bank
 from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
-from kernelweave.errors import InputError, MemoryBudgetError, warn
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
     Constant,
     Cosine,
@@ -301,13 +300,13 @@ class SumProductMKLClassifier(KernelClassifier):
         self.paths_ = self.network_.paths(self.max_paths) if stored["paths"] else []
 
     def _check_budget(self, n_leaves: int, n: int) -> None:
-        need, limit = 8.0 * n * n * (0.5 * n_leaves + 4), parse_bytes(self.memory_limit)
-        if need > limit:
-            raise MemoryBudgetError(
-                f"A structure of {n_leaves} kernels over {n} rows needs {need / 1e9:.2f} GB, and "
-                f"the limit is {limit / 1e9:.2f} GB. Hint: use fewer rows or kernels, or raise "
-                "memory_limit."
-            )
+        square = 8.0 * n * n
+        check_memory(
+            f"A structure of {n_leaves} kernels over {n} rows needs",
+            {"its kernels": 0.5 * square * n_leaves, "what is computed from them": 4 * square},
+            self.memory_limit,
+            "use fewer rows or kernels",
+        )
 
     def _exponents(self) -> Floats:
         """Return the exponent of every product."""

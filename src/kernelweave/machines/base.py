@@ -22,6 +22,7 @@ from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
 
+_PANEL = 256  # rows copied at a time
 MAX_FREE = 3000  # free coefficients above which systems in them cost more than they save
 
 
@@ -323,15 +324,35 @@ def solve_positive(M: Floats, sides: Floats) -> Floats:
     """Solve with a positive definite matrix, or one that is so but for rounding.
 
     Then its diagonal is raised by as little of its mean as helps: rounding of entries in single
-    precision grows with their number.
+    precision grows with their number. The matrix is overwritten.
     """
     size = float(np.trace(M)) / max(1, len(M))
+    diagonal = M.diagonal().copy()
     for raised in (0.0, 1e-6, 1e-4, 1e-2):
+        if raised:
+            restore_upper(M, diagonal + raised * size)
         try:
-            factor = scipy.linalg.cho_factor(
-                M + raised * size * np.eye(len(M)) if raised else M, lower=True, check_finite=False
-            )
+            factor = factor_upper(M)
         except np.linalg.LinAlgError:
             continue
         return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
     return np.asarray(sides / size)  # a step along the slopes, at worst
+
+
+def factor_upper(M: Floats) -> tuple[Floats, bool]:
+    """Return the Cholesky factor of a symmetric matrix, in the place of its upper triangle.
+
+    The other triangle keeps the entries: no copy is needed, even where the factorisation fails.
+    """
+    # In the order of LAPACK, column by column, this is the lower triangle.
+    return scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def restore_upper(M: Floats, diagonal: Floats) -> None:
+    """Undo `factor_upper`."""
+    for a in range(0, len(M), _PANEL):
+        b = a + _PANEL
+        corner = np.tril(M[a:b, a:b])
+        M[a:b, a:b] = corner + np.tril(corner, -1).T
+        M[a:b, b:] = M[b:, a:b].T
+    np.fill_diagonal(M, diagonal)

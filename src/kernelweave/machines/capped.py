@@ -261,10 +261,13 @@ class SignedKernel:
         n = len(self.signs)
         inside = rows[rows < n]
         signs = self.signs[inside]
+        block = self.kernel.block(inside, inside)
+        block *= signs[:, None]
+        block *= signs
+        if len(inside) == len(rows):
+            return block
         out = np.zeros((len(rows), len(rows)))
-        out[: len(inside), : len(inside)] = (
-            signs[:, None] * self.kernel.block(inside, inside) * signs
-        )
+        out[: len(inside), : len(inside)] = block
         return out
 
     def diag(self) -> Floats:

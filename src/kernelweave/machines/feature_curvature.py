@@ -42,7 +42,9 @@ def feature_hessian(
         values, cross, inner = bank.gram(coef, o, which, q)
         weights = kernel.weights[bank.owner()[np.isin(bank.owner(), which)]]
         used, roots = weights > 0, np.sqrt(weights[weights > 0])
-        system = inner[np.ix_(used, used)] * roots[:, None] * roots
+        system = inner[np.ix_(used, used)]
+        system *= roots[:, None]
+        system *= roots
         system[np.diag_indices_from(system)] += 1.0
         side = roots[:, None] * cross[used]
         left = values - side.T @ solve_positive(system, side)

@@ -349,7 +349,13 @@ class _Newton:
         weight = q[J, task]
         n_outputs, rank, R = len(pull), shape[1], shape[0]
         sides = gradient.T.reshape(-1, 1)  # one function of the root after the other
-        if len(J) >= R * rank:
+        if len(J) >= R and root.shape == (1, 1):
+            H, e = self.K.gram(np.ascontiguousarray(q[:, 0]))
+            H *= root[0, 0] ** 2
+            H[np.diag_indices_from(H)] += 1.0
+            edge = root[0, 0] * e[:, None]
+            solved = solve_positive(H, np.hstack([sides, edge]))
+        elif len(J) >= R * rank:
             H, edge = np.eye(R * rank), np.zeros((R * rank, n_outputs))
             blocks = H.reshape(rank, R, rank, R)
             for t in range(n_outputs):

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from kernelweave._types import Floats
+from kernelweave._threads import run_blocks
+from kernelweave._types import Floats, Stored
 from kernelweave.banks import CombinedKernel
 
-from .base import DualShape, Machine, Solution
+from .base import DualShape, Machine, Solution, factor_upper, restore_upper
 from .linear import FeatureKernel, solve_linear
+
+_PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,13 @@ class Square(Machine):
         """Solve exactly; tolerances and the start are not needed."""
         if isinstance(K, FeatureKernel):
             return solve_linear(self, K, Y, cost, tol=max(tol, 1e-12), floor=floor, start=start)
-        gram = np.asarray(K.dense(), dtype=np.float64)
+        gram = K.dense()
         coef = np.zeros_like(Y)
         for o in range(Y.shape[1]):
             rows = np.flatnonzero(cost[:, o] > 0)
             if not len(rows):
                 continue
-            system = gram[np.ix_(rows, rows)]
+            system = gram.astype(np.float64) if len(rows) == len(gram) else K.block(rows, rows)
             system[np.diag_indices_from(system)] += 1.0 / cost[rows, o]
             sides = np.column_stack([Y[rows, o], np.ones(len(rows))])
             solved = _solve(system, sides)
@@ -81,16 +84,26 @@ class Square(Machine):
                 solved[:, 0] -= bias * solved[:, 1]
                 solved[:, 0] -= solved[:, 0].mean()  # rounding, so that the sum is zero
             coef[rows, o] = solved[:, 0]
-        fitted = gram @ coef
+        fitted = _times(gram, coef)
         quadratic = float(np.vdot(coef, fitted))
         loss, intercept = self.loss(fitted, Y, cost)
         dual = self.linear(coef, Y) - 0.5 * (quadratic + self.ridge_term(coef, cost, Y))
         return Solution(coef, intercept, fitted, 0.5 * quadratic + loss, dual, 1)
 
 
+def _times(gram: Stored, coef: Floats) -> Floats:
+    """Multiply in double precision without a copy of the matrix in it."""
+    if gram.dtype == np.float64:
+        return np.asarray(gram @ coef)
+    return np.concatenate(run_blocks(lambda rows: gram[rows] @ coef, len(gram), _PANEL))
+
+
 def _solve(system: Floats, sides: Floats) -> Floats:
+    """Solve with a matrix, which is overwritten."""
+    diagonal = system.diagonal().copy()
     try:
-        factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+        factor = factor_upper(system)
         return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
     except np.linalg.LinAlgError:  # a huge C on a singular Gram: the smallest-norm solution
+        restore_upper(system, diagonal)
         return np.asarray(scipy.linalg.lstsq(system, sides, check_finite=False)[0])

@@ -11,7 +11,7 @@ from kernelweave._dask import PartedTable
 from kernelweave._types import Indices, Stored
 from kernelweave._validation import take_rows
 from kernelweave.banks import Views
-from kernelweave.banks.pairs import PairBlocks
+from kernelweave.banks.pairs import PairBlocks, fits_whole
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_sparse
 
@@ -70,7 +70,8 @@ def pair_values(
         Sparse where ``X`` is and there are no kernels.
     """
     n, m = len(pairs), X.shape[1] if kernels is None else len(kernels)
-    if 8.0 * n * m <= _WHOLE or (kernels is None and is_sparse(X)):
+    whole = 8.0 * n * m <= _WHOLE and (memory_limit is None or fits_whole(n, m, memory_limit))
+    if whole or (kernels is None and is_sparse(X)):
         return pair_features(X, pairs) if kernels is None else kernel_features(kernels, X, pairs)
     views = None if kernels is None else Views.of(kernels, X)
 

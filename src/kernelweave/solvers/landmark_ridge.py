@@ -29,7 +29,7 @@ from .loo_ridge import (
     default_ridges,
     inverse,
     left_out,
-    spectra_bytes,
+    spectra_pieces,
 )
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
@@ -124,7 +124,8 @@ def many_rows(n_spectra: int, n: int, memory: float) -> bool:
     They do for many, and from where eigenvectors are those of a factor anyway (`kernel_spectrum`),
     if these would not fit in the memory.
     """
-    return n >= large.PASS_ROWS or (n > DENSE_ROWS and spectra_bytes(n_spectra, n) > memory)
+    need = sum(spectra_pieces(n_spectra, n).values())
+    return n >= large.PASS_ROWS or (n > DENSE_ROWS and need > memory)
 
 
 def average_by_landmarks(

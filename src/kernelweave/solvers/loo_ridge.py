@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import KernelBank
-from kernelweave.errors import MemoryBudgetError
+from kernelweave.banks import KernelBank, check_memory
 
 from .spectrum import (
     DENSE_ROWS,
@@ -315,7 +315,7 @@ def average_ridges(
     drop_copies : bool
         Whether to look for copies, which is dear when there are hundreds of kernels.
     memory : float
-        Bytes that the eigenvectors may take.
+        Bytes that the kernels, their eigenvectors and the computation of these may take.
     report : callable, optional
         Called when a kernel is done.
 
@@ -332,7 +332,7 @@ def average_ridges(
     shares[np.arange(len(kept)), kept] = 1.0 / sizes[kept]
     if joint:
         shares = shares.mean(axis=0, keepdims=True)
-    _check_memory(len(shares), n, memory)
+    _check_memory(len(shares), n, bank.nbytes, memory)
 
     def decompose(share: Floats) -> tuple[Spectrum, Floats, Floats]:
         used = np.flatnonzero(share)
@@ -377,11 +377,21 @@ def spectra_bytes(n_spectra: int, n: int) -> float:
     return 8.0 * n_spectra * n * (n if n <= DENSE_ROWS else min(n, MAX_RANK))
 
 
-def _check_memory(n_spectra: int, n: int, memory: float) -> None:
-    need = spectra_bytes(n_spectra, n)
-    if need > memory:
-        raise MemoryBudgetError(
-            f"The eigenvectors of {n_spectra} kernels over {n} rows need {need / 1e9:.1f} GB, and "
-            f"the limit is {memory / 1e9:.1f} GB. Hint: use fewer rows or kernels, or average the "
-            "kernels in place of the models."
-        )
+def spectra_pieces(n_spectra: int, n: int) -> dict[str, float]:
+    """Return the memory of eigenvectors and of their computation."""
+    at_once = min(n_spectra, _core.get_threads())
+    return {
+        "eigenvectors": spectra_bytes(n_spectra, n),
+        # Of a matrix: itself, and twice as much for LAPACK. Of a factor: itself, a centred copy,
+        # and singular vectors in LAPACK's order.
+        "their computation": 3.0 * at_once * spectra_bytes(1, n),
+    }
+
+
+def _check_memory(n_spectra: int, n: int, held: float, memory: float) -> None:
+    check_memory(
+        f"The eigenvectors of {n_spectra} kernels over {n} rows need",
+        {"the kernels": held, **spectra_pieces(n_spectra, n)},
+        memory,
+        "use fewer rows or kernels, or average the kernels in place of the models",
+    )

@@ -266,8 +266,8 @@ class Learner:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
         dropped = self.bank.residual_forms(point.coef) if self.bank.leaves_out else 0.0
         value = self.lower_bound(point, forms + dropped)
-        if value > self._lowest[0]:
-            self._lowest = (value, point)
+        if self.bank.by_features and value > self._lowest[0]:
+            self._lowest = (value, point)  # which holds on to its kernel: `settle` alone needs it
         self.account.offer_lower(value, point.coef)
 
     def verify(self) -> bool:

@@ -85,8 +85,8 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
             MAX_RANK,
         )
         return _of_factor(Z, pivots, Z[:, pivots])
-    K = np.array(kernel.dense(), dtype=np.float64)
-    means = K.mean(axis=0)
+    means = np.asarray(kernel.dense(), dtype=np.float64).mean(axis=0)
+    K = np.array(kernel.dense(), dtype=np.float64, order="F")  # LAPACK's order saves it a copy
     K -= means
     K -= means[:, None] - means.mean()
     values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)

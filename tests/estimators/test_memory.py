@@ -1,0 +1,68 @@
+"""The peak of a fit stays within `memory_limit`, by the resident memory of a fresh process."""
+
+import subprocess
+import sys
+
+import pytest
+
+PRELUDE = """
+import re, warnings
+import numpy as np
+from kernelweave import *
+from kernelweave.errors import MemoryBudgetError
+from kernelweave.kernels import *
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+RBFS = [RBF(width=w) for w in (0.5, 1.0, 2.0, 4.0)]
+
+def table(n):
+    X = rng.normal(size=(n, 4))
+    target = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+    return X, target, (target > 0).astype(int)
+
+def resident(key):
+    status = open("/proc/self/status").read()
+    return 1024 * int(re.search(key + r":\\s+(\\d+)", status)[1])
+
+def fit(model, n, task):
+    X, target, labels = table(n)
+    if task == "pairs":
+        X, pairs = rng.normal(size=(n, 50)), rng.integers(n, size=(40 * n, 2))
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        return model.fit(X, pairs=pairs, labels=np.where(rng.random(len(pairs)) < 0.5, 1, -1))
+    return model.fit(X, target if task == "regression" else labels)
+
+def check(model, n, task):
+    fit(model, 60, task)  # modules and buffers that every fit needs
+    try:  # so little that it is refused, with a hint that must do
+        fit(model.set_params(memory_limit="100kB"), n, task)
+        raise AssertionError("not refused")
+    except MemoryBudgetError as error:
+        limit = re.search(r"memory_limit='([0-9.]+)MB'", str(error))[1]
+    model.set_params(memory_limit=limit + "MB")
+    open("/proc/self/clear_refs", "w").write("5")  # begin the peak anew
+    before = resident("VmRSS")
+    fit(model, n, task)
+    peak = resident("VmHWM") - before
+    assert peak <= 1.1e6 * float(limit), (peak / 1e6, limit)
+    assert peak >= 0.2e6 * float(limit), (peak / 1e6, limit)
+"""
+
+ROUTES = {
+    "hinge": "MKLClassifier(RBFS), 1500, 'classes'",
+    "hinge at a large C": "MKLClassifier(RBFS, C=1000, tol=1e-5), 1500, 'classes'",
+    "stored matrices": "MKLClassifier([Polynomial(4), Polynomial(5) * RBF(1.0)]), 1500, 'classes'",
+    "square": "MKLRegressor(RBFS, loss='square'), 1500, 'regression'",
+    "square, uniform": "MKLRegressor(RBFS, loss='square', norm='uniform'), 1500, 'regression'",
+    "noisy labels": "NoisyLabelMKLClassifier(RBFS), 1200, 'classes'",
+    "pairs": "PairwiseKernelLearner(), 2000, 'pairs'",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_fit_stays_within_the_limit_that_its_refusal_suggests(route):
+    code = f"{PRELUDE}\ncheck({ROUTES[route]})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
