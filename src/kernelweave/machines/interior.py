@@ -6,6 +6,8 @@ where pair updates would take millions. Each step factors a matrix with as many 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 
@@ -57,7 +59,7 @@ def solve_interior(
     linear = dead_zone - sign * y[rows]
 
     def collect(values: Floats) -> Floats:
-        return np.bincount(where, weights=sign * values, minlength=n)
+        return _by_row(where, sign * values, n)
 
     inside = np.minimum(_INSIDE * (float(np.abs(beta).mean()) or np.inf), 0.25 * w)
     u = np.clip(sign * beta[rows], inside, w - inside)
@@ -94,30 +96,31 @@ def solve_interior(
         except np.linalg.LinAlgError:
             damping *= 10.0
             continue
-        across = scipy.linalg.cho_solve(factor, np.ones(n), check_finite=False)
-
-        def direction(low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, float]:
-            """Return Newton's step towards ``u * below = low``, ``room * above = high``."""
-            side = -slope + low / u - high / room
-            db = scipy.linalg.cho_solve(factor, spread * collect(side / D), check_finite=False)
-            dnu = (float(db.sum()) + excess) / float(across.sum()) if intercept else 0.0
-            db -= dnu * across
-            du = (side - sign * (Q @ db + dnu)[where]) / D
-            freer = (partner < 0) | (D <= D[partner])
-            du = np.where(freer, sign * db[where] + np.where(partner < 0, 0.0, du[partner]), du)
-            dbelow, dabove = (low - below * du) / u - below, (high + above * du) / room - above
-            return du, dbelow, dabove, dnu
-
+        newton = _Newton(
+            Q,
+            factor,
+            spread,
+            D,
+            sign,
+            where,
+            partner,
+            slope,
+            excess,
+            intercept,
+            u,
+            room,
+            below,
+            above,
+        )
         products = float(below @ u + above @ room)
         nothing = np.zeros_like(u)
-        du, dbelow, dabove, _ = direction(nothing, nothing)
+        du, dbelow, dabove, _ = newton.step(nothing, nothing)
         part = _longest((u, room, below, above), (du, -du, dbelow, dabove))
         ahead = float(
-            (below + part * dbelow) @ (u + part * du)
-            + (above + part * dabove) @ (room - part * du)
+            (below + part * dbelow) @ (u + part * du) + (above + part * dabove) @ (room - part * du)
         )
         centre = products / (2 * len(u)) * min(1.0, max(ahead / products, 1e-6)) ** 3
-        du, dbelow, dabove, dnu = direction(centre - dbelow * du, centre + dabove * du)
+        du, dbelow, dabove, dnu = newton.step(centre - dbelow * du, centre + dabove * du)
         part = _BACK * _longest((u, room, below, above), (du, -du, dbelow, dabove))
         u, room = u + part * du, room - part * du
         below, above = below + part * dbelow, above + part * dabove
@@ -130,6 +133,51 @@ def solve_interior(
     out = np.zeros(len(y))
     out[used] = collect(u)
     return out
+
+
+@dataclass(frozen=True)
+class _Newton:
+    """Newton's system at one point, factored."""
+
+    Q: Floats
+    factor: tuple[Floats, bool]  # of Q plus `spread` on its diagonal
+    spread: Floats
+    D: Floats
+    sign: Floats
+    where: Indices
+    partner: Indices
+    slope: Floats
+    excess: float
+    intercept: bool
+    u: Floats
+    room: Floats
+    below: Floats
+    above: Floats
+
+    def step(self, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return the step towards ``u * below = low``, ``room * above = high``."""
+        u, room, below, above, n = self.u, self.room, self.below, self.above, len(self.Q)
+        side = -self.slope + low / u - high / room
+        pull = self.spread * _by_row(self.where, self.sign * side / self.D, n)
+        solved = scipy.linalg.cho_solve(
+            self.factor, np.column_stack([pull, np.ones(n)]), check_finite=False
+        )
+        db, dnu = solved[:, 0], 0.0
+        if self.intercept:
+            dnu = (float(db.sum()) + self.excess) / float(solved[:, 1].sum())
+            db = db - dnu * solved[:, 1]
+        du = (side - self.sign * (self.Q @ db + dnu)[self.where]) / self.D
+        alone = self.partner < 0
+        freer = alone | (self.D <= self.D[self.partner])
+        other = np.where(alone, 0.0, du[self.partner])
+        du = np.where(freer, self.sign * db[self.where] + other, du)
+        dbelow, dabove = (low - below * du) / u - below, (high + above * du) / room - above
+        return du, dbelow, dabove, dnu
+
+
+def _by_row(where: Indices, values: Floats, n: int) -> Floats:
+    """Sum the values of the unknowns of each row."""
+    return np.asarray(np.bincount(where, weights=values, minlength=n), dtype=np.float64)
 
 
 def _partners(where: Indices, n_unknowns: int, n_rows: int) -> Indices:
