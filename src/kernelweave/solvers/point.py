@@ -98,6 +98,15 @@ def moved(coef: Floats, fitted: Floats) -> Solution:
     return Solution(coef, np.zeros(coef.shape[1]), fitted, np.inf, -np.inf)
 
 
+@dataclass(frozen=True)
+class DualPoint:
+    """Dual coefficients with the parts of their value that no kernel is needed for."""
+
+    coef: Floats
+    linear: float
+    ridge: float
+
+
 class Learner:
     """Solves machines on a bank, keeps count of it and offers the bounds.
 
@@ -134,7 +143,7 @@ class Learner:
         self.exact: bool | None = False
         # What features leave out needs a share of the tolerance.
         account.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
-        self._lowest: tuple[float, Point | None] = (-np.inf, None)
+        self._lowest: tuple[float, DualPoint | None] = (-np.inf, None)
         self._best: CombinedKernel  # of the best upper bound
         self._fitted: Floats  # by it
         self._settled = (np.inf, -np.inf)
@@ -185,8 +194,8 @@ class Learner:
     ) -> Point:
         """Read the forms of the kernels of interest, unless known, and offer the upper bound."""
         which = np.flatnonzero(kernel.weights) if which is None else which
-        if forms is None:
-            forms = self.bank.forms(solution.coef, which)
+        if forms is None or self._needs_exact_forms:
+            forms = self._forms(solution.coef, which)
             self.account.readings += len(which) / self.bank.n_kernels
         if self.bank.by_features:
             return self._look_at_function(kernel, solution, which, forms)
@@ -256,18 +265,30 @@ class Learner:
             self._best, self._fitted = kernel, fitted
         return Point(kernel, solution, which, forms, linear, ridge, loss)
 
-    def lower_bound(self, point: Point, forms: Floats) -> float:
+    @property
+    def _needs_exact_forms(self) -> bool:
+        """Whether bounds count, and storage in single precision would be in them."""
+        return bool(self.exact and not self.bank.by_features and self.bank.rounded.any())
+
+    def _forms(self, coef: Floats, which: Indices | None = None) -> Floats:
+        """Return quadratic forms, of the exact kernels once bounds count."""
+        forms = self.bank.exact_forms if self._needs_exact_forms else self.bank.forms
+        return np.asarray(forms(coef, which))
+
+    def lower_bound(self, point: Point | DualPoint, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
         return self.weight_set.lower_bound(
             point.linear, point.ridge, forms, bounded=self.machine.bounded
         )
 
-    def offer_lower(self, point: Point, forms: Floats) -> None:
+    def offer_lower(self, point: Point | DualPoint, forms: Floats) -> None:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
+        if self._needs_exact_forms:
+            forms = self._forms(point.coef)
         dropped = self.bank.residual_forms(point.coef) if self.bank.leaves_out else 0.0
         value = self.lower_bound(point, forms + dropped)
-        if self.bank.by_features and value > self._lowest[0]:
-            self._lowest = (value, point)  # which holds on to its kernel: `settle` alone needs it
+        if value > self._lowest[0]:
+            self._lowest = (value, DualPoint(point.coef, point.linear, point.ridge))
         self.account.offer_lower(value, point.coef)
 
     def verify(self) -> bool:
@@ -291,7 +312,13 @@ class Learner:
             kernel, coef = self._best, account.coef
             which = np.flatnonzero(kernel.weights)
             fitted = kernel.exact_product(coef)
-            self._look(kernel, coef, fitted, which, account.forms[which])
+            forms = account.forms[which]
+            if self._needs_exact_forms:
+                forms, point = self._forms(coef, which), self._lowest[1]
+                account.lower, self._lowest = -np.inf, (-np.inf, None)
+                if point is not None:
+                    self.offer_lower(point, np.empty(0))
+            self._look(kernel, coef, fitted, which, forms)
             account.note()
         before = account.upper
         if (before, account.lower) == self._settled:  # at the same bounds, no need to look again
