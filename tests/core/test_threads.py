@@ -1,6 +1,7 @@
 """The number of threads never changes a bit of a result."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -392,3 +393,24 @@ def test_refused_fits_at_the_same_time_leave_the_limits_alone():
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(work, range(16))) == [1] * 16
         assert blas_limits() == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="has no timers")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_long_loop_of_the_core_can_be_interrupted(count):
+    """In a thread of its own nobody would notice: the main one has to ask for signals."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    A = np.ones((2000, 4000))
+    out = np.full((2000, 2000), -1.0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with threads(count), pytest.raises(KeyboardInterrupt):
+            _core.absolute_distances(A, A, out)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert (out == -1.0).any()  # it ended early

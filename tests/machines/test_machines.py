@@ -330,7 +330,7 @@ def test_systems_that_rounding_made_indefinite_are_solved_nearby(least):
     Q = np.linalg.qr(random.normal(size=(30, 30)))[0]
     values = np.append(np.linspace(0.5, 2.0, 29), least)
     M, b = Q @ np.diag(values) @ Q.T, random.normal(size=(30, 2))
-    found = solve_positive(M, b)
+    found = solve_positive(M.copy(), b)
     assert np.isfinite(found).all()
     if least > 0:
         np.testing.assert_allclose(M @ found, b, atol=1e-9)

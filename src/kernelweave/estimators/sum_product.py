@@ -303,7 +303,7 @@ class SumProductMKLClassifier(KernelClassifier):
         square = 8.0 * n * n
         check_memory(
             f"A structure of {n_leaves} kernels over {n} rows needs",
-            {"its kernels": 0.5 * square * n_leaves, "what is computed from them": 4 * square},
+            {"its kernels": 0.5 * square * n_leaves, "what is computed from them": 5 * square},
             self.memory_limit,
             "use fewer rows or kernels",
         )
