@@ -24,7 +24,7 @@ _ABOVE = 1.5  # how far above the end of its range the other lam is chosen
 _TIGHTEST = 1e-3  # how far below the tolerance is gone for the sake of the carried-over bound
 _STAGE = 50  # inner solves at another lam; ten are usual there
 _SHARE = 1e-3  # of the objective, that tolerances of one stage are relative to at least
-_LEAST = 1e-9  # share of the objective below which the best function counts as zero
+_LEAST = 1e-8  # share of the objective below which the best function counts as zero
 
 
 def solve_capped(
