@@ -21,6 +21,7 @@ from kernelweave import (
     NoisyLabelMKLClassifier,
     Polynomial,
     Precomputed,
+    rbf_ladder,
 )
 from kernelweave._threads import threads
 from kernelweave.errors import InputError
@@ -988,7 +989,6 @@ def test_prediction_checks_its_rows():
         fitted().decision_function(spoiled(np.nan))
 
 
-@pytest.mark.filterwarnings("ignore:X. column")
 @pytest.mark.parametrize("seed", [3, 7, 10])
 def test_one_huge_value(seed):
     rng = np.random.default_rng(seed)
@@ -997,7 +997,8 @@ def test_one_huge_value(seed):
     X[seed, seed % 3] = 1e10
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the best function is zero")
-        model = NoisyLabelMKLClassifier().fit(X, y)
+        # Widths that the value itself is typical of: all other rows are nearly equal.
+        model = NoisyLabelMKLClassifier([rbf_ladder([2.5e8, 1e9, 4e9]), Linear()]).fit(X, y)
     assert model.converged_
     assert 0 <= model.duality_gap_ <= 1e-12 * model.objective_
 

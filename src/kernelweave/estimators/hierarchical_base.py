@@ -35,6 +35,7 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROUNDING = 1e-14  # of a quadratic form, relative to the squared sum of coefficients
 _NEGLIGIBLE = 1e-10  # norm of a node, relative to the largest, that prediction leaves out
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
@@ -162,7 +163,11 @@ class BaseHierarchical(BaseMKL):
         rows: Merged,
         relation: Floats | None,
     ) -> None:
-        norms = result.weights * np.sqrt(result.forms)
+        # A quadratic form of a constant kernel is zero with an intercept, but for the rounding of
+        # its sum of products.
+        rounding = _ROUNDING * float(np.abs(result.coef).sum()) ** 2
+        forms = np.where(result.forms > rounding, result.forms, 0.0)
+        norms = result.weights * np.sqrt(forms)
         kept = np.flatnonzero(norms > _NEGLIGIBLE * norms.max(initial=0.0))
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]
@@ -170,7 +175,7 @@ class BaseHierarchical(BaseMKL):
         kernels, self.scales_ = graph.describe(self.active_nodes_)
         self.kernels_: list[Kernel] = kernels
         self.weights_, self.block_norms_ = result.weights[kept], norms[kept]
-        parts = (result.weights * result.forms)[kept]
+        parts = (result.weights * forms)[kept]
         self.contributions_ = parts / (parts.sum() or 1.0)
         self.n_nodes_ = len(graph.nodes)
         self.objective_, self.duality_gap_ = result.objective, result.gap

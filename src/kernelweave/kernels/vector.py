@@ -250,8 +250,9 @@ def centre_linear(kernels: list[Kernel], X: Any) -> list[Kernel]:
         if isinstance(kernel, Linear) and kernel.centre is None:
             rows = kernel.prepare(X)
             if not is_sparse(rows):
-                means = rows.mean(axis=0)
-                offset, variance = float(means @ means), float(rows.var(axis=0).sum())
+                with np.errstate(all="ignore"):  # squares may overflow; then nothing is centred
+                    means = rows.mean(axis=0)
+                    offset, variance = float(means @ means), float(rows.var(axis=0).sum())
                 # Below the lower limit the columns are constant to rounding.
                 if _CONSTANT * offset < variance < _FAR * offset < np.inf:
                     kernel = dataclasses.replace(kernel, centre=tuple(means.tolist()))

@@ -91,7 +91,7 @@ class WidthFamily(Family):
         super().__init__(rows)
         # Finite, so that a product with a kernel value of zero is zero.
         self.distances = np.minimum(squared_distances(rows, rows), 1e300)
-        self.unit = 1.0 / _typical(self.distances)
+        self.unit = 1.0 / _typical(rows, self.distances)
 
     def start(self, share: float) -> Floats:
         return np.log([share * self.unit])
@@ -124,7 +124,7 @@ class ARDFamily(Family):
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
         with np.errstate(over="ignore"):
-            spreads = [_typical(squared_distances(c, c), none=0.0) for c in rows.T[:, :, None]]
+            spreads = [_typical(c, squared_distances(c, c), none=0.0) for c in rows.T[:, :, None]]
         self.varying = np.flatnonzero(np.array(spreads) > 0)
         if not len(self.varying):
             raise InputError("X: every column is constant, so there is no width to learn.")
@@ -170,7 +170,7 @@ class MixtureFamily(Family):
         super().__init__(rows)
         # Finite, so that a product with a kernel value of zero is zero.
         self.distances = np.minimum(squared_distances(rows, rows), 1e300)
-        self.unit = 1.0 / _typical(self.distances)
+        self.unit = 1.0 / _typical(rows, self.distances)
         self.n_widths = n_widths
 
     def start(self, share: float) -> Floats:
@@ -202,20 +202,20 @@ class MixtureFamily(Family):
         return np.concatenate([slopes, weights * judged.gradient])
 
 
-def _typical(distances: Stored, none: float | None = None) -> float:
-    """Return the median of the distances that are not zero."""
+def _typical(rows: Floats, distances: Stored, none: float | None = None) -> float:
+    """Return the median of the distances between rows that are not zero."""
     some = distances[distances > 0]
-    if len(some):
-        middle = float(np.median(some))
-        if not 1e-200 < middle < 1e200:
-            raise InputError(
-                "X: its distances are too large or too small for a Gaussian; rescale the columns "
-                "first, for example with scikit-learn's StandardScaler."
-            )
-        return middle
-    if none is None:
-        raise InputError("X: all rows are equal, so there is no width to learn.")
-    return none
+    middle = float(np.median(some)) if len(some) else 0.0
+    if not len(some) and (rows == rows[:1]).all():
+        if none is None:
+            raise InputError("X: all rows are equal, so there is no width to learn.")
+        return none
+    if not 1e-200 < middle < 1e200:
+        raise InputError(
+            "X: its distances are too large or too small for a Gaussian; rescale the columns "
+            "first, for example with scikit-learn's StandardScaler."
+        )
+    return middle
 
 
 def _width(log_rate: float) -> float:

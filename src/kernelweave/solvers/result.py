@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-_UNSEEN = 1e-12  # of the loss of the zero function: an objective below it may be called zero
+_UNSEEN = 1e-24  # of the loss of the zero function: an objective below it may be called zero
 
 
 @dataclass(frozen=True)
