@@ -53,8 +53,13 @@ def solve_inside(
     if intercept:  # a part that coefficients of sum zero do not see would hide the rest
         means = K.mean(axis=0)
         K = K - means - means[:, None] + means.mean()
-    state = _State(_factor(K), y, lower, upper, ridge, dead_zone, intercept)
-    best, smallest, idle = np.zeros(len(y)), np.inf, 0
+    with np.errstate(all="ignore"):  # values that overflow are no gain, and end the search
+        found = _search(_State(_factor(K), y, lower, upper, ridge, dead_zone, intercept))
+    return np.clip(found, lower, upper)
+
+
+def _search(state: _State) -> Floats:
+    best, smallest, idle = np.zeros(len(state.y)), np.inf, 0
     for _ in range(_STEPS):
         gap = state.measure()
         if gap < smallest:
@@ -71,7 +76,7 @@ def solve_inside(
         share = max(float(after) / state.products, 0.0)
         aim = share**3 * state.products / (2 * len(zero))
         state.move(*state.newton(aim - dx * dlow, aim + dx * dhigh))
-    return np.clip(best, lower, upper)
+    return best
 
 
 class _State:

@@ -378,19 +378,22 @@ class Learner:
             return 0.0
         account, V = self.account, np.abs(self.account.coef)
         diagonal = self._best.diag()
-        squares = V.sum(axis=0) * (diagonal @ V)
-        fitted = self._fitted + account.intercept
-        error = self._unit * np.sqrt(np.outer(diagonal, squares))
-        error += 2.0 * _EPSILON * (np.abs(self.Y) + np.abs(self._fitted) + np.abs(fitted))
-        change = self.machine.loss_change(fitted, error, self.Y, self.cost)
-        return 0.5 * self._unit * float(squares.sum()) + change
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = V.sum(axis=0) * (diagonal @ V)
+            fitted = self._fitted + account.intercept
+            error = self._unit * np.sqrt(np.outer(diagonal, squares))
+            error += 2.0 * _EPSILON * (np.abs(self.Y) + np.abs(self._fitted) + np.abs(fitted))
+            change = self.machine.loss_change(fitted, error, self.Y, self.cost)
+            bound = 0.5 * self._unit * float(squares.sum()) + change
+        return bound if bound >= 0 else np.inf  # not a number where it overflows
 
     def _lower_rounding(self) -> float:
         point = self._lowest[1]
         if point is None or not self._rounds:
             return 0.0
         V, Y = np.abs(point.coef), self.Y
-        forms = np.sum([v.sum() * self.bank.diagonal_sums(v) for v in V.T], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            forms = np.sum([v.sum() * self.bank.diagonal_sums(v) for v in V.T], axis=0)
         terms = float(np.vdot(np.abs(Y), V)) + 0.5 * point.ridge
         terms += abs(float(np.vdot(Y, point.coef)) - point.linear)
         rounding = self._unit * (0.5 * self.weight_set.support_value(forms) + terms)
