@@ -85,7 +85,7 @@ MODELS = {
         TWO,
         {"structure"},
     ),
-    "lattice": (HierarchicalMKLClassifier(C=10), X, TWO, {"kernels", "structure"}),
+    "lattice": (HierarchicalMKLClassifier(C=100), X, TWO, {"kernels", "structure"}),
     "graph": (
         HierarchicalMKLRegressor(
             {"left": LEFT, "right": RIGHT, "both": LEFT * RIGHT},

@@ -233,7 +233,7 @@ def test_categories_of_other_types(tmp_path, values):
 
 def test_categories_that_cannot_be_stored(tmp_path):
     frame = pd.DataFrame({"x": [1 + 2j, 3j] * 20})
-    model = MKLClassifier([Overlap()]).fit(frame.astype(object), SIGNS)
+    model = MKLClassifier([Overlap()]).fit(frame.astype(object), [0, 1] * 20)
     with pytest.raises(ModelFileError, match=r"type complex cannot be stored.*use strings"):
         save(model, tmp_path / "m.kw")
     assert not list(tmp_path.iterdir())

@@ -83,6 +83,8 @@ def _parts(A, step):
 
 def _inner(kernel, A, B):
     a, b = A.numbers(kernel.columns), B.numbers(kernel.columns)
+    if (centre := getattr(kernel, "centre", None)) is not None:
+        a, b = a - np.array(centre, dtype=REAL), b - np.array(centre, dtype=REAL)
     out = np.zeros((len(a), len(b)), dtype=REAL)
     for left, right in zip(a.T, b.T, strict=True):
         out += np.multiply.outer(left, right)

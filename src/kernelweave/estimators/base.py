@@ -149,7 +149,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
 
     def _n_combined(self) -> int:
         """Return how many sums of kernels are held: in hand, of a trial, of the best bound."""
-        return 1 if self.norm == "uniform" else 3
+        return 1 if getattr(self, "norm", None) == "uniform" else 3
 
     def _n_solved(self, n: int) -> int:
         """Return how many rows the largest linear system in coefficients may have."""

@@ -70,7 +70,8 @@ class MKLClassifier(KernelClassifier):
         `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
         Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
-        zero: its rounding error is as large, and below 1e-24 of the loss of the zero function.
+        zero: its rounding error is as large, and it is below 1e-24 of the loss of the zero
+        function.
         `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Support vector machines solved.
@@ -197,7 +198,8 @@ class MKLRegressor(KernelRegressor):
         `tol` is not called certified. NaN when kernels are exact.
     converged_ : bool
         Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
-        zero: its rounding error is as large, and below 1e-24 of the loss of the zero function.
+        zero: its rounding error is as large, and it is below 1e-24 of the loss of the zero
+        function.
         `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
         Machines solved.

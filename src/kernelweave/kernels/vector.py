@@ -33,7 +33,6 @@ from .base import (
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
 _PAIRS = 4096  # pairs of sparse rows compared at a time
 _FAR = 1e-6  # variance, relative to the squared mean, below which linear kernels are centred
-_CONSTANT = 1e-24  # and below which there is nothing left to centre
 
 
 def inner_products(A: Rows, B: Rows) -> Floats:
@@ -253,9 +252,10 @@ def centre_linear(kernels: list[Kernel], X: Any) -> list[Kernel]:
                 with np.errstate(all="ignore"):  # squares may overflow; then nothing is centred
                     means = rows.mean(axis=0)
                     offset, variance = float(means @ means), float(rows.var(axis=0).sum())
-                # Below the lower limit the columns are constant to rounding.
-                if _CONSTANT * offset < variance < _FAR * offset < np.inf:
-                    kernel = dataclasses.replace(kernel, centre=tuple(means.tolist()))
+                if variance < _FAR * offset < np.inf:
+                    # Medians: constant columns become zero to the last digit.
+                    centre = np.median(rows, axis=0)
+                    kernel = dataclasses.replace(kernel, centre=tuple(centre.tolist()))
         out.append(kernel)
     return out
 

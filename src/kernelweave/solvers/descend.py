@@ -39,7 +39,7 @@ class RadiusResult(Result):
         As in `Result`; the coefficients are those of the weighted kernel as it is.
     squared_radius : float
         Of the ball around the training points, in the weighted kernel.
-    function, landmark_gap, proof : None, nan and None
+    at_rounding, function, landmark_gap, proof : False, None, nan and None
         As in `Result`; kernels are never held as features here.
     """
 

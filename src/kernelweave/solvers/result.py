@@ -207,12 +207,12 @@ class Account:
     def _meets(self) -> bool:
         """Whether the gap meets the tolerance, or the objective cannot be told from zero.
 
-        The second holds where its rounding error is as large, and is no more than `_UNSEEN` of the
+        The second holds where its rounding error is as large, and it is below `_UNSEEN` of the
         loss of the function that is zero: then no relative gap means anything.
         """
         if self._open + self.rounding <= self.tol * self.size:
             return True
-        return self.upper <= self.rounding <= _UNSEEN * self.scale
+        return self.upper <= min(self.rounding, _UNSEEN * self.scale)
 
     def result(self) -> Result:
         """Freeze the account."""
