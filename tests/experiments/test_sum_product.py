@@ -68,7 +68,9 @@ def test_table_picture_and_results(tmp_path):
     error = gain.std(ddof=1) * np.sqrt(1 / 2 + 1)
     assert ["flat L1, base", f"{gain.mean():+.1f} ({error:.1f})"] in rows
     assert [r["n_paths"] for r in kept] == [9, 36] * 2  # 3 x 3, and 3 x 9 more
-    assert all(sum(r["terms"].values()) == pytest.approx(1, abs=1e-4) for r in kept)
+    totals = {round(sum(r["terms"].values()), 4) for r in kept}
+    assert 1.0 in totals
+    assert totals <= {0.0, 1.0}  # a function that is zero has no terms
     assert (tmp_path / "structures-quick.png").read_bytes().startswith(b"\x89PNG")
 
 
