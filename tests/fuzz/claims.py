@@ -34,7 +34,9 @@ from .reference import REAL, Table, block, diagonal, products
 EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 32 * EPS
 KERNEL = 1e-12
-SCALE = 1e-5  # times tol: how exactly kernels are normalised, as factors are held to that
+CONSTANT = 1.1e-12  # centred trace, relative to the trace, below which kernels are not normalised
+TINY = 1e-290  # mean diagonal that is zero in float64, or nearly so
+SCALE = 1e-4  # times tol: how exactly kernels are normalised; factors leave a tenth out, by count
 NEGLIGIBLE = 1e-10  # parts of a function that prediction may leave out, relative to the largest
 FLOOR = 1e-28  # objective relative to the loss of zero, below which a fit has converged
 CONIC = 1e-7  # relative accuracy of optima that a conic solver gives without a function
@@ -303,7 +305,7 @@ def check_kernel(instance, model, factors, outcome, kernels=None):
         true = sum((f * block(k, A, B) for k, f in used), np.zeros(claimed.shape, dtype=REAL))
         roots = [_root(used, side) for side in (A, B)]
         error = np.abs(claimed - true)
-        limit = KERNEL * np.multiply.outer(*roots)
+        limit = KERNEL * np.multiply.outer(*roots) + TINY
         if not (error <= limit).all():
             i, k = np.unravel_index(np.argmax(error - limit), error.shape)
             outcome.report(
@@ -370,8 +372,8 @@ def check_scales(model, problem, outcome):
         if centred:
             size = mean - share @ products(kernel, table, table, share[:, None])[:, 0]
         lost = ROUNDING * mean  # by a difference of float64 values
-        if size <= 30 * lost and model.scales_[j] == 1.0:
-            continue  # constant as far as float64 can tell
+        if size <= max(CONSTANT * mean, TINY) and model.scales_[j] == 1.0:
+            continue  # constant, or zero, as far as float64 can tell
         error = abs(1 / REAL(model.scales_[j]) - size)
         if not error <= SCALE * model.tol * size + lost:
             outcome.report(

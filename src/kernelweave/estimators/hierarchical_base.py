@@ -20,7 +20,7 @@ from kernelweave.candidates import ProductLattice
 from kernelweave.candidates.dag import ExplicitDag
 from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import Kernel
+from kernelweave.kernels import Constant, Kernel
 from kernelweave.kernels.base import is_number
 from kernelweave.solvers import Result
 from kernelweave.solvers.grow import Start, grow
@@ -35,7 +35,6 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROUNDING = 1e-14  # of a quadratic form, relative to the squared sum of coefficients
 _NEGLIGIBLE = 1e-10  # norm of a node, relative to the largest, that prediction leaves out
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
@@ -163,11 +162,11 @@ class BaseHierarchical(BaseMKL):
         rows: Merged,
         relation: Floats | None,
     ) -> None:
-        # A quadratic form of a constant kernel is zero with an intercept, but for the rounding of
-        # its sum of products.
-        rounding = _ROUNDING * float(np.abs(result.coef).sum()) ** 2
-        forms = np.where(result.forms > rounding, result.forms, 0.0)
-        norms = result.weights * np.sqrt(forms)
+        norms = result.weights * np.sqrt(result.forms)
+        if self.fit_intercept:
+            # What is left of a constant kernel is the rounding of its quadratic form.
+            constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
+            norms[constant] = 0.0
         kept = np.flatnonzero(norms > _NEGLIGIBLE * norms.max(initial=0.0))
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]
@@ -175,7 +174,7 @@ class BaseHierarchical(BaseMKL):
         kernels, self.scales_ = graph.describe(self.active_nodes_)
         self.kernels_: list[Kernel] = kernels
         self.weights_, self.block_norms_ = result.weights[kept], norms[kept]
-        parts = (result.weights * forms)[kept]
+        parts = (result.weights * result.forms)[kept]
         self.contributions_ = parts / (parts.sum() or 1.0)
         self.n_nodes_ = len(graph.nodes)
         self.objective_, self.duality_gap_ = result.objective, result.gap

@@ -272,9 +272,11 @@ class SumProductMKLClassifier(KernelClassifier):
         upper = np.triu_indices(n)
         leaves = np.empty((len(kept), len(upper[0])))
         for row, j in enumerate(kept):
-            K = np.asarray(bank.combine(np.eye(len(kernels))[j]).dense(), dtype=np.float64)
-            _refuse_indefinite(kernels[j], bank.views[j])
-            leaves[row] = K[upper]
+            # From the kernel itself: what a factor leaves out may be multiplied by anything.
+            view = bank.views[j]
+            K = bank.kernels[j].block(view, view)
+            _refuse_indefinite(kernels[j], view)
+            leaves[row] = bank.scales[j] * K[upper]
         self.network_ = network
         self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]

@@ -10,6 +10,8 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.banks.gram import GramKernel
 from kernelweave.banks.paths import NodeSystem, Reading
+from kernelweave.errors import InputError
+from kernelweave.kernels.base import all_finite
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights.sum_product import SumProduct
 
@@ -89,7 +91,16 @@ def alternate(
     tighter, still = 1.0, 0
     mark_gap, mark_solves = np.inf, 0
     while account.solves < max_iter:
-        kernel = GramKernel(system.combine(u))
+        with np.errstate(all="ignore"):
+            gram = system.combine(u)
+        if not all_finite(gram):  # products of large kernels and weights
+            if not account.solves:
+                raise InputError(
+                    "structure: products of its kernels overflow; rescale the columns first, for "
+                    "example with scikit-learn's StandardScaler."
+                )
+            break
+        kernel = GramKernel(gram)
         if begin is not None:
             begin = moved(begin.coef, kernel @ begin.coef)
         gap = account.gap if certified else tol
@@ -98,8 +109,9 @@ def alternate(
         account.solves += 1
         account.work += solution.work
         account.readings += 1
-        reading = system.read(solution.coef)
-        total, nodes = reading.sums(u)
+        with np.errstate(over="ignore", invalid="ignore"):
+            reading = system.read(solution.coef)
+            total, nodes = reading.sums(u)
         fitted = kernel @ solution.coef  # fresh: running sums drift
         loss, intercept = machine.loss(fitted, Y, cost)
         before, value = account.upper, 0.5 * total + loss + weights.penalty(u)

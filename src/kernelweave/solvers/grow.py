@@ -122,7 +122,9 @@ def grow(
         found = _certify(graph, machine, account, bound, root, tol, sufficient)
         account.note()
         grows = bool(found.nodes) and len(graph.nodes) < max_nodes
-        if account.converged or account.solves >= max_iter or (not grows and aim <= _INNER * tol):
+        # Without new nodes a gap that stays shows that rounding error is all that is left.
+        stuck = not grows and (aim <= _INNER * tol or not account.gap <= 0.9 * gap)
+        if account.converged or account.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)
         if grows:
@@ -132,6 +134,10 @@ def grow(
     if polish is not None and account.converged and account.solves < max_iter:
         most = min(max_iter, account.solves + _POLISH)
         inner(problem, account, polish, most, norms, coef)
+        account.note()
+    nothing = np.zeros_like(Y)  # never return a model worse than the zero function
+    loss, intercept = machine.loss(nothing, Y, cost)
+    if account.offer_upper(loss, account.weights, nothing, intercept, np.zeros(len(graph.nodes))):
         account.note()
     return account.result()
 

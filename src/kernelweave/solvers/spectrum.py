@@ -90,7 +90,9 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
     K -= means
     K -= means[:, None] - means.mean()
     values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-    if values[0] < -_NEGATIVE * max(float(values.sum()), 1e-300):
+    # Centring leaves the rounding of the entries it cancels, relative to their own size.
+    rounding = 4.0 * np.finfo(np.float64).eps * float(kernel.diag().sum())
+    if values[0] < -max(_NEGATIVE * float(values.sum()), rounding, 1e-300):
         raise InputError(
             f"{name}: the Gram matrix is not positive semi-definite (an eigenvalue is "
             f"{values[0]:.3g}). Hint: clip its negative eigenvalues, or add a multiple of the "
