@@ -62,10 +62,26 @@ def test_bounds_hold_for_exact_kernels(few):
         ]
     )
     assert (bank.forms(V) < exact * (1 - 1e-9)).all()
-    assert (bank.forms(V) + bank.slack(V) >= exact).all()
+    assert (bank.forms(V) + bank.slack(V, bank.forms(V)) >= exact).all()
     fine = np.array([bank.exact_form(V, j) for j in range(2)])
     assert (fine >= exact * (1 - 1e-12)).all()
     np.testing.assert_allclose(fine, exact, rtol=1e-9)
+
+
+def test_bounds_allow_for_storage_in_single_precision(few):
+    """Coefficients that add up every rounding error of one feature are the worst case."""
+    X = table()
+    bank = make_feature_bank(KERNELS[:1], X, normalize=None, tol=1e-4)
+    exact = make_feature_bank(KERNELS[:1], X, normalize=None, tol=1e-6)
+    assert (bank.unit, exact.unit) == (2.0**-24, 2.0**-53)
+    item = exact.landmarks[0]
+    error = item.features(exact.source.views[0])[:, 0] - bank.blocks.rows(np.arange(90))[:, 0]
+    V = np.sign(error)[:, None]
+    above = float(exact.forms(V)[0] - bank.forms(V)[0])
+    assert 0 < above <= bank.slack(V, bank.forms(V))[0]
+    W = np.zeros((bank.blocks.n_columns, 1))
+    W[0] = 1.0
+    assert 0 < np.abs(error).sum() <= bank.value_rounding(W, np.ones((90, 1)))
 
 
 def test_a_function_has_the_values_and_the_norm_that_are_claimed(few):

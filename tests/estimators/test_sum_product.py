@@ -173,7 +173,8 @@ def test_weights_of_nodes(name):
 
 @pytest.mark.parametrize("name", ["fig1_p1", "tree_p1", "weak_p1", "nested_p1"])
 def test_decisions_are_those_of_the_oracle(name):
-    found = fitted(name).decision_function(numbers(len(INSTANCES[name].y)))
+    model = fit(INSTANCES[name], tol=1e-7)  # decisions differ by the root of the gap
+    found = model.decision_function(numbers(len(INSTANCES[name].y)))
     np.testing.assert_allclose(found, optimum(name).decision.ravel(), atol=3e-3)
 
 

@@ -40,6 +40,8 @@ class FeatureBank:
         Traces of what the features, and of what all landmarks together, leave out.
     source : RowSource or None
         The rows themselves; None for a part of them, which is not asked about the exact kernels.
+    unit : float
+        Relative error of the features as they are stored.
     """
 
     landmarks: tuple[Landmarks, ...]
@@ -50,6 +52,7 @@ class FeatureBank:
     kept: Floats
     left: Floats
     source: RowSource | None
+    unit: float = 2.0**-53
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
     by_features = True
@@ -191,12 +194,22 @@ class FeatureBank:
         """Whether landmarks stand for all kernels to rounding, so that bounds can be made exact."""
         return all(item.complete for item in self.landmarks)
 
-    def slack(self, V: Floats) -> Floats:
+    def slack(self, V: Floats, forms: Floats) -> Floats:
         """Bound how much smaller `forms` is than those of the exact kernels, without reading any.
 
         What is left out has a trace, and no quadratic form exceeds that times the squared norm.
+        Storage rounds the features F by a share `unit`, and so ``|F'V|``, the root of a form, by
+        no more than ``unit |V| sqrt(trace)``.
         """
-        return np.asarray(self.scales * self.kept * float(np.vdot(V, V)))
+        size = float(np.vdot(V, V))
+        rounded = self.unit * np.sqrt(size * self.scales * self.diagonals)
+        rounding = rounded * (2.0 * np.sqrt(forms) + rounded)
+        return np.asarray(self.scales * self.kept * size + rounding)
+
+    def value_rounding(self, W: Floats, slopes: Floats) -> float:
+        """Bound ``sum_i slopes_i |f_i - g_i|``, g the values ``F W`` that storage rounded."""
+        sizes = np.sqrt(self.scales * self.diagonals)
+        return float(self.unit * np.linalg.norm(slopes) * (self.norms(W) @ sizes))
 
     def exact_form(self, V: Floats, j: int) -> float:
         """Bound ``tr(V' K_j V)`` of one exact kernel from above, by all of its landmarks."""

@@ -82,6 +82,7 @@ def make_feature_bank(
         kept=measured.kept,
         left=measured.left,
         source=source,
+        unit=0.5 * float(np.finfo(dtype).eps),
     )
 
 

@@ -304,6 +304,7 @@ class Learner:
             return
         if self.bank.by_features:  # a function of features is one of the exact kernels as it is
             self._offer_less()
+            self.measure_rounding()
             self._settle_lower()
             return
         if not self.exact:
@@ -374,6 +375,11 @@ class Learner:
         return self.machine.by_rows and not self.bank.by_features
 
     def _upper_rounding(self) -> float:
+        if self.bank.by_features and self.machine.by_rows and self.account.function is not None:
+            shape = self.machine.shape(self.Y, self.cost)
+            slopes = np.maximum(np.abs(shape.lower), np.abs(shape.upper))
+            slopes = np.where(np.isfinite(slopes), slopes, np.abs(self.account.coef))
+            return float(self.bank.value_rounding(self.account.function, slopes))
         if not self._rounds:
             return 0.0
         account, V = self.account, np.abs(self.account.coef)
@@ -419,7 +425,7 @@ class Learner:
         point = self._lowest[1]
         assert point is not None
         forms = self.bank.forms(point.coef)
-        slack = self.bank.slack(point.coef)
+        slack = self.bank.slack(point.coef, forms)
         allowed = _CORRECTION * account.tol * account.size
         for _ in range(self.bank.n_kernels):
             bound = self.lower_bound(point, forms + slack)
