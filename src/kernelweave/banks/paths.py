@@ -248,6 +248,11 @@ class PathSystem(NodeSystem):
         """Return the weight of every path, equal ones counted."""
         return np.asarray(self.counts * np.exp(self.A @ u))
 
+    def path_traces(self) -> Floats:
+        """Return the trace of the kernel of every path."""
+        diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
+        return np.asarray(self.table.forms(self.leaves[:, diagonal], np.ones(len(diagonal))))
+
     def _entries(self, u: Floats) -> Floats:
         return self.table.combine(self.leaves, self.path_weights(u))
 

@@ -357,16 +357,17 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return CappedHinge(tuple(self.cap_), free=self.slack / box)
         return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
 
+    def _box(self, rows: Merged) -> Floats:
+        """Return the largest weight of every loss."""
+        return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
+
     def _search(self, bank: Any, rows: Merged, start: Warm | None, report: Report | None) -> Result:
-        lam, n = (
-            self.lam,
-            float(len(rows.Y)),
-        )  # for first-order methods, whatever the weights add to
+        lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.robust == "best":
             cost = rows.cost / (_count(rows) * lam)
             return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
-        machine, box = self._machine(), rows.cost * (1.0 + self.slack) / _count(rows)
+        machine, box = self._machine(), self._box(rows)
         if self.solver == "fast" and machine.free == 0.0:
             solve = solve_capped_on_path if bank.by_features else solve_capped
             return solve(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
@@ -402,6 +403,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             )
             coef = np.zeros_like(coef)
             function = None if function is None else np.zeros_like(function)
+            if self.robust == "worst":  # the objective is that of the function returned
+                box = self._box(rows) / self.lam
+                loss, _ = self._machine().loss(np.zeros_like(fitted), rows.Y, box)
+                result = replace(result, objective=max(result.objective, loss))
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
             coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
         weights, forms = result.weights, result.forms

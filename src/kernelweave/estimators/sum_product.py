@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_NEGLIGIBLE = 1e-10  # path weight, relative to the largest, that prediction leaves out
+_NEGLIGIBLE = 1e-10  # weighted trace of a path, relative to the largest, that is left out
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
@@ -339,7 +339,8 @@ class SumProductMKLClassifier(KernelClassifier):
         if isinstance(system, PathSystem):
             weights = system.path_weights(np.log(result.weights))
             parts = system.read(result.coef).forms / system.counts * weights  # type: ignore[attr-defined]
-            self.weights_ = np.where(weights > _NEGLIGIBLE * weights.max(), weights, 0.0)
+            sizes = weights * system.path_traces()  # a small weight of a large kernel counts
+            self.weights_ = np.where(sizes > _NEGLIGIBLE * sizes.max(), weights, 0.0)
             self.contributions_ = parts / (parts.sum() or 1.0)
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.n_iter_ = result.history[-1].solves

@@ -159,9 +159,11 @@ class _Search:
         elif is_sparse(F):
             self.transposed = csr_array(self.F.T)
             self.squared = self.transposed.copy()
-            self.squared.data = self.squared.data**2
+            with np.errstate(over="ignore"):  # infinite curvature allows no step, which is right
+                self.squared.data = self.squared.data**2
         else:
-            self.squared = self.F.T**2
+            with np.errstate(over="ignore"):
+                self.squared = self.F.T**2
         self.g = problem.statistic[kept]
         self.w, self.b, self.steps = w.copy(), float(b), 0
         self._look()
