@@ -575,7 +575,8 @@ def _rule_options(rng, traits, rows):
         "base": float(rng.choice([1.5, 2.0, 3.0])),
         "n_cuts": int(rng.integers(1, 4)),
         "threshold": float(rng.choice([0.0, 1e-3])),
-        "max_length": None if chance(rng, 0.5) else int(rng.integers(1, 4)),
+        # All conjunctions of many columns take minutes to search, as the guide says.
+        "max_length": None if rows.Z.shape[1] <= 4 else int(rng.integers(1, 4)),
         "tol": draw_tol(rng, 5),
         "fit_intercept": chance(rng, 0.85),
         "n_jobs": 1,

@@ -23,6 +23,7 @@ from .views import Views, is_plain_gaussian
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
 _NEGATIVE = 1e-8
+_UNDERFLOW = 1e-240  # below which products of tiny numbers have no digits
 _CHUNK = 512  # rows of exact kernels at a time
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
@@ -98,7 +99,7 @@ class KernelBank:
         if not (values < 0).any():
             return
         size = np.vdot(V, V) * self.traces()[wanted]
-        bad = np.flatnonzero(values < -_NEGATIVE * size)
+        bad = np.flatnonzero(values < -np.maximum(_NEGATIVE * size, _UNDERFLOW))
         if len(bad):
             kernel = self.kernels[wanted[bad[0]]]
             raise InputError(

@@ -395,7 +395,15 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
-        if result.converged and (gamma.max() <= _NOTHING or not fitted.any()):
+        nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
+        if nothing and self.robust == "worst":  # the objective is that of the function returned
+            loss, _ = self._machine().loss(
+                np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
+            )
+            nothing = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
+            if nothing:
+                result = replace(result, objective=max(result.objective, loss))
+        if nothing:
             warn(
                 f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
                 "and the larger class is predicted everywhere. Hint: raise cap, or use other "
@@ -403,10 +411,6 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             )
             coef = np.zeros_like(coef)
             function = None if function is None else np.zeros_like(function)
-            if self.robust == "worst":  # the objective is that of the function returned
-                box = self._box(rows) / self.lam
-                loss, _ = self._machine().loss(np.zeros_like(fitted), rows.Y, box)
-                result = replace(result, objective=max(result.objective, loss))
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
             coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
         weights, forms = result.weights, result.forms
