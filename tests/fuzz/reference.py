@@ -141,8 +141,8 @@ def _cosine(kernel, A, B):
 
 
 def _divide(values, sizes):
-    # Rows whose length is zero in float64 are similar to nothing.
-    return np.divide(values, sizes, out=np.zeros_like(values), where=sizes > 1e-290)
+    # Rows whose squared length is zero in float64 are similar to nothing.
+    return np.divide(values, sizes, out=np.zeros_like(values), where=sizes > 1e-307)
 
 
 def _precomputed(kernel, A, B):
