@@ -24,7 +24,7 @@ def write_frame(frame: pd.DataFrame, path: str | None, *, as_json: bool = False)
 
 
 class _Terminal:
-    """Standard output where somebody looks at it: control characters are written out."""
+    """Standard output that is a terminal: control characters are written out."""
 
     def write(self, text: str) -> None:
         sys.stdout.write(visible(text, lines=True))

@@ -153,7 +153,9 @@ def rbf_ladder(
     ----------
     widths : iterable of float, optional
         By default five, each twice the one before, from a quarter (half of it for more than three
-        columns) of the root mean squared distance between two rows (1 if that is 0).
+        columns) of the root mean squared distance between two rows (1 if that is 0). Values more
+        than 20 interquartile ranges beyond the quartiles of their column are cut off for this,
+        so that one outlier does not decide the widths.
     columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
         None means all columns.
     per_feature : bool
