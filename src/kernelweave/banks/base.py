@@ -176,7 +176,7 @@ class KernelBank:
                 rows = rows - share @ rows
                 rows -= share @ rows  # the first mean is rounded, and a constant would not be one
                 exact = float(share @ np.einsum("ij,ij->i", rows, rows))
-                centred[j] = exact if exact > 1e-30 * means[j] else 0.0
+                centred[j] = exact if exact > 1e-30 * means[j] > 0.0 else 0.0
         return centred
 
     def diagonal_sums(self, shares: Floats) -> Floats:

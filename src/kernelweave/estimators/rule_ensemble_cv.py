@@ -101,9 +101,15 @@ class _Search(BaseRuleEnsemble):
         if not hasattr(y, "iloc"):
             y = np.asarray(y)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        scores, counts = [], []
+        scores: list[list[float]] = []
+        counts = []
         for train, test in splitter.split(X, y):
             some = None if weight is None else np.asarray(weight)[train]
+            if some is not None and not some.any():
+                raise InputError(
+                    f"sample_weight: all rows to learn from in fold {len(scores) + 1} have weight "
+                    "zero. Hint: use fewer folds, or leave such rows out."
+                )
             own = None if task is None else np.asarray(task)[train]
             models = plain.fit_path(
                 pick_rows(X, train), pick_rows(y, train), values, some, task=own

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_NEGLIGIBLE = 1e-10  # weighted trace of a path, relative to the largest, that is left out
+_NEGLIGIBLE = 1e-14  # weighted trace of a path, relative to the largest, that is left out
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 

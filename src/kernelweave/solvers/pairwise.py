@@ -10,10 +10,12 @@ from scipy.sparse import csr_array
 
 from kernelweave._types import Bools, Floats
 from kernelweave.banks.pairs import PairBlocks
+from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_sparse
 
 _CG_STEPS = 200
 _HALVINGS = 60
+_LARGEST = 1e100  # value of a kernel at a pair; curvatures are products of two
 _ROUNDING = 4e-16  # of an objective of size one: without it the line search stalls at the optimum
 
 
@@ -159,11 +161,9 @@ class _Search:
         elif is_sparse(F):
             self.transposed = csr_array(self.F.T)
             self.squared = self.transposed.copy()
-            with np.errstate(over="ignore"):  # infinite curvature allows no step, which is right
-                self.squared.data = self.squared.data**2
+            self.squared.data = _squares(self.squared.data)
         else:
-            with np.errstate(over="ignore"):
-                self.squared = self.F.T**2
+            self.squared = _squares(self.F.T)
         self.g = problem.statistic[kept]
         self.w, self.b, self.steps = w.copy(), float(b), 0
         self._look()
@@ -268,3 +268,13 @@ def _losses(u: Floats) -> Floats:
     """Return ``ln(2 cosh(u/2))``."""
     half = 0.5 * np.abs(u)
     return np.asarray(half + np.log1p(np.exp(-2.0 * half)))
+
+
+def _squares(values: Any) -> Floats:
+    """Return squares, which products with them must not take beyond all numbers."""
+    if np.abs(values).max(initial=0.0) > _LARGEST:
+        raise InputError(
+            "Values of kernels or columns at these pairs are too large to learn weights from; "
+            "rescale the columns first, for example with scikit-learn's StandardScaler."
+        )
+    return np.asarray(values**2)
