@@ -176,7 +176,8 @@ class KernelBank:
                 rows = rows - share @ rows
                 rows -= share @ rows  # the first mean is rounded, and a constant would not be one
                 exact = float(share @ np.einsum("ij,ij->i", rows, rows))
-                centred[j] = exact if exact > 1e-30 * means[j] > 0.0 else 0.0
+                constant = means[j] == 0.0 or exact <= 1e-30 * means[j]
+                centred[j] = 0.0 if constant else exact
         return centred
 
     def diagonal_sums(self, shares: Floats) -> Floats:
