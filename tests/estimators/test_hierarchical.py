@@ -481,3 +481,19 @@ def test_nodes_without_a_kernel_are_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learner().fit(X, y)
+
+
+def test_no_model_is_worse_than_zero():
+    """Values of 1e20 leave no digits to a model: few solves must tell, and zero is returned."""
+    rng = np.random.default_rng(0)
+    rows = 1e3 * rng.normal(size=(11, 3)) + 1e3 * (np.arange(11) % 2)[:, None]
+    signs = rng.permutation(np.arange(11) % 2)
+    kernels = {"a": Polynomial(3, 0.0), "b": Linear()}
+    model = HierarchicalMKLClassifier(
+        kernels, parents={"a": [], "b": ["a"]}, C=64.0, fit_intercept=False, normalize=None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, signs)
+    assert model.objective_ <= 64.0 * 11
+    assert model.n_iter_ < 500

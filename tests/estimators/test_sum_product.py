@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import kernelweave.banks.paths as pieces
 from kernelweave import (
     RBF,
+    Laplacian,
     Linear,
     MKLClassifier,
     Polynomial,
@@ -913,3 +914,35 @@ def test_shapes_of_new_rows():
         train().predict(NEW[:, :3])
     with pytest.raises(InputError, match="expected a 2D array"):
         train().predict(NEW[0])
+
+
+def hinge_loss(model, X, y):
+    return np.maximum(0.0, 1.0 - np.where(y, 1.0, -1.0) * model.decision_function(X)).sum()
+
+
+def test_large_factors_multiply_the_exact_kernels():
+    """What a low-rank factor leaves out of one kernel may be multiplied by another, huge one."""
+    rng = np.random.default_rng(3)
+    X = rng.lognormal(0, 3, (35, 2))
+    y = np.argsort(np.argsort(X[:, 0])) % 7 > 3
+    structure = Laplacian(6.6) * Polynomial(3, 10.0) + Laplacian(0.9, columns=[1])
+    model = SumProductMKLClassifier(structure, normalize=None, p=1.5, lam=0.5, C=20).fit(X, y)
+    assert 20 * hinge_loss(model, X, y) <= model.objective_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_small_weight_of_a_large_kernel_is_not_pruned():
+    rng = np.random.default_rng(0)
+    X = rng.standard_cauchy((42, 2)) ** 3
+    y = X[:, 0] > 0
+    structure = RBF(1.0) + 1e12 * (Linear() * Laplacian(1.0))
+    model = SumProductMKLClassifier(structure, normalize=None, C=900, lam=3e-3).fit(X, y)
+    assert 900 * hinge_loss(model, X, y) <= model.objective_ + model.duality_gap_
+
+
+def test_products_that_overflow_are_refused():
+    X = 1e80 * np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(InputError, match="structure: products of its kernels overflow"):
+        SumProductMKLClassifier(Polynomial(1) * Linear() * Linear(), normalize=None).fit(
+            X, X[:, 0] > 0
+        )

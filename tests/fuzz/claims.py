@@ -685,9 +685,10 @@ def _conic_graph(model, problem, graph):
         return np.inf
     table = problem.table
     scales = dict(zip(model.active_nodes_, model.scales_, strict=True))
+    kernels = model.kernels | dict(zip(model.active_nodes_, model.kernels_, strict=True))
     try:
         features = [
-            _factor((scales.get(n, 1.0) * block(model.kernels[n], table, table)).astype(float))
+            _factor((scales.get(n, 1.0) * block(kernels[n], table, table)).astype(float))
             for n in graph.nodes
         ]
     except ValueError:  # rounded Gram matrices of huge values

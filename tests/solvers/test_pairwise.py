@@ -5,6 +5,8 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.sparse import csr_array
 
+from kernelweave import PairwiseKernelLearner
+from kernelweave.errors import InputError
 from kernelweave.solvers.pairwise import PairProblem, _Search, solve_pairs
 from pair_oracles import solve_weights
 
@@ -296,3 +298,10 @@ def test_input_is_not_changed():
     solve_pairs(problem)
     for now, then in zip((problem.F, problem.weight, problem.statistic), before, strict=True):
         np.testing.assert_array_equal(now, then)
+
+
+def test_values_whose_squares_overflow_are_refused():
+    X = 1e110 * np.random.default_rng(0).normal(size=(30, 3))
+    pairs, signs = np.array([[0, 1], [2, 3], [4, 5], [6, 7]]), np.array([1, -1, 1, -1])
+    with pytest.raises(InputError, match="too large to learn weights from"):
+        PairwiseKernelLearner(lam=1.0, correction="naive").fit(X, pairs=pairs, labels=signs)

@@ -89,9 +89,10 @@ class PathTable:
 
         def part(piece: slice) -> Floats:
             here = leaves[:, piece]
-            common = self._common(here)
-            common *= weights[piece]
-            return np.asarray(common @ here.T)
+            with np.errstate(over="ignore", invalid="ignore"):  # of products of large kernels
+                common = self._common(here)
+                common *= weights[piece]
+                return np.asarray(common @ here.T)
 
         total = np.zeros((len(self.parents), self.n_leaves))
         for sums in run_blocks(part, leaves.shape[1], self.piece):
