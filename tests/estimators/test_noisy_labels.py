@@ -21,6 +21,7 @@ from kernelweave import (
     NoisyLabelMKLClassifier,
     Polynomial,
     Precomputed,
+    polynomial_ladder,
     rbf_ladder,
 )
 from kernelweave._threads import threads
@@ -1033,3 +1034,14 @@ def test_steps_that_explode(lam):
         model.fit(X, y)
     assert np.isfinite([model.objective_, model.duality_gap_]).all()
     assert model.objective_ <= 1.3  # that of no function
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_offset_does_not_make_a_kernel_indefinite():
+    """Centring cancels entries of 1e24, whose rounding is no negative eigenvalue."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    kernels = [RBF(1.0), polynomial_ladder([1, 2], per_feature=True)]
+    model = NoisyLabelMKLClassifier(kernels, normalize=None, tol=1e-4, max_iter=20)
+    model.fit(X + 1e6, X[:, 0] > 0)
+    assert np.isfinite(model.decision_function(X + 1e6)).all()
