@@ -137,7 +137,9 @@ def grow(
         account.note()
     nothing = np.zeros_like(Y)  # never return a model worse than the zero function
     loss, intercept = machine.loss(nothing, Y, cost)
-    if account.offer_upper(loss, account.weights, nothing, intercept, np.zeros(len(graph.nodes))):
+    if account.upper > (1.0 + tol) * loss:
+        forms = np.zeros(len(graph.nodes))
+        account.offer_upper(loss, account.weights, nothing, intercept, forms)
         account.note()
     return account.result()
 
