@@ -109,6 +109,10 @@ class ExplicitDag(Growing):
         numbers = [self._number[node] for node in nodes]
         return [self.bank.kernels[k] for k in numbers], self.bank.scales[numbers]
 
+    def root_diagonals(self) -> Floats:
+        """Return roots of the mean diagonals of the kernels in play, normalised."""
+        return np.asarray(np.sqrt(self.bank.traces()[self._played] / self.bank.n_samples))
+
     def is_source(self, node: Any) -> bool:
         return set(self._parents[self._number[node]]) <= set(self._played)
 

@@ -157,6 +157,10 @@ class ProductGraph(Growing):
             scales.append(float(np.prod(self.scales[numbers])))
         return kernels, np.array(scales)
 
+    def root_diagonals(self) -> Floats:
+        """Return ones: factors are normalised, so that products are of about equal size."""
+        return np.ones(len(self.nodes))
+
     def _append(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._place[node] = len(self.nodes)

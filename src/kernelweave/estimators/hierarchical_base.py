@@ -35,7 +35,7 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEGLIGIBLE = 1e-10  # norm of a node, relative to the largest, that prediction leaves out
+_NEGLIGIBLE = 1e-12  # values of a node, relative to the largest, that prediction leaves out
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
@@ -167,7 +167,9 @@ class BaseHierarchical(BaseMKL):
             # What is left of a constant kernel is the rounding of its quadratic form.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        kept = np.flatnonzero(norms > _NEGLIGIBLE * norms.max(initial=0.0))
+        # Values of a function are bounded by its norm times the root of the kernel's diagonal.
+        sizes = norms * graph.root_diagonals()
+        kept = np.flatnonzero(sizes > _NEGLIGIBLE * sizes.max(initial=0.0))
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]
         self.active_nodes_ = [graph.nodes[k] for k in kept]
