@@ -22,7 +22,7 @@ from .landmarks import Landmarks
 from .views import Views
 
 SAMPLE = 4096  # rows among which landmarks are looked for first
-_VECTORS = 40  # with an entry per row, of the machines that learn from features
+_VECTORS = 40  # with an entry per row, of the inner solvers on Nystroem features
 _FILLING = 4  # copies of the values of a kernel while features are computed
 _WORST = 32  # rows of every block and kernel that may become landmarks
 _BLOCK_BYTES = 3.2e7

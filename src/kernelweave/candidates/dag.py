@@ -110,7 +110,7 @@ class ExplicitDag(Growing):
         return [self.bank.kernels[k] for k in numbers], self.bank.scales[numbers]
 
     def root_diagonals(self) -> Floats:
-        """Return roots of the mean diagonals of the kernels in play, normalised."""
+        """Return roots of the mean diagonals of the active kernels, normalised."""
         return np.asarray(np.sqrt(self.bank.traces()[self._played] / self.bank.n_samples))
 
     def is_source(self, node: Any) -> bool:

@@ -207,7 +207,7 @@ class Learner:
     ) -> Point:
         """Offer the function of a solution on features, which the coefficients only bound."""
         function = solution.function
-        if function is None:  # nobody solved for it
+        if function is None:  # the coefficients come without one
             w = kernel.sums(solution.coef)
             function = kernel.raise_weights(w)
             solution = replace(solution, function=function, fitted=kernel.times(w))
