@@ -54,6 +54,13 @@ def test_a_weight_of_two_is_a_row_given_twice():
     )
 
 
+def test_values_of_weight_zero_are_no_spread():
+    rows = np.array([[1.0], [1.0], [1.0], [5.0]])
+    clipped, absurd = clip_outliers(rows, np.array([1.0, 2.0, 1.0, 0.0]))
+    assert (clipped == 1.0).all()
+    assert not absurd.any()
+
+
 @pytest.mark.parametrize(
     "expand",
     [

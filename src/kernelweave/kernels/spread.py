@@ -42,7 +42,8 @@ def clip_outliers(rows: Floats, weight: Floats | None = None) -> tuple[Floats, B
         low, high = _quantiles(rows, [0.25, 0.75], weight)
         ranges = high - low
         for j in np.flatnonzero(ranges == 0).tolist():
-            other = np.flatnonzero(rows[:, j] != low[j])
+            differs = rows[:, j] != low[j]
+            other = np.flatnonzero(differs if weight is None else differs & (weight > 0))
             if len(other):
                 distance = np.abs(rows[other, j] - low[j])
                 ranges[j] = _quantiles(distance, 0.5, None if weight is None else weight[other])
