@@ -33,8 +33,10 @@ class ProductBank:
         self.upper = np.triu_indices(n)
         # A row of ones first: the product of no kernel is one of the products too.
         self.leaves = np.ones((1 + self.n_factors, len(self.upper[0])))
-        for j, unit in enumerate(np.eye(self.n_factors)):
-            self.leaves[1 + j] = np.asarray(bank.combine(unit).dense())[self.upper]
+        for j, kernel in enumerate(bank.kernels):
+            # From the kernel itself: what a factor leaves out may be multiplied by anything.
+            view = bank.views[j]
+            self.leaves[1 + j] = bank.scales[j] * kernel.block(view, view)[self.upper]
         self.products: list[tuple[int, ...]] = []
 
     @staticmethod
@@ -63,6 +65,11 @@ class ProductBank:
     def forms(self, V: Floats) -> Floats:
         """Return ``tr(V' K V)`` of every product."""
         return np.maximum(self._table.forms(*self.pairs(V)), 0.0)
+
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K[i, i]`` of every product."""
+        diagonal = np.flatnonzero(self.upper[0] == self.upper[1])
+        return self._table.forms(self.leaves[:, diagonal], shares)
 
     def combine(self, weights: Floats) -> GramKernel:
         """Return the weighted sum of the products."""

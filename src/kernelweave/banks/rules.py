@@ -183,6 +183,14 @@ class RuleKernel:
         """Return the features of some rows."""
         return _core.bit_rows(self.bits, index) * self.roots
 
+    def diag(self) -> Floats:
+        """Return the diagonal."""
+        return self.times(self.roots[:, None])[:, 0]
+
+    def exact_product(self, V: Floats) -> Floats:
+        """Multiply: nothing is left out."""
+        return self @ V
+
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
         """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing.
 

@@ -71,6 +71,11 @@ class Growing(ABC):
     nodes: list[Any]
 
     @property
+    def is_exact(self) -> bool:
+        """Whether `forms` and weighted sums are those of the exact kernels, but for rounding."""
+        return True
+
+    @property
     @abstractmethod
     def costs(self) -> Floats:
         """Cost of every node in play."""
@@ -87,6 +92,21 @@ class Growing(ABC):
     @abstractmethod
     def forms(self, V: Floats) -> Floats:
         """Return ``tr(V' K_w V)`` of the kernels in play."""
+
+    def form_bounds(self, V: Floats) -> Floats:
+        """Bound ``tr(V' K_w V)`` of the exact kernels in play, their rounding apart."""
+        return self.forms(V)
+
+    @abstractmethod
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K_w[i, i]`` of the kernels in play."""
+
+    def outside_sum(self, shares: Floats) -> float:
+        """Bound ``sum_i shares_i K_w[i, i] / cost_w^2`` of nodes not in play.
+
+        Zero by default: it is no larger than that of the nodes in play.
+        """
+        return 0.0
 
     @abstractmethod
     def search(self, V: Floats, level: float, most: int) -> Grown:

@@ -77,15 +77,33 @@ class ExplicitDag(Growing):
     def forms(self, V: Floats) -> Floats:
         return self.bank.forms(V, self.played)
 
+    @property
+    def is_exact(self) -> bool:
+        return self.bank.is_exact
+
+    def form_bounds(self, V: Floats) -> Floats:
+        return self._form_bounds(V, self.played)
+
+    def _form_bounds(self, V: Floats, which: Indices) -> Floats:
+        read = self.bank.exact_forms if self.bank.rounded.any() else self.bank.forms
+        return read(V, which) + self.bank.residual_forms(V)[which]
+
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return self.bank.diagonal_sums(shares)[self._played]
+
+    def outside_sum(self, shares: Floats) -> float:
+        ratios = self.bank.diagonal_sums(shares) / self.all_costs**2
+        return float(ratios[self._outside()].max(initial=0.0))
+
     def search(self, V: Floats, level: float, most: int) -> Grown:
         outside = self._outside()
-        ratios = self.bank.forms(V, outside) / self.all_costs[outside] ** 2
+        ratios = self._form_bounds(V, outside) / self.all_costs[outside] ** 2
         return self._largest(outside, ratios, level, most)
 
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
         outside = self._outside()
         forms = np.zeros(len(self.names))
-        forms[outside] = self.bank.forms(V, outside)
+        forms[outside] = self._form_bounds(V, outside)
         sources = [k for k in outside.tolist() if self.is_source(self.names[k])]
         values = []
         for u in sources:
@@ -108,10 +126,6 @@ class ExplicitDag(Growing):
         """Return the kernels of nodes as written, and what normalises each."""
         numbers = [self._number[node] for node in nodes]
         return [self.bank.kernels[k] for k in numbers], self.bank.scales[numbers]
-
-    def root_diagonals(self) -> Floats:
-        """Return roots of the mean diagonals of the active kernels, normalised."""
-        return np.asarray(np.sqrt(self.bank.traces()[self._played] / self.bank.n_samples))
 
     def is_source(self, node: Any) -> bool:
         return set(self._parents[self._number[node]]) <= set(self._played)

@@ -65,6 +65,9 @@ class ConjunctionLattice(Growing):
     def forms(self, V: Floats) -> Floats:
         return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
 
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return np.asarray(self.bank.sums(shares[:, None])[:, 0])
+
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel | RuleKernel:
         return self.bank.combine(weights, n_related)
 

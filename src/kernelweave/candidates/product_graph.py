@@ -72,6 +72,9 @@ class ProductGraph(Growing):
     def forms(self, V: Floats) -> Floats:
         return self.bank.forms(V)
 
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return self.bank.diagonal_sums(shares)
+
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel:
         return self.bank.combine(weights)
 
@@ -156,10 +159,6 @@ class ProductGraph(Growing):
             kernels.append(Product(tuple(parts)) if len(parts) > 1 else (*parts, Constant())[0])
             scales.append(float(np.prod(self.scales[numbers])))
         return kernels, np.array(scales)
-
-    def root_diagonals(self) -> Floats:
-        """Return ones: factors are normalised, so that products are of about equal size."""
-        return np.ones(len(self.nodes))
 
     def _append(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

@@ -168,7 +168,8 @@ class BaseHierarchical(BaseMKL):
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
         # Values of a function are bounded by its norm times the root of the kernel's diagonal.
-        sizes = norms * graph.root_diagonals()
+        share = np.full(len(rows.Y), 1.0 / len(rows.Y))
+        sizes = norms * np.sqrt(graph.diagonal_sums(share))
         kept = np.flatnonzero(sizes > _NEGLIGIBLE * sizes.max(initial=0.0))
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]

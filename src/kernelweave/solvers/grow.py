@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -24,6 +24,7 @@ _GROWTH = 0.5  # nodes let in at a time, relative to those in play
 _AT_LEAST = 50
 _POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
+_LEFT = 0.1  # least share of the tolerance to aim at, where rounding takes the rest
 
 
 @dataclass(frozen=True)
@@ -105,25 +106,34 @@ def grow(
     with np.errstate(over="ignore"):
         account.scale = machine.zero_loss(Y, cost)
     # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
-    account.rounding = 1e-28 * account.scale if np.isfinite(account.scale) else 0.0
+    account.rounding = unseen = 1e-28 * account.scale if np.isfinite(account.scale) else 0.0
     root = None if relation is None else _root(relation)
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
     coef = None if start is None else start.coef
+    exact = graph.is_exact
+    left, still = tol, 0  # of the tolerance, besides rounding; rounds without progress
     settled = False  # no further nodes will come, whatever the gap says
     while True:
         account.weights = _extended(account.weights, len(graph.nodes))
         account.forms = _extended(account.forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
         gap = account.gap if account.lower > -np.inf else np.inf
-        aim = max(_INNER * tol, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
-        problem = Played(graph, hierarchy, Y, cost, machine, relation, root)
+        aim = max(_INNER * left, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
+        problem = Played(graph, hierarchy, Y, cost, machine, relation, root, exact)
         bound, norms = inner(problem, account, aim, max_iter, norms, coef)
         coef = bound.coef
-        found = _certify(graph, machine, account, bound, root, tol, sufficient)
+        found = _certify(graph, machine, account, bound, root, left, sufficient)
+        if account.converged and not exact:
+            exact, problem = True, replace(problem, exact=True)
+            bound = problem.settle(account, bound)
+            found = _certify(graph, machine, account, bound, root, left, sufficient)
+        account.rounding = max(unseen, problem.rounding(account, bound))
         account.note()
+        left = max(tol - account.rounding / account.size, _LEFT * tol)
         grows = bool(found.nodes) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
-        stuck = not grows and (aim <= _INNER * tol or not account.gap <= 0.9 * gap)
+        still = 0 if grows or account.gap <= 0.9 * gap else still + 1
+        stuck = not grows and (aim <= _INNER * left or still > 1)
         if account.converged or account.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)
@@ -135,12 +145,22 @@ def grow(
         most = min(max_iter, account.solves + _POLISH)
         inner(problem, account, polish, most, norms, coef)
         account.note()
-    nothing = np.zeros_like(Y)  # never return a model worse than the zero function
+    if not exact:
+        problem = replace(problem, exact=True)
+        bound = problem.settle(account, bound)
+        _certify(graph, machine, account, bound, root, left, sufficient)
+        account.note()
+    # Never return a model that is worse than the zero function, or may be so by rounding.
+    nothing = np.zeros_like(Y)
     loss, intercept = machine.loss(nothing, Y, cost)
-    if account.upper > (1.0 + tol) * loss:
+    worst = account.upper + problem.upper_rounding(account)
+    if worst > (1.0 + tol) * loss or not account.forms.any():
+        account.at_rounding = account.upper < loss
+        account.upper = np.inf
         forms = np.zeros(len(graph.nodes))
         account.offer_upper(loss, account.weights, nothing, intercept, forms)
         account.note()
+    account.rounding = max(unseen, problem.rounding(account, bound))
     return account.result()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kernelweave.weights.dag import Hierarchy
 
 from .mixing import Mixer
 from .result import Account
+from .rounding import dual_error, form_errors, loss_error
 
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at
 _MACHINE = 0.1  # gap of a machine, likewise
@@ -86,6 +87,8 @@ class Played:
         How functions of several outputs are related.
     root : ndarray of shape (n_outputs, rank) or None
         A matrix whose square is the relation.
+    exact : bool
+        Whether bounds are those of the exact kernels, whatever the graph holds of them.
     """
 
     graph: Growing
@@ -95,6 +98,7 @@ class Played:
     machine: Machine
     relation: Floats | None
     root: Floats | None
+    exact: bool
 
     def stand(
         self, account: Account, weights: Floats, eta: Floats, aim: float, coef: Floats | None
@@ -114,31 +118,107 @@ class Played:
         coef : ndarray of shape (n_samples, n_outputs) or None
             Dual coefficients to begin with.
         """
-        hierarchy, machine = self.hierarchy, self.machine
         weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
-        n_related = 1 if self.root is None else self.root.shape[1]
-        kernel = self.graph.combine(weights, n_related)
+        kernel = self._combine(weights)
         solution = solve_tasks(
-            machine, kernel, self.Y, self.cost, self.relation, tol=_MACHINE * aim, start=coef
+            self.machine, kernel, self.Y, self.cost, self.relation, tol=_MACHINE * aim, start=coef
         )
         account.solves += 1
         account.work += solution.work
-        coef = solution.coef
-        forms = self.graph.forms(coef if self.root is None else coef @ self.root)
-        fitted = kernel @ coef  # fresh: running sums drift
-        if self.relation is not None:
-            fitted = fitted @ self.relation
-        loss, intercept = machine.loss(fitted, self.Y, self.cost)
+        coef, forms = solution.coef, self._forms(solution.coef)
+        value, loss = self._offer(account, kernel, weights, coef, forms)
+        bound = self._bound(coef, forms, eta, 0.1 * aim)
         norms = weights * np.sqrt(forms)
-        value = 0.5 * hierarchy.norm(norms) ** 2 + loss
-        account.offer_upper(value, weights, coef, intercept, forms)
-        linear = machine.linear(coef, self.Y)
-        ridge = machine.ridge_term(coef, self.cost, self.Y)
-        dual = hierarchy.squared_dual_norm(forms, eta, enough=0.1 * aim)
-        lower = lower_bound(machine, linear, dual, ridge)
         if not norms.max(initial=0.0) > 0.0:
             norms = np.ones(len(norms))
-        return Stand(Bound(lower, coef, linear, dual, ridge), value, loss, forms, norms)
+        return Stand(bound, value, loss, forms, norms)
+
+    def settle(self, account: Account, bound: Bound) -> Bound:
+        """Evaluate the best model and a lower bound again, for the exact kernels."""
+        weights, coef = account.weights, account.coef
+        account.upper, account.lower = np.inf, -np.inf
+        self._offer(account, self._combine(weights), weights, coef, self._forms(coef))
+        forms = self._forms(bound.coef)
+        return self._bound(bound.coef, forms, np.full(len(forms), 1.0 / len(forms)), 0.0)
+
+    def upper_rounding(self, account: Account) -> float:
+        """Bound the rounding error of the best objective."""
+        weights, coef, forms = account.weights, account.coef, account.forms
+        kernel = self._combine(weights)
+        errors = form_errors(self._related(coef), self.graph.diagonal_sums)
+        norms = [self.hierarchy.norm(weights * np.sqrt(f)) for f in (forms, forms + errors)]
+        loss = loss_error(
+            self.machine,
+            self.Y,
+            self.cost,
+            kernel.diag(),
+            coef,
+            self._fitted(kernel, coef),
+            account.intercept,
+            self.relation,
+        )
+        bound = 0.5 * (norms[1] - norms[0]) * (norms[1] + norms[0]) + loss
+        return bound if bound >= 0 else np.inf  # not a number where it overflows
+
+    def rounding(self, account: Account, bound: Bound) -> float:
+        """Bound the rounding error of the best objective and of a lower bound."""
+        return self.upper_rounding(account) + self._lower_rounding(account, bound)
+
+    def _lower_rounding(self, account: Account, bound: Bound) -> float:
+        """Bound the rounding error of the best lower bound.
+
+        The squared dual norm is the largest weighted sum of forms, so that errors of forms raise it
+        by no more than their own. A function of the optimum has an objective no larger than the
+        best, which bounds its values and so the bias.
+        """
+        graph, machine, Y = self.graph, self.machine, self.Y
+
+        def dual_norm(values: Floats, outside: float) -> float:
+            eta = np.full(len(values), 1.0 / len(values))
+            return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
+
+        V = self._related(bound.coef)
+        outside = float(form_errors(V, lambda shares: np.array(graph.outside_sum(shares))))
+        raised = dual_norm(form_errors(V, graph.diagonal_sums), outside)
+        ones = np.ones(len(Y))
+        largest = dual_norm(graph.diagonal_sums(ones), graph.outside_sum(ones))
+        if self.relation is not None:
+            largest *= float(self.relation.diagonal().max())
+        bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * account.upper * largest))
+        rest = dual_error(machine, Y, bound.coef, bound.linear, bound.ridge, bias)
+        return 0.5 * raised + rest
+
+    def _combine(self, weights: Floats) -> Any:
+        return self.graph.combine(weights, 1 if self.root is None else self.root.shape[1])
+
+    def _related(self, coef: Floats) -> Floats:
+        """Return vectors whose forms are those of the coefficients of related outputs."""
+        return coef if self.root is None else coef @ self.root
+
+    def _forms(self, coef: Floats) -> Floats:
+        V = self._related(coef)
+        return self.graph.form_bounds(V) if self.exact else self.graph.forms(V)
+
+    def _fitted(self, kernel: Any, coef: Floats) -> Floats:
+        # Computed afresh: running sums drift.
+        fitted = kernel.exact_product(coef) if self.exact else kernel @ coef
+        return np.asarray(fitted if self.relation is None else fitted @ self.relation)
+
+    def _offer(
+        self, account: Account, kernel: Any, weights: Floats, coef: Floats, forms: Floats
+    ) -> tuple[float, float]:
+        """Offer the objective of coefficients; return it and the loss in it."""
+        loss, intercept = self.machine.loss(self._fitted(kernel, coef), self.Y, self.cost)
+        value = 0.5 * self.hierarchy.norm(weights * np.sqrt(forms)) ** 2 + loss
+        account.offer_upper(value, weights, coef, intercept, forms)
+        return value, loss
+
+    def _bound(self, coef: Floats, forms: Floats, eta: Floats, enough: float) -> Bound:
+        linear = self.machine.linear(coef, self.Y)
+        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
+        dual = self.hierarchy.squared_dual_norm(forms, eta, enough=enough)
+        value = lower_bound(self.machine, linear, dual, ridge)
+        return Bound(value, coef, linear, dual, ridge)
 
 
 Inner: TypeAlias = Callable[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
 
 from .result import Account
+from .rounding import dual_error, form_errors, loss_error
 
-_EPSILON = float(np.finfo(np.float64).eps)
-_UNITS = 8.0  # in the last place, by which values of kernels may be off
 _HALVES = 50  # times that a function is halved in search of a better one
 _CORRECTION = 0.1  # share of the tolerance that what features leave out may take without a look
 
@@ -357,59 +355,42 @@ class Learner:
     def measure_rounding(self) -> None:
         """Bound what rounding did to the best bounds.
 
-        A sum of n products is off by some ``sqrt(n)`` units in the last place of the sum of their
-        sizes (Higham and Mary, 2019), and an entry of a kernel is at most ``sqrt(K_ii K_kk)``: a
-        form is off by ``unit |V|_1 sum_i |V_i| K_ii``, and a fitted value by ``unit`` times the
-        root of ``K_ii`` times the rest of that. Zero where that is not known, or far less than what
-        landmarks leave out.
+        Zero where that is not known, or far less than what landmarks leave out.
         """
         if np.isfinite(self.account.upper):
             self.account.rounding = self._upper_rounding() + self._lower_rounding()
-
-    @property
-    def _unit(self) -> float:
-        return _EPSILON * (_UNITS + float(np.sqrt(len(self.Y))))
 
     @property
     def _rounds(self) -> bool:
         return self.machine.by_rows and not self.bank.by_features
 
     def _upper_rounding(self) -> float:
-        if self.bank.by_features and self.machine.by_rows and self.account.function is not None:
+        account = self.account
+        if self.bank.by_features and self.machine.by_rows and account.function is not None:
             shape = self.machine.shape(self.Y, self.cost)
             slopes = np.maximum(np.abs(shape.lower), np.abs(shape.upper))
-            slopes = np.where(np.isfinite(slopes), slopes, np.abs(self.account.coef))
-            return float(self.bank.value_rounding(self.account.function, slopes))
+            slopes = np.where(np.isfinite(slopes), slopes, np.abs(account.coef))
+            return float(self.bank.value_rounding(account.function, slopes))
         if not self._rounds:
             return 0.0
-        account, V = self.account, np.abs(self.account.coef)
-        diagonal = self._best.diag()
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = V.sum(axis=0) * (diagonal @ V)
-            fitted = self._fitted + account.intercept
-            error = self._unit * np.sqrt(np.outer(diagonal, squares))
-            error += 2.0 * _EPSILON * (np.abs(self.Y) + np.abs(self._fitted) + np.abs(fitted))
-            change = self.machine.loss_change(fitted, error, self.Y, self.cost)
-            bound = 0.5 * self._unit * float(squares.sum()) + change
+        coef, diagonal = account.coef, self._best.diag()
+        form = float(form_errors(coef, lambda shares: diagonal @ shares))
+        loss = loss_error(
+            self.machine, self.Y, self.cost, diagonal, coef, self._fitted, account.intercept
+        )
+        bound = 0.5 * form + loss
         return bound if bound >= 0 else np.inf  # not a number where it overflows
 
     def _lower_rounding(self) -> float:
         point = self._lowest[1]
         if point is None or not self._rounds:
             return 0.0
-        V, Y = np.abs(point.coef), self.Y
-        with np.errstate(over="ignore", invalid="ignore"):
-            forms = np.sum([v.sum() * self.bank.diagonal_sums(v) for v in V.T], axis=0)
-        terms = float(np.vdot(np.abs(Y), V)) + 0.5 * point.ridge
-        terms += abs(float(np.vdot(Y, point.coef)) - point.linear)
-        rounding = self._unit * (0.5 * self.weight_set.support_value(forms) + terms)
-        if self.machine.fit_intercept:
-            # Coefficients should sum to zero; if not, a bias would gain. The best one is no larger
-            # than this, because the best objective is no larger than ours.
-            most = self.weight_set.support_value(self.bank.traces())
-            bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * self.account.upper * most))
-            rounding += bias * sum(abs(fsum(v)) for v in point.coef.T)
-        return rounding
+        errors = form_errors(point.coef, self.bank.diagonal_sums)
+        # The best objective is no larger than ours, which bounds the best bias.
+        most = self.weight_set.support_value(self.bank.traces())
+        bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.account.upper * most))
+        rest = dual_error(self.machine, self.Y, point.coef, point.linear, point.ridge, bias)
+        return 0.5 * self.weight_set.support_value(errors) + rest
 
     def _settle_lower(self) -> None:
         """Replace the lower bound by one that holds for the exact kernels, once.
