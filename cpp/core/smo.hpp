@@ -67,6 +67,34 @@ struct BiasKinks {
         return pull;
     }
 
+    // Newton steps from a bias that a walk has found: its sums have the rounding error of all pulls at their bounds,
+    // which hides residuals that are far smaller than the width of a smooth loss.
+    double refine(double b) const {
+        constexpr int steps = 3;
+        constexpr double exact = 1e-14;
+        for (int step = 0; step < steps; ++step) {
+            double pull = 0.0, size = 0.0, slope = 0.0, here = 0.0;
+            for (std::size_t i = 0; i < problem.size(); ++i) {
+                const double d = problem.ridge[i], r = problem.target[i] - fitted[i] - b;
+                const double slack = std::abs(r) - problem.dead_zone;
+                here += problem.loss(i, fitted[i] + b);
+                if (!(slack > 0.0)) continue;
+                const double limit = r > 0.0 ? problem.upper[i] : -problem.lower[i];
+                const double t = d > 0.0 ? std::min(slack / d, limit) : limit;
+                pull += r > 0.0 ? t : -t;
+                size += t;
+                if (d > 0.0 && slack < d * limit) slope += 1.0 / d;
+            }
+            if (!(std::abs(pull) > exact * size) || !(slope > 0.0)) return b;
+            const double next = b + pull / slope;
+            double there = 0.0;
+            for (std::size_t i = 0; i < problem.size(); ++i) there += problem.loss(i, fitted[i] + next);
+            if (!(there < here)) return b;
+            b = next;
+        }
+        return b;
+    }
+
     // The zero between `from` and `to`, by walking the kinks that lie there; the middle where it is an interval.
     double walk(double from, double to, std::size_t step) const {
         std::vector<Kink> kinks;
@@ -118,7 +146,7 @@ struct BiasKinks {
 
 // The bias that minimises the total loss of `fitted + b`, the middle of the interval when it is not unique. Sorting
 // all kinks of many rows would take longer than anything else here, so a sample of rows says where to look.
-inline double best_bias(const SmoProblem& problem, const double* fitted) {
+inline double find_bias(const SmoProblem& problem, const double* fitted) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr std::size_t many = 8000, sample = 2000;
     const BiasKinks kinks{problem, fitted};
@@ -140,6 +168,12 @@ inline double best_bias(const SmoProblem& problem, const double* fitted) {
     }
     if (below && above) return kinks.walk(from, to, 1);
     return kinks.walk(-infinity, infinity, 1);
+}
+
+inline double best_bias(const SmoProblem& problem, const double* fitted) {
+    const double bias = find_bias(problem, fitted);
+    const bool smooth = std::any_of(problem.ridge.begin(), problem.ridge.end(), [](double d) { return d > 0.0; });
+    return smooth ? BiasKinks{problem, fitted}.refine(bias) : bias;
 }
 
 namespace smo_loops {

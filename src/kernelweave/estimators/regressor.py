@@ -59,10 +59,11 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         # The sum may be rounded; from its best bias a loss grows by the square, or straight.
         exact = intercept - shift == result.intercept
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
-        shape = self._machine().shape(Y, cost)
+        machine = self._machine()
+        shape, scale = machine.shape(Y, cost), machine.zero_loss(Y, cost)
         growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
-        return result.widened(float(growth.sum()), self.tol, intercept=intercept)
+        return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -92,10 +92,14 @@ class Result:
         """The absolute duality gap."""
         return self.objective - self.lower_bound
 
-    def widened(self, error: float, tol: float, **changes: Any) -> Self:
-        """Return a copy with changes that move the objective by an error at most."""
+    def widened(self, error: float, tol: float, scale: float, **changes: Any) -> Self:
+        """Return a copy with changes that move the objective by an error at most.
+
+        The scale is the loss of the zero function.
+        """
         lower = max(self.lower_bound - error, min(self.lower_bound, 0.0))
-        within = self.gap + error <= tol * self.size or self.objective <= error
+        unseen = self.objective <= min(error, _UNSEEN * scale)
+        within = self.gap + error <= tol * self.size or unseen
         changes |= {"lower_bound": lower, "converged": self.converged and within}
         return replace(self, **changes)
 
