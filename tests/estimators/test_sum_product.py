@@ -920,6 +920,7 @@ def hinge_loss(model, X, y):
     return np.maximum(0.0, 1.0 - np.where(y, 1.0, -1.0) * model.decision_function(X)).sum()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_large_factors_multiply_the_exact_kernels():
     """What a low-rank factor leaves out of one kernel may be multiplied by another, huge one."""
     rng = np.random.default_rng(3)

@@ -179,12 +179,17 @@ class NodeSystem(ABC):
     @abstractmethod
     def _read(self, leaves: Floats, weights: Floats) -> Reading: ...
 
-    def read(self, V: Floats) -> Reading:
-        """Read what coefficients say; rows of zeros are skipped."""
-        return self._read(*weigh_pairs(self.leaves, self._upper, V))
+    def read(self, V: Floats, added: Floats | None = None) -> Reading:
+        """Read what coefficients say; rows of zeros are skipped.
+
+        Forms are raised by ``sum_i added_i K_ii``, if that is given.
+        """
+        return self._read(*weigh_pairs(self.leaves, self._upper, V, added))
 
 
-def weigh_pairs(leaves: Floats, upper: tuple[Indices, Indices], V: Floats) -> tuple[Floats, Floats]:
+def weigh_pairs(
+    leaves: Floats, upper: tuple[Indices, Indices], V: Floats, added: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Return entries of matrices, and weights with which these sum up to ``tr(V' K V)``.
 
     Parameters
@@ -195,6 +200,8 @@ def weigh_pairs(leaves: Floats, upper: tuple[Indices, Indices], V: Floats) -> tu
         Rows and columns of the entries.
     V : ndarray of shape (n_samples, n_outputs)
         Vectors; entries that meet a row of zeros are left out where that pays.
+    added : ndarray of shape (n_samples,), optional
+        Weights to add to the diagonals, of rows whose vectors are not zero.
     """
     rows, columns = upper
     used = np.asarray(V.any(axis=1))
@@ -204,6 +211,8 @@ def weigh_pairs(leaves: Floats, upper: tuple[Indices, Indices], V: Floats) -> tu
         inside = np.arange(len(rows))
     i, k = rows[inside], columns[inside]
     weights = np.einsum("to,to->t", V[i], V[k]) * np.where(i == k, 1.0, 2.0)
+    if added is not None:
+        weights += np.where(i == k, added[i], 0.0)
     return leaves if whole else leaves[:, inside], weights
 
 
@@ -249,10 +258,10 @@ class PathSystem(NodeSystem):
         """Return the weight of every path, equal ones counted."""
         return np.asarray(self.counts * np.exp(self.A @ u))
 
-    def path_traces(self) -> Floats:
-        """Return the trace of the kernel of every path."""
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K[i, i]`` of the kernel of every path."""
         diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
-        return np.asarray(self.table.forms(self.leaves[:, diagonal], np.ones(len(diagonal))))
+        return self.table.forms(self.leaves[:, diagonal], shares)
 
     def _entries(self, u: Floats) -> Floats:
         return self.table.combine(self.leaves, self.path_weights(u))

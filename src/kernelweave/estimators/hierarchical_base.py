@@ -26,6 +26,7 @@ from kernelweave.solvers import Result
 from kernelweave.solvers.grow import Start, grow
 from kernelweave.solvers.mirror_descent import mirror_descent
 from kernelweave.solvers.played import take_turns
+from kernelweave.solvers.rounding import loss_effects
 
 from .base import BaseMKL, check_costs
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
@@ -35,7 +36,7 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEGLIGIBLE = 1e-12  # values of a node, relative to the largest, that prediction leaves out
+_NEGLIGIBLE = 1e-12  # effect of a node on the loss, relative to the objective, when dropped
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
@@ -151,7 +152,7 @@ class BaseHierarchical(BaseMKL):
                 sufficient=self.certificate == "paper",
                 report=report,
             )
-        self._keep(graph, result, rows, relation)
+        self._keep(graph, result, rows, cost, relation)
         self._warn(graph, result)
         return result
 
@@ -160,6 +161,7 @@ class BaseHierarchical(BaseMKL):
         graph: ExplicitDag | ProductGraph,
         result: Result,
         rows: Merged,
+        cost: Floats,
         relation: Floats | None,
     ) -> None:
         norms = result.weights * np.sqrt(result.forms)
@@ -167,10 +169,9 @@ class BaseHierarchical(BaseMKL):
             # What is left of a constant kernel is the rounding of its quadratic form.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        # Values of a function are bounded by its norm times the root of the kernel's diagonal.
-        share = np.full(len(rows.Y), 1.0 / len(rows.Y))
-        sizes = norms * np.sqrt(graph.diagonal_sums(share))
-        kept = np.flatnonzero(sizes > _NEGLIGIBLE * sizes.max(initial=0.0))
+        slopes = self._machine().loss_slopes(result.coef, rows.Y, cost)
+        effects = norms * loss_effects(slopes, graph.diagonal_sums)
+        kept = np.flatnonzero(effects > _NEGLIGIBLE * result.objective)
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]
         self.active_nodes_ = [graph.nodes[k] for k in kept]

@@ -32,6 +32,7 @@ from kernelweave.kernels.network import Network, Path
 from kernelweave.machines import Hinge
 from kernelweave.solvers import Result
 from kernelweave.solvers.alternate import alternate, projected_update
+from kernelweave.solvers.rounding import loss_effects
 from kernelweave.weights.sum_product import SumProduct, is_convex
 
 from .base import check_costs
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_NEGLIGIBLE = 1e-14  # weighted trace of a path, relative to the largest, that is left out
+_NEGLIGIBLE = 1e-12  # effect of a path on the loss, relative to the objective, when dropped
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
@@ -339,8 +340,9 @@ class SumProductMKLClassifier(KernelClassifier):
         if isinstance(system, PathSystem):
             weights = system.path_weights(np.log(result.weights))
             parts = system.read(result.coef).forms / system.counts * weights  # type: ignore[attr-defined]
-            sizes = weights * system.path_traces()  # a small weight of a large kernel counts
-            self.weights_ = np.where(sizes > _NEGLIGIBLE * sizes.max(), weights, 0.0)
+            norms = np.sqrt(weights * parts)
+            effects = norms * loss_effects(np.abs(rows.cost), system.diagonal_sums)
+            self.weights_ = np.where(effects > _NEGLIGIBLE * result.objective, weights, 0.0)
             self.contributions_ = parts / (parts.sum() or 1.0)
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.n_iter_ = result.history[-1].solves

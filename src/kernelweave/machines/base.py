@@ -186,6 +186,12 @@ class Machine(ABC):
         worst = np.maximum(rows(fitted - error), rows(fitted + error))
         return float((worst - rows(fitted)).sum())
 
+    def loss_slopes(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+        """Bound the slope of the loss of every row; of unbounded ones, at these coefficients."""
+        shape = self.shape(Y, cost)
+        slopes = np.maximum(np.abs(shape.lower), np.abs(shape.upper))
+        return np.where(np.isfinite(slopes), slopes, np.abs(coef))
+
     def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
         """Return a part of the loss that a tolerance should not be measured against."""
         return 0.0

@@ -18,6 +18,7 @@ from kernelweave.weights.sum_product import SumProduct
 from .mixing import Mixer
 from .point import moved
 from .result import Account, Report, Result
+from .rounding import diagonal_roots, dual_error, form_error, loss_error, unit
 
 _NONE = -300.0  # logarithm of a weight that is nothing
 _STILL = 5  # steps of hardly any decrease in a row after which an uncertified search ends
@@ -118,10 +119,13 @@ def alternate(
         account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes)
         if certified:
             linear = machine.linear(solution.coef, Y)
-            account.offer_lower(weights.best_bound(linear, reading, u))
+            account.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
         account.note()
         if certified and account.converged:
-            break
+            error = _upper_rounding(system, Y, cost, machine, account)
+            account.rounding = error + _lower_rounding(system, Y, machine, weights, account)
+            if account.converged:
+                break
         if certified:
             if account.gap <= 0.9 * mark_gap:
                 mark_gap, mark_solves = account.gap, account.solves
@@ -147,12 +151,51 @@ def alternate(
     loss, intercept = machine.loss(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
-    if account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes)):
+    error = _upper_rounding(system, Y, cost, machine, account)
+    if value < account.upper + error:  # or may be better, by rounding
+        account.at_rounding = value >= account.upper
+        account.upper, error = np.inf, 0.0
+        account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
         account.note()
+    if certified:
+        account.rounding = error + _lower_rounding(system, Y, machine, weights, account)
     result = account.result()
     if certified:
         return result
     return replace(result, lower_bound=-np.inf, converged=still >= _STILL)
+
+
+def _upper_rounding(
+    system: NodeSystem, Y: Floats, cost: Floats, machine: Machine, account: Account
+) -> float:
+    """Bound the rounding error of the best objective."""
+    V, u = account.coef, np.log(account.weights)
+    kernel = GramKernel(system.combine(u))
+    loss = loss_error(machine, Y, cost, kernel.diag(), V, kernel @ V, account.intercept)
+    bound = 0.5 * form_error(V, kernel.diag()) + loss
+    return bound if bound >= 0 else np.inf  # not a number where it overflows
+
+
+def _lower_rounding(
+    system: NodeSystem, Y: Floats, machine: Machine, weights: SumProduct, account: Account
+) -> float:
+    """Bound the rounding error of the best lower bound."""
+    V = account.proof
+    if V is None:
+        return 0.0
+    linear, upper, u = machine.linear(V, Y), account.upper, np.log(account.weights)
+    with np.errstate(over="ignore", invalid="ignore"):
+        roots = diagonal_roots(system.combine(u).diagonal())
+        # What `form_errors` adds to the form of every path, as weights of its diagonal.
+        sizes = np.abs(V)
+        added = unit(len(V)) * (sizes @ (roots @ sizes)) / roots
+        raised = weights.best_bound(linear, system.read(V, added), u)
+        # The penalty of the best weights is no larger than the objective, nor is half the squared
+        # norm of the best function: together they bound its values, and so the bias.
+        largest = np.log(upper / (weights.lam * weights.counts)) / weights.p
+        size = float(system.combine(largest).diagonal().max())
+        bias = float(np.abs(Y).max() + np.sqrt(2.0 * upper * size))
+    return max(account.lower - raised, 0.0) + dual_error(machine, Y, V, linear, 0.0, bias)
 
 
 def projected_update(weights: SumProduct) -> Update:

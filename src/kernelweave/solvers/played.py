@@ -145,13 +145,14 @@ class Played:
         """Bound the rounding error of the best objective."""
         weights, coef, forms = account.weights, account.coef, account.forms
         kernel = self._combine(weights)
-        errors = form_errors(self._related(coef), self.graph.diagonal_sums)
+        diagonal = kernel.diag()
+        errors = form_errors(self._related(coef), self.graph.diagonal_sums, diagonal)
         norms = [self.hierarchy.norm(weights * np.sqrt(f)) for f in (forms, forms + errors)]
         loss = loss_error(
             self.machine,
             self.Y,
             self.cost,
-            kernel.diag(),
+            diagonal,
             coef,
             self._fitted(kernel, coef),
             account.intercept,
@@ -177,9 +178,9 @@ class Played:
             eta = np.full(len(values), 1.0 / len(values))
             return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
 
-        V = self._related(bound.coef)
-        outside = float(form_errors(V, lambda shares: np.array(graph.outside_sum(shares))))
-        raised = dual_norm(form_errors(V, graph.diagonal_sums), outside)
+        V, diagonal = self._related(bound.coef), self._combine(account.weights).diag()
+        outside = float(form_errors(V, lambda s: np.array(graph.outside_sum(s)), diagonal))
+        raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), outside)
         ones = np.ones(len(Y))
         largest = dual_norm(graph.diagonal_sums(ones), graph.outside_sum(ones))
         if self.relation is not None:

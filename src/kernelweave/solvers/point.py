@@ -13,7 +13,7 @@ from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
 
 from .result import Account
-from .rounding import dual_error, form_errors, loss_error
+from .rounding import dual_error, form_error, form_errors, loss_error
 
 _HALVES = 50  # times that a function is halved in search of a better one
 _CORRECTION = 0.1  # share of the tolerance that what features leave out may take without a look
@@ -367,25 +367,22 @@ class Learner:
     def _upper_rounding(self) -> float:
         account = self.account
         if self.bank.by_features and self.machine.by_rows and account.function is not None:
-            shape = self.machine.shape(self.Y, self.cost)
-            slopes = np.maximum(np.abs(shape.lower), np.abs(shape.upper))
-            slopes = np.where(np.isfinite(slopes), slopes, np.abs(account.coef))
+            slopes = self.machine.loss_slopes(account.coef, self.Y, self.cost)
             return float(self.bank.value_rounding(account.function, slopes))
         if not self._rounds:
             return 0.0
         coef, diagonal = account.coef, self._best.diag()
-        form = float(form_errors(coef, lambda shares: diagonal @ shares))
         loss = loss_error(
             self.machine, self.Y, self.cost, diagonal, coef, self._fitted, account.intercept
         )
-        bound = 0.5 * form + loss
+        bound = 0.5 * form_error(coef, diagonal) + loss
         return bound if bound >= 0 else np.inf  # not a number where it overflows
 
     def _lower_rounding(self) -> float:
         point = self._lowest[1]
         if point is None or not self._rounds:
             return 0.0
-        errors = form_errors(point.coef, self.bank.diagonal_sums)
+        errors = form_errors(point.coef, self.bank.diagonal_sums, self._best.diag())
         # The best objective is no larger than ours, which bounds the best bias.
         most = self.weight_set.support_value(self.bank.traces())
         bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.account.upper * most))

@@ -1,9 +1,9 @@
 """Bounds of the rounding error of objectives and of lower bounds.
 
 A sum of n products is off by some ``sqrt(n)`` units in the last place of the sum of their sizes
-(Higham and Mary, 2019), and an entry of a kernel is at most ``sqrt(K_ii K_kk)``. A quadratic form
-is then off by ``unit |V|_1 sum_i |V_i| K_ii``, and a fitted value by ``unit`` times the root of
-``K_ii`` times the root of the rest.
+(Higham and Mary, 2019), and an entry of a kernel is at most ``sqrt(K_ii K_kk)``. A fitted value
+``(K V)_i`` is then off by ``unit sqrt(K_ii) A`` with ``A = sum_k |V_k| sqrt(K_kk)``, and a
+quadratic form by ``unit A^2``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kernelweave.machines import Machine
 
 EPSILON = float(np.finfo(np.float64).eps)
 _UNITS = 8.0  # in the last place, by which values of kernels may be off
+_LEAST_ROOT = 1e-8  # of a diagonal entry, relative to the largest
 
 
 def unit(n_samples: int) -> float:
@@ -25,8 +26,19 @@ def unit(n_samples: int) -> float:
     return EPSILON * (_UNITS + float(np.sqrt(n_samples)))
 
 
-def form_errors(V: Floats, diagonal_sums: Callable[[Floats], Floats]) -> Floats:
-    """Bound the rounding error of ``tr(V' K_j V)``.
+def form_error(V: Floats, diagonal: Floats) -> float:
+    """Bound the rounding error of ``tr(V' K V)`` of a kernel with this diagonal."""
+    with np.errstate(over="ignore"):
+        reach = np.sqrt(diagonal) @ np.abs(V)
+        return unit(len(V)) * float((reach**2).sum())
+
+
+def form_errors(V: Floats, diagonal_sums: Callable[[Floats], Floats], diagonal: Floats) -> Floats:
+    """Bound the rounding errors of ``tr(V' K_j V)``.
+
+    For every positive s, ``A^2 <= sum_i |V_i| s_i sum_i |V_i| K_ii / s_i``, with equality where
+    s is the root of the diagonal. The bounds for ones and for the root of another diagonal are good
+    enough; only sums with the diagonals are needed.
 
     Parameters
     ----------
@@ -34,10 +46,22 @@ def form_errors(V: Floats, diagonal_sums: Callable[[Floats], Floats]) -> Floats:
         Dual coefficients.
     diagonal_sums : callable
         Returns ``sum_i shares_i K_j[i, i]`` of every kernel.
+    diagonal : ndarray of shape (n_samples,)
+        That of the learned kernel.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = [v.sum() * diagonal_sums(v) for v in np.abs(V).T]
-        return np.asarray(unit(len(V)) * np.sum(sums, axis=0))
+    V = np.abs(V)
+    bounds = []
+    for s in (np.ones(len(V)), diagonal_roots(diagonal)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = [(s @ v) * np.asarray(diagonal_sums(v / s)) for v in V.T]
+            bounds.append(np.sum(sums, axis=0))
+    return np.asarray(unit(len(V)) * np.fmin(*bounds))
+
+
+def diagonal_roots(diagonal: Floats) -> Floats:
+    """Return the roots of a diagonal, none far below the largest; ones for one of zeros."""
+    roots = np.sqrt(diagonal)
+    return np.maximum(roots, _LEAST_ROOT * roots.max(initial=0.0)) if roots.any() else roots + 1.0
 
 
 def loss_error(
@@ -69,10 +93,9 @@ def loss_error(
     relation : ndarray of shape (n_outputs, n_outputs), optional
         How functions of several outputs are related.
     """
-    V = np.abs(coef)
+    roots = np.sqrt(diagonal)
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = V.sum(axis=0) * (diagonal @ V)
-        error = unit(len(Y)) * np.sqrt(np.outer(diagonal, squares))
+        error = unit(len(Y)) * np.outer(roots, roots @ np.abs(coef))
         if relation is not None:
             error = error @ np.abs(relation)
         values = fitted + intercept
@@ -81,10 +104,27 @@ def loss_error(
     return change if change >= 0 else np.inf  # not a number where it overflows
 
 
+def loss_effects(slopes: Floats, diagonal_sums: Callable[[Floats], Floats]) -> Floats:
+    """Bound how much functions of norm one, one for each kernel, change the total loss.
+
+    Their values are at most ``sqrt(K_ii)``, and ``sum_i s_i sqrt(K_ii)`` at most the root of
+    ``sum_i s_i sum_i s_i K_ii``.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (n_samples, n_outputs)
+        Bounds of the slopes of the losses.
+    diagonal_sums : callable
+        Returns ``sum_i shares_i K_j[i, i]`` of every kernel.
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(np.sqrt(np.sum([s.sum() * diagonal_sums(s) for s in slopes.T], axis=0)))
+
+
 def dual_error(
     machine: Machine, Y: Floats, coef: Floats, linear: float, ridge: float, bias: float
 ) -> float:
-    """Bound how far rounding may have raised the part of a lower bound that no kernel is needed for.
+    """Bound how far rounding may have raised the part of a lower bound without kernels.
 
     Parameters
     ----------
@@ -102,6 +142,5 @@ def dual_error(
     terms = float(np.vdot(np.abs(Y), np.abs(coef))) + 0.5 * ridge
     terms += abs(float(np.vdot(Y, coef)) - linear)
     error = unit(len(Y)) * terms
-    if machine.fit_intercept:
-        error += bias * sum(abs(fsum(v)) for v in coef.T)
-    return error
+    excess = sum(abs(fsum(v)) for v in coef.T)
+    return error + bias * excess if machine.fit_intercept and excess > 0.0 else error
