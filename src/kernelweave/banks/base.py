@@ -98,7 +98,9 @@ class KernelBank:
     def _refuse_negative(self, values: Floats, wanted: Indices, V: Floats) -> None:
         if not (values < 0).any():
             return
-        size = np.vdot(V, V) * self.traces()[wanted]
+        largest = float(np.abs(V).max())
+        shape = V / largest  # the square of a tiny number would be zero
+        size = (self.traces()[wanted] * largest) * largest * np.vdot(shape, shape)
         bad = np.flatnonzero(values < -np.maximum(_NEGATIVE * size, _UNDERFLOW))
         if len(bad):
             kernel = self.kernels[wanted[bad[0]]]

@@ -246,6 +246,8 @@ class _Search:
         q, qb = z.copy(), zb
         rz = float(r @ z) + rb * zb
         stop = rz * min(0.01, np.sqrt(rz))
+        # Where the losses of all pairs are straight, the bias has no curvature, and steps no end.
+        largest = _LARGEST / max(1.0, float(np.abs(p.statistic).max(initial=0.0)))
         for _ in range(_CG_STEPS):
             along = curve * (self.F @ q + qb)
             Hq = np.where(free, self.transposed @ along + p.lam * q, 0.0)
@@ -254,6 +256,8 @@ class _Search:
             if bend <= 0.0:
                 break
             step = rz / bend
+            if not step * max(float(np.abs(q).max(initial=0.0)), abs(qb)) < largest:
+                break
             x, xb = x + step * q, xb + step * qb
             r, rb = r - step * Hq, rb - step * Hqb
             z, zb = r / diagonal, rb / diagonal_b
