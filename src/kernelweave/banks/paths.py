@@ -171,9 +171,12 @@ class NodeSystem(ABC):
 
     def combine(self, u: Floats) -> Floats:
         """Return the Gram matrix for weights ``exp(u)``."""
+        return self._square(self._entries(u))
+
+    def _square(self, entries: Floats) -> Floats:
         out = np.empty((self.n_samples, self.n_samples))
-        out[self._upper] = values = self._entries(u)
-        out.T[self._upper] = values
+        out[self._upper] = entries
+        out.T[self._upper] = entries
         return out
 
     @abstractmethod
@@ -262,6 +265,10 @@ class PathSystem(NodeSystem):
         """Return ``sum_i shares_i K[i, i]`` of the kernel of every path."""
         diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
         return self.table.forms(self.leaves[:, diagonal], shares)
+
+    def combine_paths(self, weights: Floats) -> Floats:
+        """Return the Gram matrix for weights of the paths."""
+        return self._square(self.table.combine(self.leaves, weights))
 
     def _entries(self, u: Floats) -> Floats:
         return self.table.combine(self.leaves, self.path_weights(u))

@@ -26,7 +26,7 @@ from kernelweave.solvers import Result
 from kernelweave.solvers.grow import Start, grow
 from kernelweave.solvers.mirror_descent import mirror_descent
 from kernelweave.solvers.played import take_turns
-from kernelweave.solvers.rounding import loss_effects
+from kernelweave.solvers.rounding import keep_kernels
 
 from .base import BaseMKL, check_costs
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
@@ -36,7 +36,6 @@ from .tasks import task_matrix
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEGLIGIBLE = 1e-12  # effect of a node on the loss, relative to the objective, when dropped
 _KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
@@ -170,8 +169,15 @@ class BaseHierarchical(BaseMKL):
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
         slopes = self._machine().loss_slopes(result.coef, rows.Y, cost)
-        effects = norms * loss_effects(slopes, graph.diagonal_sums)
-        kept = np.flatnonzero(effects > _NEGLIGIBLE * result.objective)
+        matter = keep_kernels(
+            result.weights,
+            norms,
+            slopes,
+            result.objective,
+            graph.diagonal_sums,
+            lambda weights: graph.combine(weights) @ result.coef,
+        )
+        kept = np.flatnonzero(matter)
         if not len(kept):
             kept = np.flatnonzero(result.weights)[:1]
         self.active_nodes_ = [graph.nodes[k] for k in kept]

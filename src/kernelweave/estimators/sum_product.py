@@ -32,7 +32,7 @@ from kernelweave.kernels.network import Network, Path
 from kernelweave.machines import Hinge
 from kernelweave.solvers import Result
 from kernelweave.solvers.alternate import alternate, projected_update
-from kernelweave.solvers.rounding import loss_effects
+from kernelweave.solvers.rounding import keep_kernels
 from kernelweave.weights.sum_product import SumProduct, is_convex
 
 from .base import check_costs
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_NEGLIGIBLE = 1e-12  # effect of a path on the loss, relative to the objective, when dropped
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
@@ -340,9 +339,15 @@ class SumProductMKLClassifier(KernelClassifier):
         if isinstance(system, PathSystem):
             weights = system.path_weights(np.log(result.weights))
             parts = system.read(result.coef).forms / system.counts * weights  # type: ignore[attr-defined]
-            norms = np.sqrt(weights * parts)
-            effects = norms * loss_effects(np.abs(rows.cost), system.diagonal_sums)
-            self.weights_ = np.where(effects > _NEGLIGIBLE * result.objective, weights, 0.0)
+            matter = keep_kernels(
+                weights,
+                np.sqrt(weights * parts),
+                rows.cost,
+                result.objective,
+                system.diagonal_sums,
+                lambda weights: system.combine_paths(weights) @ result.coef,
+            )
+            self.weights_ = np.where(matter, weights, 0.0)
             self.contributions_ = parts / (parts.sum() or 1.0)
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.n_iter_ = result.history[-1].solves

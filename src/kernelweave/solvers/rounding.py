@@ -13,11 +13,13 @@ from math import fsum
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Bools, Floats
 from kernelweave.machines import Machine
 
 EPSILON = float(np.finfo(np.float64).eps)
 _UNITS = 8.0  # in the last place, by which values of kernels may be off
+_NEGLIGIBLE = 1e-12  # effect of a kernel on the loss, relative to the objective, when dropped
+_DROPPED = 1e-10  # the same, of all of them together
 _LEAST_ROOT = 1e-8  # of a diagonal entry, relative to the largest
 
 
@@ -104,21 +106,41 @@ def loss_error(
     return change if change >= 0 else np.inf  # not a number where it overflows
 
 
-def loss_effects(slopes: Floats, diagonal_sums: Callable[[Floats], Floats]) -> Floats:
-    """Bound how much functions of norm one, one for each kernel, change the total loss.
+def keep_kernels(
+    weights: Floats,
+    norms: Floats,
+    slopes: Floats,
+    objective: float,
+    diagonal_sums: Callable[[Floats], Floats],
+    values: Callable[[Floats], Floats],
+) -> Bools:
+    """Tell which kernels matter to the loss; the others may be dropped.
 
-    Their values are at most ``sqrt(K_ii)``, and ``sum_i s_i sqrt(K_ii)`` at most the root of
-    ``sum_i s_i sum_i s_i K_ii``.
+    Values of a function are at most its norm times ``sqrt(K_ii)``, and ``sum_i s_i sqrt(K_ii)`` is
+    at most the root of ``sum_i s_i sum_i s_i K_ii``. Norms may be lost in rounding: all kernels
+    with a weight are kept if the values of those to be dropped are not as small as their norms say.
 
     Parameters
     ----------
+    weights, norms : ndarray of shape (n_kernels,)
+        Weights of the kernels, and norms of their functions.
     slopes : ndarray of shape (n_samples, n_outputs)
         Bounds of the slopes of the losses.
+    objective : float
+        What effects on the loss are relative to.
     diagonal_sums : callable
         Returns ``sum_i shares_i K_j[i, i]`` of every kernel.
+    values : callable
+        Returns the values of the function for weights of the kernels.
     """
     with np.errstate(over="ignore"):
-        return np.asarray(np.sqrt(np.sum([s.sum() * diagonal_sums(s) for s in slopes.T], axis=0)))
+        sums = np.sum([s.sum() * diagonal_sums(s) for s in slopes.T], axis=0)
+        kept = np.asarray(norms * np.sqrt(sums) > _NEGLIGIBLE * objective)
+    dropped = np.where(kept, 0.0, weights)
+    if not dropped.any():
+        return kept
+    effect = float((slopes * np.abs(values(dropped))).sum())
+    return kept if effect <= _DROPPED * objective else kept | (weights > 0.0)
 
 
 def dual_error(

@@ -1,0 +1,177 @@
+"""Bounds of rounding errors hold, and certificates include them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kernelweave import (
+    RBF,
+    HierarchicalMKLClassifier,
+    Laplacian,
+    Linear,
+    MKLRegressor,
+    Polynomial,
+    SumProductMKLClassifier,
+)
+from kernelweave.banks import make_bank
+from kernelweave.machines import Hinge, Huber, Square
+from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.solvers.rounding import dual_error, form_error, form_errors, loss_error
+
+LONG = np.longdouble
+
+
+def draw(seed, n=40, n_outputs=2):
+    """Return a kernel of very uneven diagonal, in long double, and coefficients."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 12)) * 10.0 ** rng.uniform(-4, 4, size=(n, 1))
+    V = rng.normal(size=(n, n_outputs)) * 10.0 ** rng.uniform(-3, 3, size=(n, 1))
+    return (Z @ Z.T).astype(float), V, rng
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_errors_of_quadratic_forms_are_bounded(seed):
+    K, V, rng = draw(seed)
+    true = np.einsum("io,ik,ko->", V.astype(LONG), K.astype(LONG), V.astype(LONG))
+    error = abs(float(np.einsum("io,io->", V, K @ V) - true))
+    bound = form_error(V, K.diagonal())
+    assert error <= bound
+    one = form_errors(V, lambda shares: np.array([K.diagonal() @ shares]), K.diagonal())
+    assert one[0] == pytest.approx(bound, rel=1e-12)  # the best choice of s
+    other = form_errors(V, lambda shares: np.array([K.diagonal() @ shares]), rng.uniform(size=40))
+    assert other[0] >= bound * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("machine", [Hinge(), Huber(0.5), Square()], ids=str)
+def test_losses_grow_no_more_than_bounded(machine):
+    K, V, rng = draw(1)
+    Y = np.where(rng.normal(size=V.shape) > 0, 1.0, -1.0)
+    cost = rng.uniform(1, 1e6, size=V.shape)
+    fitted, exact = K @ V, (K.astype(LONG) @ V.astype(LONG)).astype(float)
+    values = machine.loss(fitted, Y, cost)[0], machine.loss(exact, Y, cost)[0]
+    bias = machine.loss(fitted, Y, cost)[1]
+    bound = loss_error(machine, Y, cost, K.diagonal(), V, fitted, bias)
+    assert 0 < values[1] - values[0] + bound
+    assert bound > 1e-3 * abs(values[1] - values[0])  # of the size of what it bounds
+    related = loss_error(machine, Y, cost, K.diagonal(), V, fitted, bias, np.full((2, 2), 0.5))
+    assert related > 0
+
+
+def test_a_bias_gains_from_coefficients_that_do_not_sum_to_zero():
+    coef = np.array([[1.0], [-1.0 + 1e-9]])
+    Y = np.array([[1.0], [-1.0]])
+    with_bias = dual_error(Hinge(), Y, coef, 2.0, 0.0, 100.0)
+    assert with_bias == pytest.approx(100.0 * 1e-9, rel=1e-5)
+    assert dual_error(Hinge(fit_intercept=False), Y, coef, 2.0, 0.0, 100.0) < 1e-13
+    assert dual_error(Hinge(), Y, np.array([[1.0], [-1.0]]), 2.0, 0.0, np.inf) < 1e-13
+
+
+def true_objective(model, X, y, kernels):
+    """Return the objective of a fitted hierarchy without edges, in long double."""
+    coef = np.zeros(len(X), dtype=LONG)
+    coef[model.support_] = model.dual_coef_[0]
+    norm, fitted = LONG(0), np.zeros(len(X), dtype=LONG)
+    for node, weight, scale in zip(model.active_nodes_, model.weights_, model.scales_, strict=True):
+        K = scale * kernels[node](X.astype(LONG))
+        norm += weight * np.sqrt(np.maximum(coef @ K @ coef, 0))
+        fitted += weight * (K @ coef)
+    signs = np.where(y == 1, 1, -1)
+    loss = np.maximum(0, 1 - signs * (fitted + model.intercept_[0])).sum()
+    return float(norm**2 / 2 + model.C * loss)
+
+
+def gaussian(column, width):
+    def gram(X):
+        differences = X[:, None, column] - X[None, :, column]
+        return np.exp(-(differences**2) / (2 * LONG(width) ** 2))
+
+    return gram
+
+
+def test_the_objective_of_a_hierarchy_is_that_of_the_exact_kernels():
+    """Factors leave out a billionth of a kernel, which large coefficients raise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (np.sin(3 * X[:, 0]) + X[:, 1] + rng.normal(size=60) > 0).astype(int)
+    nodes = {"a": RBF(2.0, columns=[0]), "b": RBF(2.0, columns=[1])}
+    model = HierarchicalMKLClassifier(nodes, C=1e5, tol=1e-2, normalize=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    true = true_objective(model, X, y, {"a": gaussian(0, 2.0), "b": gaussian(1, 2.0)})
+    assert model.objective_ >= true * (1 - 1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_hierarchies_of_huge_kernels_claim_no_more_than_they_have(seed):
+    rng = np.random.default_rng(seed)
+    X = 1e3 * rng.standard_cauchy((41, 3)) ** 3
+    y = (rng.normal(size=41) > 0).astype(int)
+    nodes = {"line": Linear(), "wide": Laplacian(9e4)}
+    model = HierarchicalMKLClassifier(nodes, normalize=None, C=1.1).fit(X, y)
+    signs = np.where(y == 1, 1, -1)
+    loss = np.maximum(0, 1 - signs * model.decision_function(X)).sum()
+    assert 1.1 * loss <= model.objective_ * (1 + 1e-9) + model.duality_gap_
+    zero = 1.1 * 2 * min((y == 0).sum(), (y == 1).sum())
+    assert model.objective_ <= zero * (1 + 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_path_of_small_values_is_kept_beside_huge_ones():
+    """One outlier makes a trace huge that is of no use to the other rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[0] = 1e3
+    y = X[:, 0] * X[:, 1] > 0
+    structure = (RBF(1.0) + RBF(0.5, columns=[0])) * (Polynomial(3, 1.0) + RBF(1.0, columns=[1]))
+    model = SumProductMKLClassifier(structure, normalize=None, C=2.0, lam=1e-3, p=2.0).fit(X, y)
+    signs = np.where(y, 1, -1)
+    loss = np.maximum(0, 1 - signs * model.decision_function(X)).sum()
+    assert 2.0 * loss <= model.objective_ + model.duality_gap_
+    assert (model.weights_ > 0).all()
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e-40, 1e-97])
+def test_the_bias_of_huber_is_the_best_for_tiny_targets(size):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), size * rng.normal(size=30)
+    model = MKLRegressor([Polynomial(2, 0.0)], loss="huber", normalize=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    constant = 0.5 * ((y - y.mean()) ** 2).sum()
+    assert model.objective_ <= constant * (1 + 1e-9)
+
+
+def test_a_rounded_intercept_makes_no_fit_converge():
+    """The objective is far below what the rounding of the intercept adds to it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 1))
+    y = 15388.8 + 1e-12 * rng.normal(size=20)
+    model = MKLRegressor([RBF(1.0)], epsilon=0.0, C=1e-3, tol=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert not model.converged_ or model.duality_gap_ <= 1e-2 * model.objective_
+
+
+def test_forms_of_tiny_coefficients_are_not_called_negative():
+    rng = np.random.default_rng(0)
+    X = 1e95 * (1e6 + rng.normal(size=(20, 3)))
+    bank = make_bank([Linear()], X, normalize=None, centred=True)
+    for seed in range(50):
+        V = 1e-190 * np.random.default_rng(seed).normal(size=(20, 1))
+        assert (bank.forms(V - V.mean()) >= 0).all()
+
+
+def test_pairs_without_doubt_leave_steps_that_are_numbers():
+    """With all losses straight the bias has no curvature."""
+    rng = np.random.default_rng(0)
+    F = rng.lognormal(3, 3, size=(50, 4))
+    statistic = np.abs(rng.normal(size=4)) * 100
+    problem = PairProblem(F, np.full(50, 0.02), statistic, lam=1e-5, balance=0.3)
+    found = solve_pairs(problem, start=(np.full(4, 1e7), -1e7), tol=1e-8, max_iter=50)
+    assert np.isfinite(found.weights).all()
+    assert np.isfinite(found.bias)
