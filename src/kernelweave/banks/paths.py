@@ -166,12 +166,16 @@ class NodeSystem(ABC):
         return len(self.path_counts)
 
     @abstractmethod
-    def _entries(self, u: Floats) -> Floats:
-        """Return the upper triangle of the weighted sum."""
+    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
+        """Return the upper triangle of the weighted sum, or some entries of it."""
 
     def combine(self, u: Floats) -> Floats:
         """Return the Gram matrix for weights ``exp(u)``."""
         return self._square(self._entries(u))
+
+    def diagonal(self, u: Floats) -> Floats:
+        """Return the diagonal of the Gram matrix for weights ``exp(u)``."""
+        return self._entries(u, np.flatnonzero(self._upper[0] == self._upper[1]))
 
     def _square(self, entries: Floats) -> Floats:
         out = np.empty((self.n_samples, self.n_samples))
@@ -270,8 +274,9 @@ class PathSystem(NodeSystem):
         """Return the Gram matrix for weights of the paths."""
         return self._square(self.table.combine(self.leaves, weights))
 
-    def _entries(self, u: Floats) -> Floats:
-        return self.table.combine(self.leaves, self.path_weights(u))
+    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
+        leaves = self.leaves if which is None else self.leaves[:, which]
+        return self.table.combine(leaves, self.path_weights(u))
 
     def _read(self, leaves: Floats, weights: Floats) -> Reading:
         forms = np.maximum(self.table.forms(leaves, weights), 0.0)
@@ -361,14 +366,14 @@ class FactoredSystem(NodeSystem):
         parts = run_blocks(part, leaves.shape[1], self.piece)
         return sum(p[0] for p in parts), np.asarray(np.sum([p[1] for p in parts], axis=0))
 
-    def _entries(self, u: Floats) -> Floats:
-        logs = self.exponents * u
-        out = np.empty(self.leaves.shape[1])
+    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
+        logs, leaves = self.exponents * u, self.leaves if which is None else self.leaves[:, which]
+        out = np.empty(leaves.shape[1])
 
         def part(piece: slice) -> None:
-            out[piece] = self.evaluate(self.leaves[:, piece], logs)[self.network.root]
+            out[piece] = self.evaluate(leaves[:, piece], logs)[self.network.root]
 
-        run_blocks(part, self.leaves.shape[1], self.piece)
+        run_blocks(part, leaves.shape[1], self.piece)
         return out
 
     def _read(self, leaves: Floats, weights: Floats) -> Reading:

@@ -116,14 +116,15 @@ def alternate(
         fitted = kernel @ solution.coef  # fresh: running sums drift
         loss, intercept = machine.loss(fitted, Y, cost)
         before, value = account.upper, 0.5 * total + loss + weights.penalty(u)
-        account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes)
+        if account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes):
+            best, values = kernel, fitted
         if certified:
             linear = machine.linear(solution.coef, Y)
             account.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
         account.note()
         if certified and account.converged:
-            error = _upper_rounding(system, Y, cost, machine, account)
-            account.rounding = error + _lower_rounding(system, Y, machine, weights, account)
+            error = _upper_rounding(best, values, Y, cost, machine, account)
+            account.rounding = error + _lower_rounding(system, best, Y, machine, weights, account)
             if account.converged:
                 break
         if certified:
@@ -151,14 +152,14 @@ def alternate(
     loss, intercept = machine.loss(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
-    error = _upper_rounding(system, Y, cost, machine, account)
+    error = _upper_rounding(best, values, Y, cost, machine, account)
     if value < account.upper + error:  # or may be better, by rounding
         account.at_rounding = value >= account.upper
         account.upper, error = np.inf, 0.0
         account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
         account.note()
-    if certified:
-        account.rounding = error + _lower_rounding(system, Y, machine, weights, account)
+    if certified and not (account.rounding > 0.0 and account.converged):
+        account.rounding = error + _lower_rounding(system, best, Y, machine, weights, account)
     result = account.result()
     if certified:
         return result
@@ -166,18 +167,22 @@ def alternate(
 
 
 def _upper_rounding(
-    system: NodeSystem, Y: Floats, cost: Floats, machine: Machine, account: Account
+    kernel: GramKernel, fitted: Floats, Y: Floats, cost: Floats, machine: Machine, account: Account
 ) -> float:
-    """Bound the rounding error of the best objective."""
-    V, u = account.coef, np.log(account.weights)
-    kernel = GramKernel(system.combine(u))
-    loss = loss_error(machine, Y, cost, kernel.diag(), V, kernel @ V, account.intercept)
+    """Bound the rounding error of the best objective, that of this kernel and fitted values."""
+    V = account.coef
+    loss = loss_error(machine, Y, cost, kernel.diag(), V, fitted, account.intercept)
     bound = 0.5 * form_error(V, kernel.diag()) + loss
     return bound if bound >= 0 else np.inf  # not a number where it overflows
 
 
 def _lower_rounding(
-    system: NodeSystem, Y: Floats, machine: Machine, weights: SumProduct, account: Account
+    system: NodeSystem,
+    kernel: GramKernel,
+    Y: Floats,
+    machine: Machine,
+    weights: SumProduct,
+    account: Account,
 ) -> float:
     """Bound the rounding error of the best lower bound."""
     V = account.proof
@@ -185,7 +190,7 @@ def _lower_rounding(
         return 0.0
     linear, upper, u = machine.linear(V, Y), account.upper, np.log(account.weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        roots = diagonal_roots(system.combine(u).diagonal())
+        roots = diagonal_roots(kernel.diag())
         # What `form_errors` adds to the form of every path, as weights of its diagonal.
         sizes = np.abs(V)
         added = unit(len(V)) * (sizes @ (roots @ sizes)) / roots
@@ -193,7 +198,7 @@ def _lower_rounding(
         # The penalty of the best weights is no larger than the objective, nor is half the squared
         # norm of the best function: together they bound its values, and so the bias.
         largest = np.log(upper / (weights.lam * weights.counts)) / weights.p
-        size = float(system.combine(largest).diagonal().max())
+        size = float(system.diagonal(largest).max())
         bias = float(np.abs(Y).max() + np.sqrt(2.0 * upper * size))
     return max(account.lower - raised, 0.0) + dual_error(machine, Y, V, linear, 0.0, bias)
 

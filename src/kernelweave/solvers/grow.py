@@ -127,7 +127,9 @@ def grow(
             exact, problem = True, replace(problem, exact=True)
             bound = problem.settle(account, bound)
             found = _certify(graph, machine, account, bound, root, left, sufficient)
-        account.rounding = max(unseen, problem.rounding(account, bound))
+        account.rounding = unseen
+        if account.converged:
+            account.rounding = max(unseen, problem.rounding(account, bound))
         account.note()
         left = max(tol - account.rounding / account.size, _LEFT * tol)
         grows = bool(found.nodes) and len(graph.nodes) < max_nodes

@@ -20,6 +20,7 @@ from .rounding import dual_error, form_errors, loss_error
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at
 _MACHINE = 0.1  # gap of a machine, likewise
 _SMALLEST = 1e-12  # of a norm or weight, relative to the largest
+_LAST = 0.3  # share of the last coefficients in their mean
 _PATIENCE = 30  # machines without lowering the gap by a tenth before trying otherwise
 
 
@@ -138,8 +139,8 @@ class Played:
         weights, coef = account.weights, account.coef
         account.upper, account.lower = np.inf, -np.inf
         self._offer(account, self._combine(weights), weights, coef, self._forms(coef))
-        forms = self._forms(bound.coef)
-        return self._bound(bound.coef, forms, np.full(len(forms), 1.0 / len(forms)), 0.0)
+        n = len(self.graph.nodes)
+        return self.bound(bound.coef, np.full(n, 1.0 / n), 0.0)
 
     def upper_rounding(self, account: Account) -> float:
         """Bound the rounding error of the best objective."""
@@ -214,6 +215,10 @@ class Played:
         account.offer_upper(value, weights, coef, intercept, forms)
         return value, loss
 
+    def bound(self, coef: Floats, eta: Floats, enough: float) -> Bound:
+        """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`."""
+        return self._bound(coef, self._forms(coef), eta, enough)
+
     def _bound(self, coef: Floats, forms: Floats, eta: Floats, enough: float) -> Bound:
         linear = self.machine.linear(coef, self.Y)
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
@@ -271,6 +276,12 @@ def take_turns(
         coef = bound.coef
         if best is None or bound.value > best.value:
             best = bound
+        account.mean = coef if account.mean is None else (1 - _LAST) * account.mean + _LAST * coef
+        if waited:
+            # Where many coefficients are optimal, each turn finds others, and none proves much.
+            # Their mean converges.
+            joint = problem.bound(account.mean, shares.eta, 0.1 * aim)
+            best = max(best, joint, key=lambda bound: bound.value)
         gap = (account.upper - best.value) / account.size
         if gap <= aim or account.upper <= account.rounding or account.solves >= max_iter:
             return best, norms

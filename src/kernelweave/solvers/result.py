@@ -144,6 +144,7 @@ class Account:
     intercept: Floats = field(default_factory=lambda: np.empty(0))
     forms: Floats = field(default_factory=lambda: np.empty(0))
     proof: Floats | None = None  # coefficients of the lower bound
+    mean: Floats | None = None  # of the coefficients so far, where a solver needs it
     solves: int = 0
     work: int = 0
     readings: float = 0.0
