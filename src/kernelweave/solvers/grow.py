@@ -22,6 +22,8 @@ _SEARCH = (
 _ROUGHEST = 0.1
 _GROWTH = 0.5  # nodes let in at a time, relative to those in play
 _AT_LEAST = 50
+_AT_A_TIME = 10  # nodes found that are let in together
+_GLANCE = 1 / 16  # effort of a search that need not prove anything, only find nodes
 _POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
 
@@ -110,6 +112,7 @@ def grow(
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
     coef = None if start is None else start.coef
     settled = False  # no further nodes will come, whatever the gap says
+    cut = False  # a search of the graph came to its limit
     while True:
         account.weights = _extended(account.weights, len(graph.nodes))
         account.forms = _extended(account.forms, len(graph.nodes))
@@ -119,7 +122,13 @@ def grow(
         problem = Played(graph, hierarchy, Y, cost, machine, relation, root)
         bound, norms = inner(problem, account, aim, max_iter, norms, coef)
         coef = bound.coef
-        found = _certify(graph, machine, account, bound, root, tol, sufficient)
+        # The first search gives some bound; later ones need not while they find enough nodes.
+        whole = not cut and (settled or account.readings == 0)
+        found = _certify(graph, machine, account, bound, root, tol, sufficient, whole)
+        if not (found.complete or whole or cut) and len(found.nodes) < _AT_A_TIME:
+            whole = True
+            found = _certify(graph, machine, account, bound, root, tol, sufficient, whole)
+        cut = cut or (whole and not found.complete)
         account.note()
         grows = bool(found.nodes) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
@@ -152,13 +161,17 @@ def _certify(
     root: Floats | None,
     tol: float,
     sufficient: bool,
+    whole: bool,
 ) -> Grown:
     """Search the graph for nodes that break the bound, and offer what remains of it."""
     wanted = account.upper - _MARGIN * tol * account.size
     level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
     V = bound.coef if root is None else bound.coef @ root
-    search = graph.sufficient if sufficient else graph.search
-    found = search(V, level, max(2 * _AT_LEAST, len(graph.nodes)))
+    most = max(2 * _AT_LEAST, len(graph.nodes))
+    if sufficient:
+        found = graph.sufficient(V, level, most)
+    else:
+        found = graph.search(V, level, most, 1.0 if whole else _GLANCE)
     account.readings += 1
     if found.complete:
         dual = max(level, float(found.ratios.max(initial=0.0)))
@@ -169,8 +182,8 @@ def _certify(
 def _let_in(graph: Growing, found: Grown, max_nodes: int) -> None:
     before = len(graph.nodes)
     room = min(max(_AT_LEAST, int(_GROWTH * before)), max_nodes - before)
-    for k in range(0, len(found.nodes), 10):
-        graph.add(found.nodes[k : k + 10])
+    for k in range(0, len(found.nodes), _AT_A_TIME):
+        graph.add(found.nodes[k : k + _AT_A_TIME], max_nodes - len(graph.nodes))
         if len(graph.nodes) >= before + room:
             break
 

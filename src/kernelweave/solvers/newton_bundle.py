@@ -45,7 +45,7 @@ _THINNER, _UNDAMPED = 2, 0.1  # steps to leave kernels out, and what is left of 
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
-_IDLE = 3  # fallbacks in a row that lower the gap by less than a tenth before giving up
+_FRUITLESS = 3  # fallbacks in a row that lower the gap by less than a tenth before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
 
 
@@ -212,7 +212,7 @@ class _Bundle:
     def run(self, start: Warm | None) -> Result:
         point = self._begin(start)
         closer = 0  # inner solves in a row at the same weights
-        mark_gap, mark_solves, idle = np.inf, 0, 0
+        mark_gap, mark_solves, fruitless = np.inf, 0, 0
         while self.account.solves < self.max_iter:
             point = self._price(point)
             self.account.note()
@@ -228,8 +228,8 @@ class _Bundle:
                     break
                 if np.isfinite(self.asides) and self._is_visible():
                     break
-                idle = idle + 1 if self.account.gap > 0.9 * mark_gap else 0
-                if idle >= _IDLE:
+                fruitless = fruitless + 1 if self.account.gap > 0.9 * mark_gap else 0
+                if fruitless >= _FRUITLESS:
                     break
                 point = self._majorise(point)
                 mark_gap, mark_solves = self.account.gap, self.account.solves
