@@ -51,7 +51,7 @@ class ProductGraph(Growing):
         self.kernels, self.scales = bank.kernels, bank.scales
         self.bank = ProductBank(bank)
         self.nodes: list[Node] = []
-        self.complete = True  # unless the last search came to its limit
+        self.complete = True  # unless the last whole search came to its limit
         self._place: dict[Node, int] = {}
         self._indices: list[int] = []
         self._starts = [0]
@@ -88,7 +88,8 @@ class ProductGraph(Growing):
             level=level,
             most=most,
         )
-        self.complete = found.complete or effort < 1.0
+        if effort >= 1.0 or found.complete:
+            self.complete = found.complete
         return found
 
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
