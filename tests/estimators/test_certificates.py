@@ -81,7 +81,7 @@ def test_zero_is_returned_where_rounding_hides_the_kernels(norm):
 
 
 @pytest.mark.parametrize("loss", ["square", "huber", "epsilon_insensitive"])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", [1.0, "uniform"])  # with 2.0 there is a better function
 def test_no_regression_is_worse_than_a_constant(norm, loss):
     X, _ = far_away(20)
     y = np.random.default_rng(1).normal(size=20)
