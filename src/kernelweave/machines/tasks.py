@@ -201,19 +201,12 @@ class _Joint:
         return step if np.isfinite(found).all() else None
 
 
-@dataclass(frozen=True)
 class _Features:
     """A kernel given by few features, held as a matrix."""
 
-    Z: Floats
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.Z)
-
-    @property
-    def n_features(self) -> int:
-        return self.Z.shape[1]
+    def __init__(self, Z: Floats) -> None:
+        self.Z = Z
+        self.n_samples, self.n_features = Z.shape
 
     def times(self, w: Floats) -> Floats:
         return self.Z @ w
