@@ -23,6 +23,7 @@ _ROUGHEST = 0.1
 _GROWTH = 0.5  # nodes let in at a time, relative to those in play
 _AT_LEAST = 50
 _AT_A_TIME = 10  # nodes found that are let in together
+_UNPROVED = 0.03  # gap on the nodes in play where the graph is too large for a certificate
 _GLANCE = 1 / 16  # effort of a search that need not prove anything, only find nodes
 _POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
@@ -118,7 +119,8 @@ def grow(
         account.forms = _extended(account.forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
         gap = account.gap if account.lower > -np.inf else np.inf
-        aim = max(_INNER * tol, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
+        finest = max(_INNER * tol, _UNPROVED if cut else 0.0)
+        aim = max(finest, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
         problem = Played(graph, hierarchy, Y, cost, machine, relation, root)
         bound, norms = inner(problem, account, aim, max_iter, norms, coef)
         coef = bound.coef
@@ -130,9 +132,9 @@ def grow(
             found = _certify(graph, machine, account, bound, root, tol, sufficient, whole)
         cut = cut or (whole and not found.complete)
         account.note()
-        grows = bool(found.nodes) and len(graph.nodes) < max_nodes
+        grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
-        stuck = not grows and (aim <= _INNER * tol or not account.gap <= 0.9 * gap)
+        stuck = not grows and (aim <= finest or not account.gap <= 0.9 * gap)
         if account.converged or account.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)
