@@ -1,6 +1,6 @@
 """Solvers against conic programming, and the invariants of the problem."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Solution, Square
 from kernelweave.solvers import Warm, closed_form, newton_bundle, one_shot
+from kernelweave.solvers.newton_bundle import _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_fixed, solve_mkl
@@ -617,3 +618,12 @@ def test_machines_that_rounding_holds_up_end_the_search(share, growth, most):
     )
     assert not result.converged
     assert len(Careless.solves) <= most
+
+
+def test_kernels_with_a_large_slope_stay_in_the_working_set():
+    problem = random_problem(0, m=6)
+    bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
+    bundle.which, weights = np.arange(6), np.eye(6)[0]
+    point = bundle.learner.at(weights, np.zeros_like(problem.Y), bundle.which)
+    point = replace(point, forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
+    assert bundle._set_aside(point).which.tolist() == [0, 1]
