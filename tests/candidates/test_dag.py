@@ -13,7 +13,7 @@ from hkl_oracles import (
     solve_dag,
     sufficient_sum,
 )
-from kernelweave import Precomputed
+from kernelweave import RBF, Precomputed
 from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
@@ -153,3 +153,11 @@ def test_nodes_come_with_their_ancestors():
 def test_a_cycle_is_refused_with_its_nodes():
     with pytest.raises(InputError, match=r"has a cycle, (1 -> 2 -> 1|2 -> 1 -> 2); no node"):
         graph_of([np.ones((2, 1))] * 3, [[], [2], [1]], np.ones(3))
+
+
+def test_no_more_nodes_come_in_than_asked_for():
+    bank = make_bank([RBF(1.0 + k) for k in range(5)], np.eye(3))
+    graph = ExplicitDag(bank, "edcba", {"b": "a", "c": "b", "d": "c", "e": "d"}, np.ones(5))
+    assert graph.add("e", 2) == 2
+    assert set(graph.nodes) == set("abc")
+    assert graph.add("e") == 2

@@ -162,3 +162,13 @@ def test_the_published_condition_is_larger():
     for node, value in zip(found.nodes, found.ratios, strict=True):
         assert value == pytest.approx((V.T @ sufficient_kernel(P, node, 2.0) @ V).item(), rel=1e-9)
         assert value >= ratios[node] * (1 - 1e-12)
+
+
+def test_no_more_nodes_come_in_than_asked_for():
+    lattice = ConjunctionLattice(np.ones((3, 40), dtype=bool))
+    node = tuple(range(1, 31))  # has a thousand million ancestors
+    assert lattice.add([node, (0, 39)], 50) == 50
+    assert len(lattice.nodes) == 91
+    assert all(lattice.is_source(node) for node in lattice.nodes if node)
+    assert lattice.add([(0, 39)], 0) == 0
+    assert lattice.add([(0, 39)]) == 1

@@ -293,3 +293,14 @@ def test_factors_are_numbered_ladder_by_ladder():
 def test_lattices_refuse_what_they_cannot_use(arguments, error, message):
     with pytest.raises(error, match=message):
         ProductLattice(**arguments)
+
+
+def test_no_more_products_come_in_than_asked_for():
+    bank = make_bank([RBF(1.0 + k) for k in range(60)], np.eye(3))
+    graph = ProductGraph(bank, [2] * 30)
+    node = tuple((j, 2) for j in range(30))
+    assert graph.add([node, ((0, 1), (29, 2))], 100) == 100
+    assert len(graph.nodes) == 131
+    assert all(graph.is_source(node) for node in graph.nodes)
+    assert graph.add([((0, 1), (29, 2))]) > 0
+    assert ((0, 1), (29, 2)) in graph.nodes

@@ -13,7 +13,6 @@ from kernelweave import (
     MKLRegressor,
     Polynomial,
     Precomputed,
-    RadiusMKLClassifier,
     SumProductMKLClassifier,
 )
 
@@ -74,14 +73,15 @@ def test_zero_is_returned_where_rounding_hides_the_kernels(norm):
     model = MKLClassifier([Polynomial(2, coef0=0.0), Linear()], C=0.47, norm=norm)
     with pytest.warns(ConvergenceWarning, match="as near as rounding error lets it"):
         model.fit(X, y)
-    assert model.objective_ <= 0.47 * 8 * (1 + 1e-12)
+    assert model.objective_ == pytest.approx(0.47 * 8, rel=1e-12)
     assert model.duality_gap_ <= model.objective_
     assert model.n_iter_ <= 40
-    assert np.isfinite(model.decision_function(X)).all()
+    values = model.decision_function(X)
+    assert (values == values[0]).all()
 
 
 @pytest.mark.parametrize("loss", ["square", "huber", "epsilon_insensitive"])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", [1.0, "uniform"])  # with 2.0 there is a better function
 def test_no_regression_is_worse_than_a_constant(norm, loss):
     X, _ = far_away(20)
     y = np.random.default_rng(1).normal(size=20)
@@ -92,21 +92,10 @@ def test_no_regression_is_worse_than_a_constant(norm, loss):
     assert model.objective_ <= constant.objective_ * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        RadiusMKLClassifier(
-            [Polynomial(2, coef0=0.0), Linear()], normalize=None, C=1e4, max_iter=9
-        ),
-        RadiusMKLClassifier([Polynomial(2, coef0=0.0), Linear()], norm="uniform", C=1e4),
-        RadiusMKLClassifier([Polynomial(2, coef0=0.0), Linear()], radius="trace", C=1e4),
-        SumProductMKLClassifier(RBF(1.0) * Linear() + RBF(2.0), C=1e-5),
-    ],
-    ids=["radius", "radius uniform", "radius trace", "sum-product"],
-)
-def test_methods_built_on_it_are_not_worse_than_zero_either(model):
+def test_structures_are_not_worse_than_zero_either():
     X, y = far_away(30)
     y = np.random.default_rng(2).permutation(y)
+    model = SumProductMKLClassifier(RBF(1.0) * Linear() + RBF(2.0), C=1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(X, y)
@@ -145,15 +134,6 @@ def test_targets_with_a_large_common_part(loss, noise):
         assert model.duality_gap_ <= 1e-4 * model.objective_
 
 
-@pytest.mark.parametrize("loss", ["square", "huber", "epsilon_insensitive"])
-def test_a_constant_is_learned_exactly(loss):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    model = MKLRegressor([RBF(1.0), Linear()], loss=loss, C=1e6).fit(X, np.full(40, 0.3))
-    assert model.objective_ == 0.0
-    assert model.converged_
-    assert model.predict(X) == pytest.approx(np.full(40, 0.3), rel=1e-15)
-
-
 def test_huge_costs_end():
     """These once took 200 solves without an end."""
     for seed in range(3):
@@ -171,10 +151,10 @@ def test_equal_kernels_of_rank_one_end():
         v = rng.normal(size=40)
         kernel = Precomputed(np.outer(v, v))
         y = (v + rng.normal(size=40) > 0).astype(int)
-        model = MKLClassifier([kernel, kernel], C=1.4e4, fit_intercept=False)
+        model = MKLClassifier([kernel, kernel], C=1e6, fit_intercept=False)
         model.fit(np.arange(40)[:, None], y)
         assert model.converged_
-        assert model.n_iter_ <= 10
+        assert model.n_iter_ <= 4
 
 
 @pytest.mark.parametrize("C", [1e4, 1e8, 1e12])

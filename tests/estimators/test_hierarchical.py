@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import networkx as nx
@@ -28,8 +29,10 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError, ModelFileError
+from kernelweave.estimators import hierarchical_base
 from kernelweave.io import load, save
 from kernelweave.kernels import FromCallable
+from kernelweave.solvers.grow import grow
 
 KERNELS = {
     "line": Linear(),
@@ -497,3 +500,19 @@ def test_no_model_is_worse_than_zero():
         model.fit(rows, signs)
     assert model.objective_ <= 64.0 * 11
     assert model.n_iter_ < 500
+
+
+def test_a_small_norm_in_a_large_kernel_is_kept(monkeypatch):
+    """The values of a function are as large as its norm times the root of the diagonal."""
+
+    def learned(*args, **options):
+        found = {"weights": np.array([1e-26, 1.0]), "forms": np.array([1e26, 1.0])}
+        return replace(grow(*args, **options), **found)
+
+    monkeypatch.setattr(hierarchical_base, "grow", learned)
+    kernels = [Precomputed(scale * np.outer(X[:, 0], X[:, 0])) for scale in (1e26, 1.0)]
+    model = HierarchicalMKLClassifier(kernels, parents={}, normalize=None, max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(np.arange(len(X))[:, None], y)
+    assert model.block_norms_ == pytest.approx([1e-13, 1.0])
+    assert model.active_nodes_ == [0, 1]

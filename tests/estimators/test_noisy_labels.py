@@ -606,6 +606,17 @@ def test_the_zero_function_is_never_beaten_downwards(solver, lam):
     assert set(model.predict(X)) == {"a"}
 
 
+def test_a_zero_function_has_its_own_objective():
+    for seed, cap, lam in [(2, 0.1, 1e-3), (3, 0.1, 10.0), (4, 0.3, 1e3)]:
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(20, 1)), rng.integers(2, size=20)
+        model = NoisyLabelMKLClassifier([RBF(1.0), Linear()], cap=cap, lam=lam, tol=1e-2)
+        with pytest.warns(UserWarning, match="the best function is zero"):
+            model.fit(X, y)
+        assert not model.decision_function(X).any()
+        assert model.objective_ >= cap * (1 - 1e-14)
+
+
 def test_a_cap_too_small_with_three_classes():
     X, y = contradictory(n_classes=3)
     model = NoisyLabelMKLClassifier([Linear()], cap=0.2, lam=0.1)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.model_selection import KFold
 
 from kernelweave import (
     RuleEnsembleClassifier,
@@ -342,3 +343,10 @@ def test_a_refused_fit_leaves_the_old_model():
         model.fit(X, np.zeros(20))
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def test_folds_without_weight():
+    message = "sample_weight: all rows to learn from in fold 1 have weight zero. Hint: use fewer"
+    weight = np.repeat([1.0, 0.0], 10)
+    for model, y in [(RuleEnsembleClassifierCV, Y), (RuleEnsembleRegressorCV, TARGET)]:
+        refused(message, model(cv=KFold(2)).fit, X, y, sample_weight=weight)

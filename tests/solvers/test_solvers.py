@@ -1,7 +1,8 @@
 """Solvers against conic programming, and the invariants of the problem."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from numpy.testing import assert_allclose
 
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
+from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Solution, Square
 from kernelweave.solvers import Warm, closed_form, newton_bundle, one_shot
+from kernelweave.solvers.newton_bundle import _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_fixed, solve_mkl
@@ -589,3 +591,39 @@ def test_stored_grams_are_set_aside_and_priced(n, tol):
     assert result.converged
     last = result.history[-1]
     assert last.readings < 0.6 * last.solves
+
+
+@dataclass(frozen=True)
+class Careless(Hinge):
+    """Never comes nearer to a solution: shares of the boxes, each ``growth`` times the last."""
+
+    share: float = 0.0
+    growth: float = 1.0
+    solves: ClassVar[list[None]] = []
+
+    def solve(self, K, Y, cost, *, start=None, **options):
+        self.solves.append(None)
+        share = self.share * self.growth ** len(self.solves)
+        coef = self.repair(share * Y * cost, Y, cost)
+        return Solution(coef, np.zeros(1), K @ coef, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize(("share", "growth", "most"), [(1e-6, 1.0, 60), (0.5, 1.05, 30)])
+def test_machines_that_rounding_holds_up_end_the_search(share, growth, most):
+    problem = random_problem(0)
+    Careless.solves.clear()
+    machine, cost = Careless(share=share, growth=growth), np.full_like(problem.Y, 1e3)
+    result = newton_bundle(
+        bank_of(problem.grams), problem.Y, cost, machine, tol=1e-6, max_iter=1000
+    )
+    assert not result.converged
+    assert len(Careless.solves) <= most
+
+
+def test_kernels_with_a_large_slope_stay_in_the_working_set():
+    problem = random_problem(0, m=6)
+    bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
+    bundle.which, weights = np.arange(6), np.eye(6)[0]
+    point = bundle.learner.at(weights, np.zeros_like(problem.Y), bundle.which)
+    point = replace(point, forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
+    assert bundle._set_aside(point).which.tolist() == [0, 1]

@@ -109,8 +109,11 @@ class Growing(ABC):
         return 0.0
 
     @abstractmethod
-    def search(self, V: Floats, level: float, most: int) -> Grown:
-        """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level."""
+    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
+        """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level.
+
+        Where a limit says how many nodes are looked at, ``effort`` is the share of it to use.
+        """
 
     @abstractmethod
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
@@ -127,8 +130,11 @@ class Growing(ABC):
         """
 
     @abstractmethod
-    def add(self, nodes: Iterable[Any]) -> int:
-        """Bring nodes into play with all their ancestors; return how many came in."""
+    def add(self, nodes: Iterable[Any], most: int | None = None) -> int:
+        """Bring nodes into play with all their ancestors; return how many came in.
+
+        At most ``most`` of them come in, ancestors first.
+        """
 
     @abstractmethod
     def is_source(self, node: Any) -> bool:

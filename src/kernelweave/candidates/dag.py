@@ -95,7 +95,7 @@ class ExplicitDag(Growing):
         ratios = self.bank.diagonal_sums(shares) / self.all_costs**2
         return float(ratios[self._outside()].max(initial=0.0))
 
-    def search(self, V: Floats, level: float, most: int) -> Grown:
+    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
         outside = self._outside()
         ratios = self._form_bounds(V, outside) / self.all_costs[outside] ** 2
         return self._largest(outside, ratios, level, most)
@@ -112,15 +112,16 @@ class ExplicitDag(Growing):
             values.append(float((forms[below] / between**2).sum()))
         return self._largest(np.array(sources, dtype=np.intp), np.array(values), level, most)
 
-    def add(self, nodes: Iterable[Hashable]) -> int:
-        """Add nodes with all their ancestors; return how many came in."""
+    def add(self, nodes: Iterable[Hashable], most: int | None = None) -> int:
         wanted = np.zeros(len(self.names), dtype=bool)
         for node in nodes:
             wanted |= self._above[self._number[node]]
         wanted[self._played] = False
-        missing = np.flatnonzero(wanted).tolist()
-        self._append(missing)
-        return len(missing)
+        missing = np.flatnonzero(wanted)
+        # A node has more ancestors than any of them.
+        above = np.argsort(self._above[missing].sum(axis=1), kind="stable")
+        self._append(np.sort(missing[above[:most]]).tolist())
+        return len(above[:most])
 
     def describe(self, nodes: Iterable[Hashable]) -> tuple[list[Kernel], Floats]:
         """Return the kernels of nodes as written, and what normalises each."""

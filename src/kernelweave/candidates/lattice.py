@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -37,7 +37,7 @@ class ConjunctionLattice(Growing):
         *,
         base: float = 2.0,
         max_length: int | None = None,
-        max_visited: int = 100_000_000,
+        max_visited: int = 50_000_000,
     ) -> None:
         self.base = base
         self.max_length = propositions.shape[1] if max_length is None else max_length
@@ -71,7 +71,7 @@ class ConjunctionLattice(Growing):
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel | RuleKernel:
         return self.bank.combine(weights, n_related)
 
-    def search(self, V: Floats, level: float, most: int) -> Grown:
+    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
         found, ratios, visited, complete = _core.search_conjunctions(
             self.bank.propositions,
             np.ascontiguousarray(V),
@@ -79,7 +79,7 @@ class ConjunctionLattice(Growing):
             level,
             self.max_length,
             most,
-            self.max_visited,
+            max(1, int(effort * self.max_visited)),
             self.nodes,
         )
         return Grown([tuple(f) for f in found], np.array(ratios), visited, complete)
@@ -111,12 +111,13 @@ class ConjunctionLattice(Growing):
         order = order[ratios[order] > level][:most]
         return Grown([nodes[k] for k in order], ratios[order], len(nodes))
 
-    def add(self, nodes: Iterable[Conjunction]) -> int:
-        """Add nodes with all their ancestors; return how many came in."""
-        missing: set[Conjunction] = set()
+    def add(self, nodes: Iterable[Conjunction], most: int | None = None) -> int:
+        missing: dict[Conjunction, None] = {}
         for node in nodes:
-            for size in range(1, len(node) + 1):
-                missing.update(c for c in combinations(node, size) if c not in self._place)
+            # By length, so that the ancestors of each are there wherever this ends.
+            above = (c for size in range(1, len(node) + 1) for c in combinations(node, size))
+            fresh = (c for c in above if c not in self._place and c not in missing)
+            missing.update(dict.fromkeys(islice(fresh, most and most - len(missing))))
         self._append(sorted(missing, key=lambda node: (len(node), node)))
         return len(missing)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import combinations, islice, product
 from typing import TypeAlias
 
 import numpy as np
@@ -51,7 +51,7 @@ class ProductGraph(Growing):
         self.kernels, self.scales = bank.kernels, bank.scales
         self.bank = ProductBank(bank)
         self.nodes: list[Node] = []
-        self.complete = True  # whether the last search was
+        self.complete = True  # unless the last whole search came to its limit
         self._place: dict[Node, int] = {}
         self._indices: list[int] = []
         self._starts = [0]
@@ -78,7 +78,7 @@ class ProductGraph(Growing):
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel:
         return self.bank.combine(weights)
 
-    def search(self, V: Floats, level: float, most: int) -> Grown:
+    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
         leaves, weights = self.bank.pairs(V)
         found = search_products(
             leaves[1:],
@@ -86,12 +86,13 @@ class ProductGraph(Growing):
             self.factors,
             base=self.base,
             max_order=self.max_order,
-            max_visited=self.max_visited,
+            max_visited=max(1, int(effort * self.max_visited)),
             known=self._place,
             level=level,
             most=most,
         )
-        self.complete = found.complete
+        if effort >= 1.0 or found.complete:
+            self.complete = found.complete
         return found
 
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
@@ -136,9 +137,11 @@ class ProductGraph(Growing):
                     found[child] = None
         return list(found)
 
-    def add(self, nodes: Iterable[Node]) -> int:
-        """Add nodes with all their ancestors; return how many came in."""
-        missing = {above for node in nodes for above in _box(node) if above not in self._place}
+    def add(self, nodes: Iterable[Node], most: int | None = None) -> int:
+        missing: dict[Node, None] = {}
+        for node in nodes:
+            fresh = (a for a in _box(node) if a not in self._place and a not in missing)
+            missing.update(dict.fromkeys(islice(fresh, most and most - len(missing))))
         self._append(sorted(missing, key=lambda node: (sum(r for _, r in node), node)))
         return len(missing)
 
@@ -171,7 +174,7 @@ class ProductGraph(Growing):
 
 
 def _box(node: Node) -> Iterable[Node]:
-    """Yield a node and all its ancestors."""
-    choices = [[(j, k) if k else None for k in range(rung + 1)] for j, rung in node]
-    for chosen in product(*choices):
-        yield tuple(pair for pair in chosen if pair is not None)
+    """Yield a node and all its ancestors, each after its own ancestors."""
+    for size in range(len(node) + 1):
+        for part in combinations(node, size):
+            yield from product(*([(j, k) for k in range(1, rung + 1)] for j, rung in part))

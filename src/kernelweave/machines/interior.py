@@ -54,7 +54,7 @@ def solve_inside(
         means = K.mean(axis=0)
         K = K - means - means[:, None] + means.mean()
     with np.errstate(all="ignore"):  # values that overflow are no gain, and end the search
-        found = _search(_State(_factor(K), y, lower, upper, ridge, dead_zone, intercept))
+        found = _search(_State(factor(K), y, lower, upper, ridge, dead_zone, intercept))
     return np.clip(found, lower, upper)
 
 
@@ -182,7 +182,7 @@ class _State:
         self.bias += part * change
 
 
-def _factor(K: Floats) -> Floats:
+def factor(K: Floats) -> Floats:
     """Return ``L`` with ``L L'`` equal to a kernel, but for rounding."""
     scale = float(np.diagonal(K).max())
     packed, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=_RANK * scale, lower=1)

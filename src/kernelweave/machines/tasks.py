@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 
 from .base import DualShape, Machine, Solution, free_rows, solve_positive
+from .interior import factor
 from .linear import FeatureKernel, solve_related
 from .support import SupportMachine
 
@@ -18,6 +19,8 @@ _PATIENCE = 50  # sweeps that must halve the gap
 _SLOW = 0.3  # of the gap left after a sweep from which on outputs are moved together
 _JUMPS = 20
 _MAX_FREE = 1000  # coefficients above which such steps cost more than they save
+_CRAWLING = 3  # sweeps before all outputs are solved together on features
+_MOST_TOGETHER = 2000  # coefficients of which that costs less than going on
 _FINEST = 1e-10  # least precision of one output
 
 
@@ -103,6 +106,9 @@ def solve_tasks(
             coef = joint.improve(coef, products)
             products = K @ coef
             solution = joint.evaluate(coef, products, work)
+        if sweep == _CRAWLING and len(Y) * n_outputs <= _MOST_TOGETHER:
+            solution = joint.solve_together(solution, tol)
+            coef, products = solution.coef.copy(), K @ solution.coef
         if solution.gap <= tol * abs(solution.primal):
             break
         if solution.gap > 0.9 * last:  # the parts, not their order, may hold it up
@@ -138,6 +144,17 @@ class _Joint:
         curved = float(np.vdot(coef, products @ self.relation))
         ridge = self.machine.ridge_term(coef, self.cost, self.Y)
         return self.machine.linear(coef, self.Y) - 0.5 * (curved + ridge)
+
+    def solve_together(self, solution: Solution, tol: float) -> Solution:
+        """Return what Newton's method on the features of the kernel makes of it, if better."""
+        everything = np.arange(len(self.Y))
+        features = _Features(factor(self.K.block(everything, everything)))
+        found = solve_related(
+            self.machine, features, self.Y, self.cost, self.relation, tol=tol, start=solution.coef
+        )
+        coef = self.machine.repair(found.coef, self.Y, self.cost)
+        together = self.evaluate(coef, self.K @ coef, solution.work + found.work)
+        return together if together.gap < solution.gap else solution
 
     def improve(self, coef: Floats, products: Floats) -> Floats:
         """Return better coefficients, from exact steps in all that are inside their boxes."""
@@ -182,6 +199,26 @@ class _Joint:
         step = np.zeros_like(coef)
         step[rows, task] = found
         return step if np.isfinite(found).all() else None
+
+
+class _Features:
+    """A kernel given by few features, held as a matrix."""
+
+    def __init__(self, Z: Floats) -> None:
+        self.Z = Z
+        self.n_samples, self.n_features = Z.shape
+
+    def times(self, w: Floats) -> Floats:
+        return self.Z @ w
+
+    def sums(self, V: Floats) -> Floats:
+        return self.Z.T @ V
+
+    def rows(self, index: Indices) -> Floats:
+        return self.Z[index]
+
+    def gram(self, q: Floats) -> tuple[Floats, Floats]:
+        return (self.Z.T * q) @ self.Z, self.Z.T @ q
 
 
 def _room(coef: Floats, step: Floats, shape: DualShape) -> float:

@@ -22,6 +22,9 @@ _SEARCH = (
 _ROUGHEST = 0.1
 _GROWTH = 0.5  # nodes let in at a time, relative to those in play
 _AT_LEAST = 50
+_AT_A_TIME = 10  # nodes found that are let in together
+_UNPROVED = 0.03  # gap on the nodes in play where the graph is too large for a certificate
+_GLANCE = 1 / 16  # effort of a search that need not prove anything, only find nodes
 _POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
 _LEFT = 0.1  # least share of the tolerance to aim at, where rounding takes the rest
@@ -113,29 +116,37 @@ def grow(
     exact = graph.is_exact
     left, still = tol, 0  # of the tolerance, besides rounding; rounds without progress
     settled = False  # no further nodes will come, whatever the gap says
+    cut = False  # a search of the graph came to its limit
     while True:
         account.weights = _extended(account.weights, len(graph.nodes))
         account.forms = _extended(account.forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
         gap = account.gap if account.lower > -np.inf else np.inf
-        aim = max(_INNER * left, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
+        finest = max(_INNER * left, _UNPROVED if cut else 0.0)
+        aim = max(finest, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
         problem = Played(graph, hierarchy, Y, cost, machine, relation, root, exact)
         bound, norms = inner(problem, account, aim, max_iter, norms, coef)
         coef = bound.coef
-        found = _certify(graph, machine, account, bound, root, left, sufficient)
+        # The first search gives some bound; later ones need not while they find enough nodes.
+        whole = not cut and (settled or account.readings == 0)
+        found = _certify(graph, machine, account, bound, root, left, sufficient, whole)
+        if not (found.complete or whole or cut) and len(found.nodes) < _AT_A_TIME:
+            whole = True
+            found = _certify(graph, machine, account, bound, root, left, sufficient, whole)
         if account.converged and not exact:
             exact, problem = True, replace(problem, exact=True)
             bound = problem.settle(account, bound)
-            found = _certify(graph, machine, account, bound, root, left, sufficient)
+            found = _certify(graph, machine, account, bound, root, left, sufficient, True)
+        cut = cut or (whole and not found.complete)
         account.rounding = unseen
         if account.converged:
             account.rounding = max(unseen, problem.rounding(account, bound))
         account.note()
         left = max(tol - account.rounding / account.size, _LEFT * tol)
-        grows = bool(found.nodes) and len(graph.nodes) < max_nodes
+        grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
         still = 0 if grows or account.gap <= 0.9 * gap else still + 1
-        stuck = not grows and (aim <= _INNER * left or still > 1)
+        stuck = not grows and (aim <= max(_INNER * left, _UNPROVED if cut else 0.0) or still > 1)
         if account.converged or account.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)
@@ -150,7 +161,7 @@ def grow(
     if not exact:
         problem = replace(problem, exact=True)
         bound = problem.settle(account, bound)
-        _certify(graph, machine, account, bound, root, left, sufficient)
+        _certify(graph, machine, account, bound, root, left, sufficient, True)
         account.note()
     # Never return a model that is worse than the zero function, or may be so by rounding.
     nothing = np.zeros_like(Y)
@@ -174,13 +185,17 @@ def _certify(
     root: Floats | None,
     tol: float,
     sufficient: bool,
+    whole: bool,
 ) -> Grown:
     """Search the graph for nodes that break the bound, and offer what remains of it."""
     wanted = account.upper - _MARGIN * tol * account.size
     level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
     V = bound.coef if root is None else bound.coef @ root
-    search = graph.sufficient if sufficient else graph.search
-    found = search(V, level, max(2 * _AT_LEAST, len(graph.nodes)))
+    most = max(2 * _AT_LEAST, len(graph.nodes))
+    if sufficient:
+        found = graph.sufficient(V, level, most)
+    else:
+        found = graph.search(V, level, most, 1.0 if whole else _GLANCE)
     account.readings += 1
     if found.complete:
         dual = max(level, float(found.ratios.max(initial=0.0)))
@@ -191,8 +206,8 @@ def _certify(
 def _let_in(graph: Growing, found: Grown, max_nodes: int) -> None:
     before = len(graph.nodes)
     room = min(max(_AT_LEAST, int(_GROWTH * before)), max_nodes - before)
-    for k in range(0, len(found.nodes), 10):
-        graph.add(found.nodes[k : k + 10])
+    for k in range(0, len(found.nodes), _AT_A_TIME):
+        graph.add(found.nodes[k : k + _AT_A_TIME], max_nodes - len(graph.nodes))
         if len(graph.nodes) >= before + room:
             break
 

@@ -45,7 +45,8 @@ _THINNER, _UNDAMPED = 2, 0.1  # steps to leave kernels out, and what is left of 
 _MEASURABLE = 1e-10  # relative gain below which rounding hides it
 _PATIENT = 0.3  # how far a good working set is solved, relative to the gap, before pricing
 _FAILURES = 8  # such steps without progress before giving up
-_IDLE = 3  # fallbacks in a row that lower the gap by less than a tenth before giving up
+_CLOSER = 3  # inner solves in a row at the same weights
+_FRUITLESS = 3  # fallbacks in a row that lower the gap by less than a tenth before giving up
 _PATIENCE = 30  # solves without halving the gap before falling back to majorising updates
 
 
@@ -212,7 +213,7 @@ class _Bundle:
     def run(self, start: Warm | None) -> Result:
         point = self._begin(start)
         closer = 0  # inner solves in a row at the same weights
-        mark_gap, mark_solves, idle = np.inf, 0, 0
+        mark_gap, mark_solves, fruitless = np.inf, 0, 0
         while self.account.solves < self.max_iter:
             point = self._price(point)
             self.account.note()
@@ -228,19 +229,23 @@ class _Bundle:
                     break
                 if np.isfinite(self.asides) and self._is_visible():
                     break
-                idle = idle + 1 if self.account.gap > 0.9 * mark_gap else 0
-                if idle >= _IDLE:
+                fruitless = fruitless + 1 if self.account.gap > 0.9 * mark_gap else 0
+                lower = None if fruitless >= _FRUITLESS else self._majorise(point)
+                if lower is None:
                     break
-                point = self._majorise(point)
+                point = lower
                 mark_gap, mark_solves = self.account.gap, self.account.solves
                 continue
             aim = self._inner_aim()
-            if point.solution.gap > aim and closer < 3:
-                point, closer = self._tighten(point, aim), closer + 1
+            if point.solution.gap > aim and closer < _CLOSER:
+                before, point = point.solution.gap, self._tighten(point, aim)
+                closer += 1
+                if point.solution.gap > 0.9 * before:  # held up by rounding
+                    closer, mark_solves = _CLOSER, mark_solves - _PATIENCE // 3
                 continue
             trial, predicted = self._model_step(point)
             at_kink = self._is_visible() and self._is_kink(predicted)
-            if point.solution.gap > 0.2 * predicted and closer < 3 and not at_kink:
+            if point.solution.gap > 0.2 * predicted and closer < _CLOSER and not at_kink:
                 # The expected gain is smaller than the inner error: look closer first.
                 aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.account.upper)
                 point, closer = self._tighten(point, aim), closer + 1
@@ -528,15 +533,18 @@ class _Bundle:
                 return ahead
         return point.start_at(kernel)
 
-    def _majorise(self, point: Point) -> Point:
-        """Ten plain updates, which cannot fail, then a fresh bundle."""
+    def _majorise(self, point: Point) -> Point | None:
+        """Ten plain updates, then a fresh bundle; None if rounding error spoils the updates."""
+        allowed = 1e-4 * abs(self.account.upper)
         for _ in range(10):
             if self.account.solves >= self.max_iter:
                 break
             norms = self._spread(point.inner * np.sqrt(point.forms))
             kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
             start = point.start_at(kernel)
-            point = self._solve(kernel, 1e-4 * abs(self.account.upper), start)
+            before, point = point.solution.primal, self._solve(kernel, allowed, start)
+            if not point.solution.primal <= before + 10.0 * allowed:  # exact ones go down
+                return None
         self.cuts = _Cuts()
         self.damping = _Damping(1.0)
         return point
