@@ -409,7 +409,10 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         others = None if labels is None else pairs[labels < 0]
         links = Links(ordered, others, X.shape[0])
         random = check_random_state(self.random_state)
-        setting = self._choose(X, links, random)
+        candidates = self._candidates()
+        alphas = [one.alpha for one in candidates]
+        refuse_if_too_large(X, links, alphas, self.memory_limit)
+        setting = self._choose(candidates, X, links, random)
         factors = column_factors(X, setting.gamma)
         scaled = scale_rows(X, factors)
         runs = [
@@ -451,14 +454,17 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self._finish(None, pair_features(scaled, both) @ self.weights_, signs)
         return self
 
-    def _choose(self, X: Any, links: Links, random: Any) -> Setting:
+    def _candidates(self) -> list[Setting]:
+        """Return the options to compare."""
         shapes = ("diag", "words") if self.shape == "auto" else (self.shape,)
         fixed = {
             name: None if value == "select" else value
             for name in ("gamma", "alpha", "rho", "steps")
             for value in [getattr(self, name)]
         }
-        candidates = [s for shape in shapes for s in settings(shape, **fixed)]
+        return [s for shape in shapes for s in settings(shape, **fixed)]
+
+    def _choose(self, candidates: list[Setting], X: Any, links: Links, random: Any) -> Setting:
         self.selection_ = []
         if len(candidates) == 1:
             return candidates[0]
