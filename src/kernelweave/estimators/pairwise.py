@@ -48,6 +48,7 @@ from kernelweave.pairs.shrink import (
     Setting,
     column_factors,
     learn,
+    refuse_if_too_large,
     scale_rows,
     select,
     settings,
@@ -121,7 +122,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Newton steps at most.
     memory_limit : number of bytes, str such as "8GB", or None, default=None
         Memory for the kernel values of the pairs of ``lkcnpc``, beyond which they go to a
-        temporary file, and for rows taken from a Dask table. None: half of what is free.
+        temporary file, for the products of columns of ``shrink``, which is refused beyond it, and
+        for rows taken from a Dask table. None: half of what is free.
     random_state : int, RandomState or None, default=None
         For everything drawn.
 
