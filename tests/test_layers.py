@@ -14,6 +14,7 @@ LAYERS = [
     {"errors", "_text", "_types", "_memory", "_dask", "_validation"},
     {"_core"},
     {"_threads"},
+    {"_linalg"},
     {"kernels"},
     {"banks"},
     {"machines"},

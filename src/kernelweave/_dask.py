@@ -105,33 +105,51 @@ def add_up(tasks: Sequence[Delayed]) -> Delayed:
     return tasks[0]
 
 
-def add_up_here(compute: Callable[[Sequence[Any]], list[Any]], items: Sequence[Any]) -> Any:
+def add_up_here(
+    compute: Callable[[Sequence[Any]], Iterable[Any]], items: Sequence[Any]
+) -> tuple[Any, ...]:
     """Return the sum of what is computed from items, in the order in which `add_up` adds.
 
-    Some items are computed at a time, so that few results are held at once.
+    Results are added as they come: beside those that ``compute`` holds itself, one sum is held for
+    those that are being added, and one for each of `sum_levels`.
     """
-    waiting: list[list[Any]] = []
+    waiting: list[list[Any]] = []  # of every level, the sum so far
+    counts: list[int] = []  # and how many sums it is of
     for i in range(0, len(items), _FAN_IN):
-        total, level = _add(*compute(items[i : i + _FAN_IN])), 0
+        carried, level = [_sum(compute(items[i : i + _FAN_IN]))], 0
         while True:
             if level == len(waiting):
                 waiting.append([])
-            waiting[level].append(total)
-            if len(waiting[level]) < _FAN_IN:
+                counts.append(0)
+            waiting[level] = [_sum(waiting[level] + carried)]
+            counts[level] += 1
+            if counts[level] < _FAN_IN:
                 break
-            total, waiting[level] = _add(*waiting[level]), []
+            carried, waiting[level], counts[level] = waiting[level], [], 0
             level += 1
+        del carried
     rest: list[Any] = []
-    for level_sums in waiting:
-        both = [*level_sums, *rest]
-        rest = [_add(*both)] if both else []
-    return rest[0]
+    for sums in waiting:
+        rest = [_sum(sums + rest)] if sums or rest else []
+    return tuple(rest[0])
 
 
-def _add(first: Any, *others: Any) -> Any:
-    for other in others:
-        first = tuple(a + b for a, b in zip(first, other, strict=True))
-    return first
+def sum_levels(n_items: int) -> int:
+    """Return for how many levels `add_up_here` holds a sum while it computes from the last item."""
+    levels, groups = 0, -(-n_items // _FAN_IN)
+    while groups > 1:
+        levels, groups = levels + 1, -(-groups // _FAN_IN)
+    return levels
+
+
+def _add(*results: Any) -> Any:
+    return _sum(results)
+
+
+def _sum(results: Iterable[Any]) -> Any:
+    return functools.reduce(
+        lambda total, other: tuple(a + b for a, b in zip(total, other, strict=True)), results
+    )
 
 
 class PartedTable:

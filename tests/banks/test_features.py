@@ -158,7 +158,7 @@ def test_few_rows_are_left_alone():
 def test_features_beyond_the_memory_allowed_are_kept_in_a_file(few):
     X, V = table(), np.random.default_rng(6).normal(size=(90, 1))
     inside = make_feature_bank(KERNELS, X, tol=1e-3)
-    outside = make_feature_bank(KERNELS, X, tol=1e-3, memory_limit=9e4)
+    outside = make_feature_bank(KERNELS, X, tol=1e-3, memory_limit=9.6e4)
     assert isinstance(outside.blocks.blocks[0], np.memmap)
     np.testing.assert_array_equal(inside.forms(V), outside.forms(V))
     few_columns = outside.blocks.select(np.array([2, 0]))

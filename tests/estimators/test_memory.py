@@ -8,12 +8,13 @@ import pytest
 PRELUDE = """
 import re, warnings
 import numpy as np
+import scipy.sparse as sp
 from kernelweave import *
 from kernelweave.errors import MemoryBudgetError
 from kernelweave.kernels import *
 
 warnings.simplefilter("ignore")
-rng = np.random.default_rng(0)
+SHRINK = dict(method="shrink", shape="diag", gamma=0.0, rho=1.0, steps=1, random_state=0)
 RBFS = [RBF(width=w) for w in (0.5, 1.0, 2.0, 4.0)]
 
 def table(n):
@@ -26,9 +27,13 @@ def resident(key):
     return 1024 * int(re.search(key + r":\\s+(\\d+)", status)[1])
 
 def fit(model, n, task):
+    global rng
+    rng = np.random.default_rng(0)  # the same rows every time
     X, target, labels = table(n)
-    if task == "pairs":
+    if "pairs" in task:
         X, pairs = rng.normal(size=(n, 50)), rng.integers(n, size=(40 * n, 2))
+        if task != "pairs":
+            X = sp.csr_array(np.maximum(X, 0.0)) if task == "sparse pairs" else abs(X)
         pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         return model.fit(X, pairs=pairs, labels=np.where(rng.random(len(pairs)) < 0.5, 1, -1))
     return model.fit(X, target if task == "regression" else labels)
@@ -56,7 +61,12 @@ ROUTES = {
     "square": "MKLRegressor(RBFS, loss='square'), 1500, 'regression'",
     "square, uniform": "MKLRegressor(RBFS, loss='square', norm='uniform'), 1500, 'regression'",
     "noisy labels": "NoisyLabelMKLClassifier(RBFS), 1200, 'classes'",
+    "Nystroem features": "MKLClassifier(RBFS, tol=0.01), 20_000, 'classes'",
+    "noisy labels, Nystroem features": "NoisyLabelMKLClassifier(RBFS, tol=0.01), 20_000, 'classes'",
     "pairs": "PairwiseKernelLearner(), 2000, 'pairs'",
+    "shrink": "PairwiseKernelLearner(**SHRINK, alpha=1.0), 2000, 'dense pairs'",
+    "shrink, pairs drawn": "PairwiseKernelLearner(**SHRINK, alpha=0.1), 1000, 'dense pairs'",
+    "shrink, sparse": "PairwiseKernelLearner(**SHRINK, alpha=0.1), 1000, 'sparse pairs'",
 }
 
 

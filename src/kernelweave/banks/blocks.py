@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._dask import add_up_here
+from kernelweave._dask import add_up_here, sum_levels
 from kernelweave._types import Floats, Indices, Stored
 
 _CHUNK = 4096  # rows of a symmetric product at a time,
@@ -107,12 +107,10 @@ class LocalBlocks(RowBlocks):
         if not used:
             return np.zeros((len(columns), len(columns))), np.zeros(len(columns))
 
-        def grams(some: Sequence[tuple[Stored, Floats]]) -> list[tuple[Floats, Floats]]:
-            out = []
+        def grams(some: Sequence[tuple[Stored, Floats]]) -> Iterator[tuple[Floats, Floats]]:
             for block, part in some:
-                out.append(block_gram(block, part, columns))
+                yield block_gram(block, part, columns)
                 release(block)
-            return out
 
         inner, edge = add_up_here(grams, used)
         return inner, edge
@@ -173,10 +171,13 @@ def chunk_rows(n_columns: int) -> int:
     return int(np.clip(_CHUNK_ENTRIES // max(1, n_columns), 256, _CHUNK))
 
 
-def gram_bytes(n_rows: int, n_columns: int, itemsize: int) -> float:
+def gram_bytes(n_rows: int, n_columns: int, itemsize: int, n_blocks: int) -> float:
     """Return the memory that a symmetric product needs, and a Newton step with the result."""
     rows = min(n_rows, chunk_rows(n_columns))
-    return 8.0 * 3 * n_columns**2 + rows * n_columns * (8.0 + 2 * itemsize)
+    # The sums so far, that of a block, one of its chunks, and a free one that the system's
+    # allocator does not give back.
+    held = sum_levels(n_blocks) + 4
+    return 8.0 * held * n_columns**2 + rows * n_columns * (8.0 + 2 * itemsize)
 
 
 def block_gram(block: Stored, q: Floats, columns: Indices) -> tuple[Floats, Floats]:

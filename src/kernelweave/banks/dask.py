@@ -61,6 +61,7 @@ class DaskRows(RowSource):
         share: Floats,
         dtype: Any,
         memory_limit: float | str | None,
+        passes: bool,
     ) -> tuple[RowBlocks, Pass]:
         rank = total_rank(landmarks)
         itemsize = np.dtype(dtype).itemsize

@@ -19,6 +19,7 @@ from .build import prepare_kernels, scales_for
 from .dask import DaskRows
 from .features import FeatureBank
 from .landmarks import Landmarks, find_landmarks
+from .source import MOST_LANDMARKS as _MOST_LANDMARKS
 from .source import SAMPLE as _SAMPLE
 from .source import LocalRows, Pass, RowSource
 from .views import Views
@@ -28,7 +29,6 @@ PASS_ROWS = 5000  # from here on learners that keep no features read rows in pas
 TOO_MANY_ROWS = 20_000  # from here on others are, too, by landmarks that leave something out
 
 _MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
-_MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _ROUNDS = 3  # of adding rows that the sample did not stand for
 _MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them
 
@@ -44,8 +44,11 @@ def make_feature_bank(
     tol: float = 1e-3,
     memory_limit: float | str | None = None,
     sample_weight: Floats | None = None,
+    passes: bool = False,
 ) -> FeatureBank | None:
     """Hold kernels over many rows as features; see `make_bank` for the parameters.
+
+    With ``passes``, there must be memory for passes over the rows by other landmarks, too.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def make_feature_bank(
     dtype = np.float32 if tol >= 1e-5 else np.float64
 
     def compute(landmarks: Sequence[Landmarks]) -> tuple[RowBlocks, Pass]:
-        return source.features(landmarks, share, dtype, memory_limit)
+        return source.features(landmarks, share, dtype, memory_limit, passes)
 
     landmarks, blocks, measured = settle(source, samples, landmarks, tol, compute)
     means = np.array([float(mean @ mean) for mean in measured.means])

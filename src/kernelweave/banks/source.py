@@ -24,6 +24,9 @@ from .views import Views
 SAMPLE = 4096  # rows among which landmarks are looked for first
 _VECTORS = 40  # with an entry per row, of the inner solvers on Nystroem features
 _FILLING = 4  # copies of the values of a kernel while features are computed
+_PRODUCTS = 5  # matrices that a pass leaves of a kernel: of landmarks, products, eigenvectors
+_PASSING = 5  # copies of the features of a block of rows in such a pass
+MOST_LANDMARKS = 500  # of a kernel whose rank is not low
 _WORST = 32  # rows of every block and kernel that may become landmarks
 _BLOCK_BYTES = 3.2e7
 WORK_ROWS = 16_384  # of a block of work: worth the milliseconds that a task of Dask costs
@@ -71,8 +74,12 @@ class RowSource(ABC):
         share: Floats,
         dtype: Any,
         memory_limit: float | str | None,
+        passes: bool,
     ) -> tuple[RowBlocks, Pass]:
-        """Compute all features, and what they leave out, in one pass over the rows."""
+        """Compute all features, and what they leave out, in one pass over the rows.
+
+        With ``passes``, there must be memory for passes by other landmarks (`pass_pieces`), too.
+        """
 
     @abstractmethod
     def add_up(self, work: BlockWork, by_row: Floats, known: Any) -> tuple[Any, ...]:
@@ -114,9 +121,10 @@ class LocalRows(RowSource):
         share: Floats,
         dtype: Any,
         memory_limit: float | str | None,
+        passes: bool,
     ) -> tuple[RowBlocks, Pass]:
         rank = total_rank(landmarks)
-        mapped = self._must_map(landmarks, dtype, memory_limit)
+        mapped = self._must_map(landmarks, dtype, memory_limit, passes)
         store = new_store(self.n_samples, rank, dtype, mapped=mapped)
         slices = row_slices(self.n_samples, rank, dtype, self.n_columns)
 
@@ -130,13 +138,19 @@ class LocalRows(RowSource):
         return LocalBlocks([store[rows] for rows in slices], mapped=mapped), Pass.of(answers)
 
     def _must_map(
-        self, landmarks: Sequence[Landmarks], dtype: Any, memory_limit: float | str | None
+        self,
+        landmarks: Sequence[Landmarks],
+        dtype: Any,
+        memory_limit: float | str | None,
+        passes: bool,
     ) -> bool:
         """Tell whether features go to a file; refuse where even their blocks do not fit."""
         n, rank, item = self.n_samples, total_rank(landmarks), np.dtype(dtype).itemsize
         largest = max(one.size for one in landmarks)
         rows = min(n, rows_at_a_time(rank, dtype, self.n_columns))
         at_once = min(_core.get_threads(), -(-n // rows))
+        sizes = np.array([one.size for one in landmarks])
+        most = min(int(sizes.sum()), MOST_LANDMARKS)
         pieces = {
             "landmarks": 8.0 * sum(one.size**2 for one in landmarks),
             f"vectors of {n} rows": 8.0 * _VECTORS * n,
@@ -144,7 +158,8 @@ class LocalRows(RowSource):
             "steps": max(
                 8.0 * min(n, SAMPLE) * sum(one.size for one in landmarks),
                 at_once * rows * (8.0 * _FILLING * largest + rank * item),
-                gram_bytes(n, rank, item),
+                gram_bytes(n, rank, item, -(-n // rows)),
+                sum(pass_pieces(sizes, most, n).values()) if passes else 0.0,
             ),
         }
         held = 1.5 * n * rank * item  # of the columns in use there may be a copy
@@ -163,7 +178,7 @@ class LocalRows(RowSource):
         def compute(slices: Sequence[slice]) -> list[tuple[Any, ...]]:
             return run_each(lambda rows: self._block(work, rows, by_row, known), slices)
 
-        return tuple(add_up_here(compute, work_slices(self.n_samples)))
+        return add_up_here(compute, work_slices(self.n_samples))
 
     def collect(self, work: BlockWork, by_row: Floats, known: Any) -> Floats:
         slices = work_slices(self.n_samples)
@@ -177,6 +192,21 @@ class LocalRows(RowSource):
             return feature_sums(item, take(self.views[j], rows), V[rows])
 
         return np.asarray(sum(run_each(part, work_slices(self.n_samples))))
+
+
+def pass_pieces(sizes: Indices, largest: int, n: int) -> dict[str, float]:
+    """Return the bytes of passes over the rows that sum up features by so many landmarks.
+
+    The most that one kernel has are given: a sum of kernels may have more than each of them.
+    """
+    rows = min(n, WORK_ROWS, rows_at_a_time(largest, float))
+    at_once = min(_core.get_threads(), len(work_slices(n)))
+    return {
+        "products of features": 8.0 * _PRODUCTS * float((sizes.astype(float) ** 2).sum()),
+        # The sample in which landmarks are looked for is let go before all rows are read.
+        "blocks of rows": 8.0
+        * float(max(min(n, SAMPLE) * sizes.sum(), _PASSING * at_once * rows * largest)),
+    }
 
 
 def work_slices(n: int) -> list[slice]:

@@ -91,6 +91,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     verbose: int
 
     _takes_features: ClassVar[bool] = False  # whether many rows may be held as features
+    _adds_passes: ClassVar[bool] = False  # whether these are also read by other landmarks
     _function: LandmarkFunction | None = None  # what predicts then, in place of support rows
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -140,7 +141,9 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             "memory_limit": self.memory_limit,
             "sample_weight": rows.weight,
         }
-        bank = make_feature_bank(kernels, rows.X, **options) if features else None
+        bank = None
+        if features:
+            bank = make_feature_bank(kernels, rows.X, passes=self._adds_passes, **options)
         if bank is None:
             options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()
             options["n_solved"] = self._n_solved(len(rows.Y))

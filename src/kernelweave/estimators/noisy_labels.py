@@ -187,6 +187,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         "solver": [StrOptions({"fast", "paper", "vi"})],
     }
     _takes_features = True
+    _adds_passes = True  # to estimate which labels are wrong
     warm_start = False
     C = 1.0  # of the base class; costs are 1 / (n lam) here
 

@@ -48,6 +48,7 @@ from kernelweave.pairs.shrink import (
     Setting,
     column_factors,
     learn,
+    refuse_if_too_large,
     scale_rows,
     select,
     settings,
@@ -121,7 +122,8 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Newton steps at most.
     memory_limit : number of bytes, str such as "8GB", or None, default=None
         Memory for the kernel values of the pairs of ``lkcnpc``, beyond which they go to a
-        temporary file, and for rows taken from a Dask table. None: half of what is free.
+        temporary file, for the products of columns of ``shrink``, which is refused beyond it, and
+        for rows taken from a Dask table. None: half of what is free.
     random_state : int, RandomState or None, default=None
         For everything drawn.
 
@@ -409,7 +411,10 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         others = None if labels is None else pairs[labels < 0]
         links = Links(ordered, others, X.shape[0])
         random = check_random_state(self.random_state)
-        setting = self._choose(X, links, random)
+        candidates = self._candidates()
+        alphas = [one.alpha for one in candidates]
+        refuse_if_too_large(X, links, alphas, self.memory_limit)
+        setting = self._choose(candidates, X, links, random)
         factors = column_factors(X, setting.gamma)
         scaled = scale_rows(X, factors)
         runs = [
@@ -451,14 +456,17 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self._finish(None, pair_features(scaled, both) @ self.weights_, signs)
         return self
 
-    def _choose(self, X: Any, links: Links, random: Any) -> Setting:
+    def _candidates(self) -> list[Setting]:
+        """Return the options to compare."""
         shapes = ("diag", "words") if self.shape == "auto" else (self.shape,)
         fixed = {
             name: None if value == "select" else value
             for name in ("gamma", "alpha", "rho", "steps")
             for value in [getattr(self, name)]
         }
-        candidates = [s for shape in shapes for s in settings(shape, **fixed)]
+        return [s for shape in shapes for s in settings(shape, **fixed)]
+
+    def _choose(self, candidates: list[Setting], X: Any, links: Links, random: Any) -> Setting:
         self.selection_ = []
         if len(candidates) == 1:
             return candidates[0]

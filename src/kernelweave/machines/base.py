@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelweave import _core
+from kernelweave._linalg import factor_upper
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
 
@@ -343,15 +344,6 @@ def solve_positive(M: Floats, sides: Floats) -> Floats:
             continue
         return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
     return np.asarray(sides / size)  # a step along the slopes, at worst
-
-
-def factor_upper(M: Floats) -> tuple[Floats, bool]:
-    """Return the Cholesky factor of a symmetric matrix, in the place of its upper triangle.
-
-    The other triangle keeps the entries: no copy is needed, even where the factorisation fails.
-    """
-    # In the order of LAPACK, column by column, this is the lower triangle.
-    return scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
 
 
 def restore_upper(M: Floats, diagonal: Floats) -> None:

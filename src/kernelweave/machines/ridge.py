@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from kernelweave._linalg import factor_upper
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import CombinedKernel
 
-from .base import DualShape, Machine, Solution, factor_upper, restore_upper
+from .base import DualShape, Machine, Solution, restore_upper
 from .linear import FeatureKernel, solve_linear
 
 _PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count

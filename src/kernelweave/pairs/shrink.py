@@ -12,6 +12,8 @@ from scipy.sparse import csr_array, diags_array
 from sklearn.utils import check_random_state
 
 from kernelweave._types import Floats, Indices
+from kernelweave.banks import check_memory
+from kernelweave.kernels.base import is_sparse
 from kernelweave.solvers.pairwise import PairProblem, solve_pairs
 
 from .cluster import embed, group_points
@@ -32,6 +34,9 @@ RHOS = {
 }
 STEPS = {"diag": (1,), "words": (1, 2, 4, 8), "graph": (1, 2, 4, 8)}
 _LARGER = 4  # walks and negatives drawn, relative to the links
+_DENSE_COPIES, _SPARSE_COPIES = 3, 5  # of the products of columns while weights are learned
+_VECTORS = 30  # with an entry per pair, of the search for weights and for drawing pairs
+_COUNTED = 2000  # pairs by which the products of sparse rows are counted
 _RESTARTS = 5  # of k-means while options are compared
 
 
@@ -217,6 +222,44 @@ def learn(
         start = (result.weights, result.bias)
         out[rho] = Learned(result.weights, result.bias, scale, result.converged, result.n_iter)
     return out
+
+
+def refuse_if_too_large(
+    X: Any, links: Links, alphas: Sequence[float], memory_limit: float | str | None
+) -> None:
+    """Refuse pairs whose products of columns would not fit in the memory, before drawing any.
+
+    Parameters
+    ----------
+    X : csr_array or ndarray
+        Rows.
+    links : Links
+        Pairs.
+    alphas : sequence of float
+        All probabilities that `learn` will be called with.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of what is free.
+    """
+    drawn = _LARGER * len(links.same)
+    n_pairs = len(links.same) if min(alphas) >= 1 else drawn
+    n_pairs += drawn if links.different is None else len(links.different)
+    if is_sparse(X):
+        # Links share more columns than pairs that are drawn.
+        some = links.same[:: -(-len(links.same) // _COUNTED)]
+        bytes_a_pair = 12.0 * pair_features(X, some).nnz / len(some)
+        rows, copies = 12.0 * X.nnz, _SPARSE_COPIES
+    else:
+        bytes_a_pair, rows, copies = 8.0 * X.shape[1], 8.0 * X.size, _DENSE_COPIES
+    check_memory(
+        f"{X.shape[1]} columns at {n_pairs} pairs need",
+        {
+            "products of columns": copies * bytes_a_pair * n_pairs,
+            "vectors": 8.0 * _VECTORS * n_pairs,
+            "scaled rows": 3.0 * rows,
+        },
+        memory_limit,
+        "use fewer pairs",
+    )
 
 
 def _equal_weights(F: Any, s: Floats, c: Floats) -> tuple[float, float, float]:

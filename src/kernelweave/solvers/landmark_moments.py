@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, check_memory
 from kernelweave.banks.landmarks import Landmarks
 from kernelweave.banks.large import begin, settle
 from kernelweave.banks.source import (
-    SAMPLE,
-    WORK_ROWS,
     Pass,
     fill_block,
+    pass_pieces,
     row_slices,
-    rows_at_a_time,
-    work_slices,
 )
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows, take
@@ -31,8 +27,6 @@ from .spectrum import Directions
 _TOL = 1e-9  # as tight as landmarks are looked for
 _MISSED = 1e-6  # mean residual of a kernel of low rank, relative, that the average would notice
 _FLAT = 1e-12  # centred trace, relative to the plain one, that is rounding
-_KEPT = 5  # matrices that a kernel needs in the end: of landmarks, products, eigenvectors
-_COPIES = 5  # of the features of a block of rows while they are computed
 _SETS = 10  # products of blocks that are there at once while they are added up
 _STEADY = 1e-4  # last pivot, relative to the first, down to which a triangle may be inverted
 
@@ -185,16 +179,9 @@ def measure(
 
 def _check_memory(landmarks: Sequence[Landmarks], n: int, memory: float) -> None:
     sizes = np.array([item.size for item in landmarks])
-    rows = min(n, WORK_ROWS, rows_at_a_time(int(sizes.max()), float))
-    at_once = min(_core.get_threads(), len(work_slices(n)))
-    block = _COPIES * at_once * rows * sizes.max()
     check_memory(
         f"Landmarks of {len(sizes)} kernels over {n} rows need",
-        {
-            "products of features": 8.0 * _KEPT * float((sizes**2).sum()),
-            # The sample in which landmarks are looked for is let go before all rows are read.
-            "blocks of rows": 8.0 * float(max(min(n, SAMPLE) * sizes.sum(), block)),
-        },
+        pass_pieces(sizes, int(sizes.max()), n),
         memory,
         "use fewer kernels, or kernels on one or two columns (their rank is small)",
     )

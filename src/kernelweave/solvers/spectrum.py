@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelweave import _core
+from kernelweave._linalg import eigh, right_svd
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.errors import ConstantKernelsError, InputError
@@ -89,7 +90,7 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
     K = np.array(kernel.dense(), dtype=np.float64, order="F")  # LAPACK's order saves it a copy
     K -= means
     K -= means[:, None] - means.mean()
-    values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+    values, vectors = eigh(K)
     # Centring leaves the rounding of the entries it cancels, relative to their own size.
     rounding = 4.0 * np.finfo(np.float64).eps * float(kernel.diag().sum())
     if values[0] < -max(_NEGATIVE * float(values.sum()), rounding, 1e-300):
@@ -104,11 +105,10 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
 def _of_factor(Z: Floats, rows: Indices, corner: Floats | None) -> Spectrum:
     """Decompose ``Z' Z``; with a triangular corner, write functions with the rows of it."""
     means = Z.mean(axis=1)
-    _, roots, right = scipy.linalg.svd(Z - means[:, None], full_matrices=False, check_finite=False)
+    roots, vectors = right_svd(Z - means[:, None])
     # Directions of no length are arbitrary: they need not even be orthogonal to a constant.
     kept = roots > 1e-8 * max(float(roots.max(initial=0.0)), 1e-300)
-    roots, right = roots[kept], right[kept]
-    vectors = np.ascontiguousarray(right.T)
+    roots, vectors = roots[kept], np.ascontiguousarray(vectors[:, kept])
     features = Z @ vectors
     basis = vectors
     if corner is not None:
