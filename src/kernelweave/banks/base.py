@@ -261,7 +261,8 @@ class KernelBank:
         """
         sizes = np.sum([v.sum() * self.diagonal_sums(v) for v in np.abs(V).T], axis=0)
         errors = np.zeros(self.n_kernels)
-        return np.multiply(self._storage_units, sizes, out=errors, where=self.rounded)
+        np.multiply(self._storage_units, sizes, out=errors, where=self.rounded)
+        return errors
 
     @property
     def is_exact(self) -> bool:
