@@ -407,7 +407,33 @@ def test_single_precision_is_in_no_exact_value():
     np.testing.assert_allclose(bank.exact_forms(V), right, rtol=1e-12)
     some = np.array([0, 3])
     np.testing.assert_allclose(bank.exact_forms(V, some), right[some], rtol=1e-12)
-    weights = rng.random(5)
+    weights, forms = rng.random(5), np.full(5, np.nan)
+    weights[1] = 0.0
     np.testing.assert_allclose(
-        bank.exact_product(weights, V), exact.exact_product(weights, V), rtol=0, atol=1e-10
+        bank.exact_product(weights, V, forms), exact.exact_product(weights, V), rtol=0, atol=1e-10
     )
+    right[1] = np.nan  # without a weight it is not evaluated
+    np.testing.assert_allclose(forms, right, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-21, 1.0, 1e20, 1e150])
+@pytest.mark.parametrize("values", ["any", "few"])
+def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
+    """Whatever the scale of the columns, and where equal distances are rounded alike."""
+    monkeypatch.setattr("kernelweave.banks.build._SMALL", 10)  # float32 from there on
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6)) if values == "any" else rng.integers(0, 2, (120, 6)) / 3.0
+    ard = ARD([0.7 * scale] * 6)
+    kernels = [RBF(0.2 * scale), RBF(1.1 * scale), Laplacian(2.0 * scale), ard, 1e-42 * ard]
+    with np.errstate(over="ignore"):
+        bank = make_bank(kernels, scale * X, normalize=None)
+    rounded = np.flatnonzero(bank.rounded)
+    assert len(rounded) >= 3
+    for V in (rng.normal(size=(120, 2)), np.ones((120, 1)), rng.choice([-1.0, 1.0], (120, 1))):
+        errors = np.abs(bank.forms(V) - bank.exact_forms(V))
+        bounds = bank.storage_errors(V)
+        # Both ways of computing a form are off by rounding in double precision, too.
+        assert (errors <= bounds + 1e-14 * np.abs(V).sum() ** 2 * bank.traces() / 120).all()
+        if scale == 1.0:
+            usual = 2e-7 * np.square(np.abs(V).sum(axis=0)).sum()
+            assert (bounds[rounded] <= usual).sum() >= len(rounded) - 1  # all but the tiny one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -243,34 +243,61 @@ class KernelBank:
         return any(r is not None and bool(r.any()) for r in roots)
 
     @cached_property
+    def _storage_units(self) -> Floats:
+        out = np.zeros(self.n_kernels)
+        for part, ids in self.parts:
+            out[ids] = part.storage_units()
+        given = [isinstance(kernel, Precomputed) for kernel in self.kernels]  # as they are
+        return np.where(given, 0.0, out)
+
+    @property
     def rounded(self) -> Bools:
         """Which kernels have values in double precision but are stored in single precision."""
-        out = np.zeros(self.n_kernels, dtype=bool)
-        for part, ids in self.parts:
-            out[ids] = part.single()
-        given = [isinstance(kernel, Precomputed) for kernel in self.kernels]  # as they are
-        return np.asarray(out & ~np.array(given))
+        return self._storage_units > 0
+
+    def storage_errors(self, V: Floats) -> Floats:
+        """Bound how far `forms` are from those of `exact_forms`, without any evaluation.
+
+        With ``|E[i, k]| <= unit sqrt(K[i, i] K[k, k])`` for the errors of entries,
+        ``|v' E v| <= unit (sum_i |v_i| sqrt(K[i, i]))^2 <= unit |v|_1 sum_i |v_i| K[i, i]``.
+        """
+        sizes = np.sum([v.sum() * self.diagonal_sums(v) for v in np.abs(V).T], axis=0)
+        errors = np.zeros(self.n_kernels)
+        np.multiply(self._storage_units, sizes, out=errors, where=self.rounded)
+        return errors
 
     @property
     def is_exact(self) -> bool:
         """Whether every kernel is held as it is, so that combined Grams need no second look."""
         return self.dtype == np.float64 and not self.leaves_out
 
-    def exact_product(self, weights: Floats, V: Floats) -> Floats:
-        """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms."""
+    def exact_product(self, weights: Floats, V: Floats, forms: Floats | None = None) -> Floats:
+        """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms.
+
+        An array ``forms`` gets ``tr(V' K_j V)`` of the weighted kernels that are `rounded`: once
+        products with them are there, these cost nothing.
+        """
         raw = weights * self.scales
         out = np.zeros(V.shape)
+        single = np.flatnonzero((raw != 0) & self.rounded)
+        for places, rows, products in self._rounded_products(V, single):
+            j = single[places]
+            out[rows] += np.tensordot(raw[j], products, axes=1)
+            if forms is not None:
+                here = self.scales[j] * np.einsum("jno,no->j", products, V[rows])
+                forms[j] = here if rows.start == 0 else forms[j] + here
+        if forms is not None:
+            forms[single] = np.maximum(forms[single], 0.0)
         used = support(V)
         gaussians: dict[Any, list[int]] = {}
         for part, ids in self.parts:
             roots = part.residual_roots()
-            whole = ~self.rounded[ids]
-            if roots is not None:
-                whole &= ~roots.any(axis=1)
-            active = np.flatnonzero((raw[ids] != 0) & whole)
+            whole = np.full(len(ids), True) if roots is None else ~roots.any(axis=1)
+            asked = (raw[ids] != 0) & ~self.rounded[ids]
+            active = np.flatnonzero(asked & whole)
             if len(active):
                 out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
-            for j in ids[(raw[ids] != 0) & ~whole].tolist():
+            for j in ids[asked & ~whole].tolist():
                 if is_plain_gaussian(self.kernels[j], self.views[j]):
                     gaussians.setdefault(self.views.keys[j], []).append(j)
                 else:
@@ -295,27 +322,38 @@ class KernelBank:
         stored = ~self.rounded[which]
         if stored.any():
             out[stored] = self.forms(V, which[stored])
-        rows = support(V)
-        here, views = V[rows], self.views.take(rows)
-        shared: dict[Any, list[int]] = {}
-        for k in np.flatnonzero(~stored).tolist():
-            kernel = self.kernels[which[k]]
-            plain = is_plain_gaussian(kernel, views[which[k]])
-            shared.setdefault(views.keys[which[k]] if plain else k, []).append(k)
-        for places in shared.values():
-            first = int(which[places[0]])
-            A, scales = views[first], self.scales[which[places]]
-            for start in range(0, len(rows), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                if is_plain_gaussian(self.kernels[first], A):
-                    rates = np.array([0.5 / self.kernels[which[k]].width ** 2 for k in places])
-                    distances = squared_distances(take(A, part), A)
-                    index = np.arange(len(distances)), np.arange(len(rows))
-                    products = _core.ladder_products(distances, rates, *index, here)
-                else:
-                    products = (self.kernels[first].block(take(A, part), A) @ here)[None]
-                out[places] += scales * np.einsum("jno,no->j", products, here[part])
+        rows, single = support(V), which[~stored]
+        here = np.zeros(len(single))
+        for places, part, products in self._rounded_products(V, single, rows):
+            here[places] += np.einsum("jno,no->j", products, V[rows[part]])
+        out[~stored] = self.scales[single] * here
         return np.maximum(out, 0.0)
+
+    def _rounded_products(
+        self, V: Floats, which: Indices, rows: Indices | None = None
+    ) -> Iterator[tuple[list[int], slice, Floats]]:
+        """Yield places in ``which``, some of the rows, and ``K_j[rows] V`` of kernels as written.
+
+        The kernels are evaluated, Gaussians that share their distances together.
+        """
+        used = support(V)
+        picked = np.ascontiguousarray(V[used])
+        groups: dict[Any, list[int]] = {}
+        for k, j in enumerate(which.tolist()):
+            plain = is_plain_gaussian(self.kernels[j], self.views[j])
+            groups.setdefault((self.views.keys[j],) if plain else k, []).append(k)
+        for places in groups.values():
+            kernel, view = self.kernels[which[places[0]]], self.views[which[places[0]]]
+            A, B = view if rows is None else take(view, rows), take(view, used)
+            for start in range(0, A.shape[0], _CHUNK):
+                part = slice(start, start + _CHUNK)
+                if is_plain_gaussian(kernel, view):
+                    distances = squared_distances(take(A, part), B)
+                    rates = np.array([0.5 / self.kernels[which[k]].width ** 2 for k in places])
+                    index = np.arange(len(distances)), np.arange(len(used))
+                    yield places, part, _core.ladder_products(distances, rates, *index, picked)
+                else:
+                    yield places, part, (kernel.block(take(A, part), B) @ picked)[None]
 
     def exact_products(self, V: Floats, which: Indices, chunk: int = _CHUNK) -> Floats:
         """Return ``K_j V`` from the kernels themselves, whatever their form holds."""
@@ -446,5 +484,5 @@ class _Selected(Part):
         roots = self.part.residual_roots()
         return None if roots is None else roots[self.which]
 
-    def single(self) -> Bools:
-        return self.part.single()[self.which]
+    def storage_units(self) -> Floats:
+        return self.part.storage_units()[self.which]

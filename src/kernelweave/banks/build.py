@@ -111,7 +111,8 @@ def make_bank(
         columns = [factors[int(j)].columns for j in ids]
         offsets = np.concatenate(([0], np.cumsum([len(part) for part in columns])))
         roots = np.sqrt([factors[int(j)].residual for j in ids])
-        parts.append((Factors(np.concatenate(columns), offsets, roots), ids))
+        exact = np.array([diagonals[int(j)] for j in ids])
+        parts.append((Factors(np.concatenate(columns), offsets, roots, exact), ids))
         factors.clear()
     for members in ladders:
         rates = np.array([_rate(kernels[j]) for j in members])
@@ -342,7 +343,7 @@ def _check_budget(
     work: _Work,
 ) -> None:
     square = float(n) ** 2 * np.dtype(dtype).itemsize
-    held = sum(f.columns.nbytes + f.residual.nbytes for f in factors.values())
+    held = sum(f.columns.nbytes + 2 * f.residual.nbytes for f in factors.values())
     pieces = {}
     if factors:
         pieces[f"{len(factors)} factors"] = 2.0 * held  # twice while they are put together

@@ -14,9 +14,10 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Bools, Floats, Indices, Stored
+from kernelweave._types import Floats, Indices, Stored
 
 _PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
+_SINGLE = np.finfo(np.float32)  # its eps is twice the largest rounding error, for what is on top
 
 
 def support(V: Floats) -> Indices:
@@ -94,9 +95,14 @@ class Part(ABC):
         """Return square roots of the diagonals of what the form leaves out; None if nothing is."""
         return None
 
-    def single(self) -> Bools:
-        """Tell which kernels are stored in single precision."""
-        return np.zeros(self.n_kernels, dtype=bool)
+    def storage_units(self) -> Floats:
+        """Bound the storage error of ``K[i, k]`` relative to ``sqrt(K[i, i] K[k, k])``."""
+        return np.zeros(self.n_kernels)
+
+
+def _sums(diagonals: Floats, shares: Floats) -> Floats:
+    # One by one: a product with all of them would round each by its place.
+    return np.array([float(diagonal @ shares) for diagonal in diagonals])
 
 
 @dataclass(frozen=True)
@@ -111,11 +117,14 @@ class Factors(Part):
         Where the columns of each kernel begin.
     roots : ndarray of shape (n_kernels, n_samples)
         Square roots of the diagonals of ``K_j - L_j L_j'``.
+    diagonals : ndarray of shape (n_kernels, n_samples)
+        Those of the kernels themselves: a pass over all columns costs as much as quadratic forms.
     """
 
     columns: Floats
     offsets: Indices
     roots: Floats
+    diagonals: Floats
     form: str = field(default="factor", init=False)
 
     @property
@@ -124,7 +133,7 @@ class Factors(Part):
 
     @property
     def nbytes(self) -> int:
-        return self.columns.nbytes + self.roots.nbytes
+        return self.columns.nbytes + self.roots.nbytes + self.diagonals.nbytes
 
     def _of(self, kernel: int) -> Floats:
         return self.columns[self.offsets[kernel] : self.offsets[kernel + 1]]
@@ -168,20 +177,15 @@ class Factors(Part):
         return WeightedFactors(np.concatenate(blocks) if blocks else empty)
 
     def traces(self) -> Floats:
-        kept = [np.vdot(self._of(j), self._of(j)) for j in range(self.n_kernels)]
-        dropped = np.einsum("kn,kn->k", self.roots, self.roots)
-        return np.asarray(np.array(kept) + dropped)
+        return np.asarray(self.diagonals.sum(axis=1))
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        used = np.flatnonzero(shares)
-        squares = self.columns[:, used] ** 2 @ shares[used]
-        kept = np.add.reduceat(np.append(squares, 0.0), self.offsets[:-1])
-        kept[np.diff(self.offsets) == 0] = 0.0  # a kernel of rank zero
-        return np.asarray(kept + self.roots[:, used] ** 2 @ shares[used])
+        return _sums(self.diagonals, shares)
 
     def take(self, rows: Indices) -> Part:
-        columns = np.ascontiguousarray(self.columns[:, rows])
-        return Factors(columns, self.offsets, np.ascontiguousarray(self.roots[:, rows]))
+        tables = (self.columns, self.roots, self.diagonals)
+        columns, roots, diagonals = (np.ascontiguousarray(table[:, rows]) for table in tables)
+        return Factors(columns, self.offsets, roots, diagonals)
 
     def ranks(self) -> list[int | None]:
         return [int(rank) for rank in np.diff(self.offsets)]
@@ -242,8 +246,13 @@ class Ladder(Part):
     def take(self, rows: Indices) -> Part:
         return Ladder(self.distances[np.ix_(rows, rows)], self.rates)
 
-    def single(self) -> Bools:
-        return np.full(self.n_kernels, self.distances.dtype != np.float64)
+    def storage_units(self) -> Floats:
+        if self.distances.dtype == np.float64:
+            return np.zeros(self.n_kernels)
+        # An error of D d in a distance D is one of x exp(-x) d <= d / e in the kernel, x = rate D.
+        # Tiny distances are off by a denormal number, and huge ones may become infinite.
+        error = _SINGLE.eps / np.e + self.rates * float(_SINGLE.smallest_subnormal)
+        return np.asarray(error + np.exp(-self.rates * float(_SINGLE.max)))
 
 
 @dataclass(frozen=True)
@@ -308,14 +317,16 @@ class Grams(Part):
         return np.asarray(self._diagonals.sum(axis=1))
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        # One by one: a product with all of them would round each by its place.
-        return np.array([float(diagonal @ shares) for diagonal in self._diagonals])
+        return _sums(self._diagonals, shares)
 
     def take(self, rows: Indices) -> Part:
         return Grams(tuple(gram[np.ix_(rows, rows)] for gram in self.grams))
 
-    def single(self) -> Bools:
-        return np.array([gram.dtype != np.float64 for gram in self.grams])
+    def storage_units(self) -> Floats:
+        single = np.array([gram.dtype != np.float64 for gram in self.grams])
+        # Where a diagonal is no normal number, entries may have no digits at all.
+        error = np.where(self._diagonals.min(axis=1) < _SINGLE.tiny, np.inf, float(_SINGLE.eps))
+        return np.where(single, error, 0.0)
 
 
 @dataclass(frozen=True)

@@ -271,12 +271,15 @@ class SumProductMKLClassifier(KernelClassifier):
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
         upper = np.triu_indices(n)
         leaves = np.empty((len(kept), len(upper[0])))
+        units = np.eye(len(kernels))
+        whole = ~bank.rounded & ~bank.residual_roots(np.arange(len(kernels))).any(axis=1)
         for row, j in enumerate(kept):
-            # From the kernel itself: what a factor leaves out may be multiplied by anything.
             view = bank.views[j]
-            K = bank.kernels[j].block(view, view)
+            if whole[j] and bank.dtype == np.float64:  # Gaussians share their distances
+                leaves[row] = bank.combine(units[j]).dense()[upper]
+            else:  # what a factor leaves out may be multiplied by anything
+                leaves[row] = bank.scales[j] * bank.kernels[j].block(view, view)[upper]
             _refuse_indefinite(kernels[j], view)
-            leaves[row] = bank.scales[j] * K[upper]
         self.network_ = network
         self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]

@@ -384,12 +384,14 @@ class Additive(VectorKernel):
             return np.stack([_mean_similarity(A, row, scales) for row in B], axis=1)
         K = np.zeros((len(A), len(B)))
         left, right = np.ascontiguousarray(A.T), np.ascontiguousarray(B.T)
+        same = A is B
 
         def panel(rows: slice) -> None:
-            out = K[rows]
-            work = np.empty_like(out)
+            first = rows.start if same else 0
+            out = K[rows, first:]
+            work = np.empty(out.shape)
             with np.errstate(all="ignore"):
-                for a, b, scale in zip(left, right, scales, strict=True):
+                for a, b, scale in zip(left, right[:, first:], scales, strict=True):
                     np.subtract.outer(a[rows], b, out=work)
                     work *= scale
                     np.multiply(work, work, out=work)
@@ -399,6 +401,8 @@ class Additive(VectorKernel):
             out /= n_columns
 
         run_blocks(panel, len(A), 64)
+        if same:
+            _core.mirror_upper(K)
         return K
 
 

@@ -142,11 +142,13 @@ def grow(
         if account.converged:
             account.rounding = max(unseen, problem.rounding(account, bound))
         account.note()
-        left = max(tol - account.rounding / account.size, _LEFT * tol)
+        left = max(tol - 2.0 * account.rounding / account.size, _LEFT * tol)
         grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
         still = 0 if grows or account.gap <= 0.9 * gap else still + 1
-        stuck = not grows and (aim <= max(_INNER * left, _UNPROVED if cut else 0.0) or still > 1)
+        patience = 1 if account.rounding > unseen else 0  # to make room for it
+        met = aim <= max(_INNER * left, _UNPROVED if cut else 0.0)
+        stuck = not grows and (met or still > patience)
         if account.converged or account.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)

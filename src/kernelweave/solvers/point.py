@@ -145,6 +145,9 @@ class Learner:
         self._best: CombinedKernel  # of the best upper bound
         self._fitted: Floats  # by it
         self._settled = (np.inf, -np.inf)
+        self._rounding: tuple[Floats | None, float] = (None, 0.0)  # of fitted values
+        # Coefficients, kernels and their forms that were evaluated last, not read from storage.
+        self._exactly: tuple[Floats, Indices, Floats] | None = None
 
     def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
         """Look at feasible coefficients without solving."""
@@ -192,8 +195,12 @@ class Learner:
     ) -> Point:
         """Read the forms of the kernels of interest, unless known, and offer the upper bound."""
         which = np.flatnonzero(kernel.weights) if which is None else which
-        if forms is None or self._needs_exact_forms:
-            forms = self._forms(solution.coef, which)
+        if self._needs_exact_forms:
+            self.account.readings += len(which) / self.bank.n_kernels
+            fitted, forms = self._evaluate_exactly(kernel, solution.coef, which)
+            return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
+        if forms is None:
+            forms = self.bank.forms(solution.coef, which)
             self.account.readings += len(which) / self.bank.n_kernels
         if self.bank.by_features:
             return self._look_at_function(kernel, solution, which, forms)
@@ -268,10 +275,36 @@ class Learner:
         """Whether bounds count, and storage in single precision would be in them."""
         return bool(self.exact and not self.bank.by_features and self.bank.rounded.any())
 
-    def _forms(self, coef: Floats, which: Indices | None = None) -> Floats:
-        """Return quadratic forms, of the exact kernels once bounds count."""
-        forms = self.bank.exact_forms if self._needs_exact_forms else self.bank.forms
-        return np.asarray(forms(coef, which))
+    def _evaluate_exactly(
+        self, kernel: CombinedKernel, coef: Floats, which: Indices
+    ) -> tuple[Floats, Floats]:
+        """Return fitted values and quadratic forms without the rounding of storage."""
+        known = np.full(self.bank.n_kernels, np.nan)
+        fitted = self.bank.exact_product(kernel.weights, coef, known)
+        rest = which[np.isnan(known[which])]
+        if len(rest):
+            known[rest] = self.bank.exact_forms(coef, rest)
+        self._exactly = (coef, which, known[which])
+        return fitted, known[which]
+
+    def _bound_forms(self, point: Point | DualPoint) -> Floats:
+        """Bound the forms of all exact kernels.
+
+        Bounds of the storage error are added to the forms of stored kernels. Kernels are evaluated
+        only where that would take more than `_CORRECTION` of the tolerance.
+        """
+        coef, allowed = point.coef, _CORRECTION * self.account.tol * self.account.size
+        forms, slack = self.bank.forms(coef), self.bank.storage_errors(coef)
+        if self._exactly is not None and np.array_equal(self._exactly[0], coef):
+            which = self._exactly[1]
+            forms[which], slack[which] = self._exactly[2], 0.0
+        # First those that may be the largest, which is all that counts for weights on a simplex.
+        for far in (forms + slack > forms.max(), np.full(len(forms), True)):
+            if self.lower_bound(point, forms) - self.lower_bound(point, forms + slack) <= allowed:
+                break
+            which = np.flatnonzero(far & (slack > 0))
+            forms[which], slack[which] = self.bank.exact_forms(coef, which), 0.0
+        return np.asarray(forms + slack)
 
     def lower_bound(self, point: Point | DualPoint, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
@@ -282,7 +315,7 @@ class Learner:
     def offer_lower(self, point: Point | DualPoint, forms: Floats) -> None:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
         if self._needs_exact_forms:
-            forms = self._forms(point.coef)
+            forms = self._bound_forms(point)
         dropped = self.bank.residual_forms(point.coef) if self.bank.leaves_out else 0.0
         value = self.lower_bound(point, forms + dropped)
         if value > self._lowest[0]:
@@ -310,14 +343,15 @@ class Learner:
             account.upper = np.inf
             kernel, coef = self._best, account.coef
             which = np.flatnonzero(kernel.weights)
-            fitted = kernel.exact_product(coef)
-            forms = account.forms[which]
             if self._needs_exact_forms:
-                forms, point = self._forms(coef, which), self._lowest[1]
-                account.lower, self._lowest = -np.inf, (-np.inf, None)
+                fitted, forms = self._evaluate_exactly(kernel, coef, which)
+                self._look(kernel, coef, fitted, which, forms)
+                account.lower, (_, point), self._lowest = -np.inf, self._lowest, (-np.inf, None)
                 if point is not None:
                     self.offer_lower(point, np.empty(0))
-            self._look(kernel, coef, fitted, which, forms)
+            else:
+                fitted = kernel.exact_product(coef)
+                self._look(kernel, coef, fitted, which, account.forms[which])
             account.note()
         before = account.upper
         if (before, account.lower) == self._settled:  # at the same bounds, no need to look again
@@ -371,12 +405,16 @@ class Learner:
             return float(self.bank.value_rounding(account.function, slopes))
         if not self._rounds:
             return 0.0
+        if self._rounding[0] is self._fitted:  # the same function as before
+            return self._rounding[1]
         coef, diagonal = account.coef, self._best.diag()
         loss = loss_error(
             self.machine, self.Y, self.cost, diagonal, coef, self._fitted, account.intercept
         )
         bound = 0.5 * form_error(coef, diagonal) + loss
-        return bound if bound >= 0 else np.inf  # not a number where it overflows
+        # Not a number where it overflows.
+        self._rounding = (self._fitted, bound if bound >= 0 else np.inf)
+        return self._rounding[1]
 
     def _lower_rounding(self) -> float:
         point = self._lowest[1]

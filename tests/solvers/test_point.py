@@ -1,0 +1,47 @@
+"""Bounds of a learner for kernels that are stored in single precision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelweave.banks import KernelBank, make_bank
+from kernelweave.kernels import ARD, RBF, Laplacian
+from kernelweave.machines import Hinge
+from kernelweave.solvers.point import Learner
+from kernelweave.solvers.result import Account
+from kernelweave.weights import LpBall, Simplex
+
+KERNELS = [RBF(1.0), RBF(2.0), Laplacian(2.0), ARD([1.0] * 4), ARD([3.0] * 4)]
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+@pytest.mark.parametrize("weight_set", [Simplex(), LpBall(2.0)], ids=["simplex", "l2"])
+def test_lower_bounds_hold_for_kernels_stored_in_single_precision(monkeypatch, weight_set, tol):
+    """Where a bound of the storage error is too much, kernels are evaluated; elsewhere not."""
+    monkeypatch.setattr("kernelweave.banks.build._SMALL", 10)  # float32 from there on
+    evaluated, too_high = [], 0
+    whole = KernelBank.exact_forms
+    monkeypatch.setattr(
+        KernelBank, "exact_forms", lambda *args: evaluated.append(args) or whole(*args)
+    )
+    rng, cost = np.random.default_rng(0), np.ones((150, 1))
+    for _ in range(20):
+        X = rng.normal(size=(150, 4))
+        Y = np.sign(X[:, :1] + 0.3 * rng.normal(size=(150, 1)))
+        bank, exact = make_bank(KERNELS, X), make_bank(KERNELS, X, tol=1e-7)
+        exact = replace(exact, scales=bank.scales)  # which are rounded, too
+        assert bank.rounded.all()
+        learner = Learner(bank, Y, cost, Hinge(), weight_set, Account(tol))
+        learner.exact = True
+        weights = np.eye(5)[rng.integers(5)]
+        coef = Hinge().repair(rng.random((150, 1)) * Y, Y, cost)
+        point = learner.at(weights, coef)
+        stored = bank.forms(coef)
+        learner.offer_lower(point, stored)
+        right = learner.lower_bound(point, exact.forms(coef))
+        size, rounding = learner.account.size, 1e-11 * abs(right)
+        assert right - 0.1 * tol * size - rounding <= learner.account.lower <= right + rounding
+        too_high += learner.lower_bound(point, stored) > right + rounding
+    assert too_high  # storage must count
+    assert bool(evaluated) == (tol < 1e-6)
