@@ -42,12 +42,18 @@ def describe(seed, only=None):
     return f"{instance.name}({given})\n{instance.n_rows} rows, {', '.join(instance.traits)}"
 
 
+def _is_long(instance):
+    """Tell whether a fit may take long: many rows, or all conjunctions of many propositions."""
+    whole = getattr(instance.model, "max_length", 1) is None
+    return instance.n_rows > 300 or whole
+
+
 def _work(connection, only, limit):
     """Judge the seeds that come in; a limit of processor time ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     while (seed := connection.recv()) is not None:
-        many = draw(seed, only).n_rows > 300
+        many = _is_long(draw(seed, only))
 
         def stage(name, seed=seed, many=many):
             connection.send(("stage", seed, name))

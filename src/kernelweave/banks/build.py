@@ -29,6 +29,7 @@ _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the
 _BUFFER = 512  # columns that BLAS packs while it solves a system
 _COPIES = 3  # of the values of a kernel while they are computed
 _BALL_TOL = 1e-5  # of the radii that kernels are divided by
+_LARGEST = 1e280  # trace of a kernel: its products with coefficients must be numbers
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
     diagonal = kernel.diagonal(rows)
     with np.errstate(over="ignore"):
         total = diagonal.sum()
-    if not np.isfinite(total):
+    if not total < _LARGEST:
         raise InputError(
             f"{kernel}: its values overflow; rescale the columns first, for example with "
             "scikit-learn's StandardScaler."
