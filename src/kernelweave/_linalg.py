@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from ._threads import run_blocks
+from ._threads import run_blocks, stop_if_interrupted
 from ._types import Floats
 
 # Sizes up to which one call takes about half a second at most, on one core.
@@ -32,6 +32,7 @@ def factor_upper(M: Floats) -> tuple[Floats, bool]:
         # In the order of LAPACK, column by column, this is the lower triangle.
         return scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     for a in range(0, n, _PANEL):
+        stop_if_interrupted()
         _factor_panel(M, a, min(a + _PANEL, n))
     return M.T, True
 
@@ -62,9 +63,11 @@ def eigh(K: Floats) -> tuple[Floats, Floats]:
     # The three steps of that driver: K = Q T Q', T = V diag(values) V', and Q V.
     lwork = 64 * n
     K, diagonal, off_diagonal, scales, _ = lapack.dsytrd(K, lower=1, lwork=lwork, overwrite_a=1)
+    stop_if_interrupted()
     values, vectors, failed = lapack.dstevd(diagonal, off_diagonal)
     if failed:
         raise np.linalg.LinAlgError("The eigenvalues did not converge.")
+    stop_if_interrupted()
     reflectors = np.asfortranarray(K[1:, :-1])  # Q leaves the first row as it is
     vectors[1:] = lapack.dormqr("L", "N", reflectors, scales, vectors[1:], lwork)[0]
     return values, vectors
@@ -76,5 +79,6 @@ def right_svd(Z: Floats) -> tuple[Floats, Floats]:
         _, roots, right = scipy.linalg.svd(Z, full_matrices=False, check_finite=False)
         return roots, right.T
     Q, R = scipy.linalg.qr(Z.T, mode="economic", overwrite_a=True, check_finite=False)
+    stop_if_interrupted()
     left, roots, _ = scipy.linalg.svd(R, overwrite_a=True, check_finite=False)
     return roots, Q @ left

@@ -103,6 +103,19 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+_local = threading.local()
+
+
+def stop_if_interrupted() -> None:
+    """Raise KeyboardInterrupt in a thread of `run_each` whose caller was interrupted.
+
+    Long work calls it between its pieces; Python itself interrupts the main thread only.
+    """
+    stop = getattr(_local, "stop", None)
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
+
+
 def run_blocks(work: Callable[[slice], Any], n: int, size: int) -> list[Any]:
     """Call ``work`` on consecutive slices of ``range(n)``, in threads; results in order."""
     return run_each(work, [slice(i, min(i + size, n)) for i in range(0, n, size)])
@@ -120,8 +133,10 @@ def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     left = deque(range(len(items)))
 
     own = _blas_libraries()[1]
+    stop = threading.Event()
 
     def help_out() -> None:
+        _local.stop = stop
         _limit(own, [1] * len(own))
         run()
 
@@ -136,6 +151,8 @@ def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
             except BaseException as error:
                 failures[i] = error
                 left.clear()
+                if isinstance(error, KeyboardInterrupt):
+                    stop.set()
 
     started = []
     _core.set_threads(1)  # one level of threads is enough; new ones start with that
@@ -150,11 +167,16 @@ def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         run()
         for thread in started:  # here, so that an interrupt while waiting stops the others too
             thread.join()
+    except KeyboardInterrupt:  # while waiting
+        stop.set()
+        raise
     finally:
         _core.set_threads(allowed)
         left.clear()  # where interrupted, begin nothing more
         for thread in started:
             thread.join()
+    if stop.is_set():
+        raise KeyboardInterrupt
     if failures:
         raise failures[min(failures)]  # items are begun in order, so this one is always the same
     return results

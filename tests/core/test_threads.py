@@ -24,7 +24,14 @@ from kernelweave import (
     SumProductMKLClassifier,
     _core,
 )
-from kernelweave._threads import one_thread, run_blocks, run_each, thread_count, threads
+from kernelweave._threads import (
+    one_thread,
+    run_blocks,
+    run_each,
+    stop_if_interrupted,
+    thread_count,
+    threads,
+)
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, FromCallable, Laplacian, Linear, Precomputed
 from kernelweave.machines import Hinge
@@ -414,3 +421,23 @@ def test_a_long_loop_of_the_core_can_be_interrupted(count):
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert (out == -1.0).any()  # it ended early
+
+
+def test_an_interrupt_reaches_the_other_threads():
+    """The interrupted thread waits for the others, so that these have to stop as well."""
+    begun, pieces = threading.Event(), []
+
+    def work(i):
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(10)
+            raise KeyboardInterrupt
+        for _ in range(10_000):  # long work, in pieces of a millisecond
+            begun.set()
+            stop_if_interrupted()
+            pieces.append(i)
+            threading.Event().wait(1e-3)
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        run_each(work, range(2))
+    assert len(pieces) < 5000
+    stop_if_interrupted()  # no trace of it is left
