@@ -571,6 +571,15 @@ def test_a_worker_killed_in_the_middle_changes_nothing(many, cluster, monkeypatc
     assert model.objective_ == alone.objective_
 
 
+def test_features_that_this_process_cannot_hold_are_refused_first(many):
+    X, f = table()
+    with dask.config.set(scheduler="synchronous"):
+        model = MKLClassifier(KERNELS, memory_limit="20kB")
+        with pytest.raises(MemoryBudgetError, match=r"without a cluster: its features need .* kB"):
+            model.fit(parted(X), f > 0)
+        assert model.set_params(memory_limit="100MB").fit(parted(X), f > 0).converged_
+
+
 def test_features_that_no_worker_could_hold_are_refused_first(many, cluster, monkeypatch):
     from kernelweave.banks import dask as banks_dask
 

@@ -16,6 +16,7 @@ from kernelweave.kernels import Kernel
 
 from . import source
 from .blocks import RowBlocks, block_gram
+from .build import check_memory
 from .landmarks import Landmarks
 from .source import (
     BlockWork,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _SHARE = 0.8  # of the memory of all workers, that features may take
+_SUMS = 12  # products of features, square matrices, that are held while they are summed up
 Block = tuple[Stored, list[PartAnswer]]  # features of a part, and what was measured on the way
 
 
@@ -65,7 +67,7 @@ class DaskRows(RowSource):
     ) -> tuple[RowBlocks, Pass]:
         rank = total_rank(landmarks)
         itemsize = np.dtype(dtype).itemsize
-        _refuse_too_much(float(self.n_samples) * rank * itemsize)
+        _refuse_too_much(float(self.n_samples) * rank * itemsize, rank, memory_limit)
         import dask
 
         # Cut as in this process, so that sums are the same to the last bit.
@@ -225,20 +227,33 @@ def _select(block: Block, columns: Indices) -> Block:
     return np.ascontiguousarray(block[0][:, columns]), []
 
 
-def _refuse_too_much(needed: float) -> None:
-    """Refuse features that the workers of a cluster cannot hold, before any is computed."""
-    if "distributed" not in sys.modules:
+def _refuse_too_much(needed: float, rank: int, memory_limit: float | str | None) -> None:
+    """Refuse features that the workers, or this process, cannot hold, before any is computed."""
+    limits = _worker_limits()
+    if limits is None:
+        check_memory(
+            "X is a Dask table without a cluster: its features need",
+            {"features": needed, "sums of products under way": _SUMS * 8.0 * rank**2},
+            memory_limit,
+            "start a cluster, or give X.compute(), whose features may be kept in a file",
+        )
         return
-    from distributed import get_client
-
-    try:
-        workers = get_client().scheduler_info(n_workers=-1)["workers"].values()
-    except ValueError:  # no cluster; Dask works in this process
-        return
-    limits = [float(worker["memory_limit"]) for worker in workers]
     if limits and all(limits) and needed > _SHARE * sum(limits):
         raise MemoryBudgetError(
             f"The features of X need {needed / 1e9:.1f} GB, but the {len(limits)} Dask worker(s) "
             f"have {sum(limits) / 1e9:.1f} GB together. Hint: add workers, use fewer kernels, or "
             "a larger tol."
         )
+
+
+def _worker_limits() -> list[float] | None:
+    """Return the memory of every worker in bytes; None where Dask works in this process."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        workers = get_client().scheduler_info(n_workers=-1)["workers"].values()
+    except ValueError:
+        return None
+    return [float(worker["memory_limit"]) for worker in workers]

@@ -524,7 +524,9 @@ class Polynomial(VectorKernel):
 
     def _power(self, K: Floats) -> Floats:
         K += self.coef0
-        return K if self.degree == 1 else np.power(K, self.degree, out=K)
+        if self.degree > 1:  # in pieces, for threads and so that Ctrl-C is heard
+            run_blocks(lambda rows: np.power(K[rows], self.degree, out=K[rows]), len(K), _CHUNK)
+        return K
 
 
 @dataclass(frozen=True, eq=False, repr=False)
