@@ -397,6 +397,7 @@ def test_single_precision_is_in_no_exact_value():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3100, 6))
     kernels = [RBF(1.0), RBF(2.0), Laplacian(2.0), RBF(1.0, columns=[0, 1, 2]), ARD([1.0] * 6)]
+    kernels.append(RBF(1.0, columns=[0, 1]) * Laplacian(2.0))  # whose rows are two tables
     options = {"normalize": None}
     bank, exact = make_bank(kernels, X, **options), make_bank(kernels, X, tol=1e-7, **options)
     assert bank.rounded.all()
@@ -407,7 +408,7 @@ def test_single_precision_is_in_no_exact_value():
     np.testing.assert_allclose(bank.exact_forms(V), right, rtol=1e-12)
     some = np.array([0, 3])
     np.testing.assert_allclose(bank.exact_forms(V, some), right[some], rtol=1e-12)
-    weights, forms = rng.random(5), np.full(5, np.nan)
+    weights, forms = rng.random(6), np.full(6, np.nan)
     weights[1] = 0.0
     np.testing.assert_allclose(
         bank.exact_product(weights, V, forms), exact.exact_product(weights, V), rtol=0, atol=1e-10

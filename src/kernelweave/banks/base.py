@@ -345,7 +345,7 @@ class KernelBank:
         for places in groups.values():
             kernel, view = self.kernels[which[places[0]]], self.views[which[places[0]]]
             A, B = view if rows is None else take(view, rows), take(view, used)
-            for start in range(0, A.shape[0], _CHUNK):
+            for start in range(0, self.n_samples if rows is None else len(rows), _CHUNK):
                 part = slice(start, start + _CHUNK)
                 if is_plain_gaussian(kernel, view):
                     distances = squared_distances(take(A, part), B)
