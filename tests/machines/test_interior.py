@@ -59,3 +59,13 @@ def test_huge_cost_on_a_smooth_kernel(machine):
     solution = machine.solve(bank.combine(np.ones(1)), Y, cost, tol=1e-4)
     assert gap_of(machine, gram, solution.coef, Y, cost) <= 2e-4
     assert solution.work <= 60_000
+
+
+def test_targets_of_which_nothing_is_left_are_no_error():
+    """The bias divides by a sum that is zero where targets are 1e-44 of the boxes."""
+    K = np.full((5, 5), 0.8881694482277492)
+    K[3:, 3:] = 0.9005087507926696
+    y = 1e-44 * np.array([-4.58243, 0.759694, -2.353705, 5.72134, 3.602392])
+    box = np.full(5, 0.298265269)
+    found = solve_inside(K, y, -box, box, np.zeros(5), 2.5723e-45, intercept=True)
+    assert found.shape == (5,)

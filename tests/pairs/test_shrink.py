@@ -261,3 +261,11 @@ class TestSelection:
         for shape in ("diag", "words", "graph"):
             assert any(np.isinf(s.rho) for s in settings(shape))
             assert {s.steps for s in settings(shape, steps=3)} == {3}
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e180])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_rows_of_any_size_get_unit_length(form, size):
+    scaled = scale_rows(form(size * X), column_factors(X, 0.0))
+    dense = scaled.toarray() if hasattr(scaled, "toarray") else scaled
+    np.testing.assert_allclose(np.linalg.norm(dense, axis=1), 1.0)

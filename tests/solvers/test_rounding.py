@@ -10,11 +10,14 @@ from kernelweave import (
     HierarchicalMKLClassifier,
     Laplacian,
     Linear,
+    MKLClassifier,
     MKLRegressor,
+    NoisyLabelMKLClassifier,
     Polynomial,
     SumProductMKLClassifier,
 )
 from kernelweave.banks import make_bank
+from kernelweave.errors import InputError
 from kernelweave.machines import Hinge, Huber, Square
 from kernelweave.solvers.pairwise import PairProblem, solve_pairs
 from kernelweave.solvers.rounding import dual_error, form_error, form_errors, loss_error
@@ -159,7 +162,7 @@ def test_a_rounded_intercept_makes_no_fit_converge():
 
 def test_forms_of_tiny_coefficients_are_not_called_negative():
     rng = np.random.default_rng(0)
-    X = 1e95 * (1e6 + rng.normal(size=(20, 3)))
+    X = 1e60 * (1e6 + rng.normal(size=(20, 3)))
     bank = make_bank([Linear()], X, normalize=None, centred=True)
     for seed in range(50):
         V = 1e-190 * np.random.default_rng(seed).normal(size=(20, 1))
@@ -175,3 +178,39 @@ def test_pairs_without_doubt_leave_steps_that_are_numbers():
     found = solve_pairs(problem, start=(np.full(4, 1e7), -1e7), tol=1e-8, max_iter=50)
     assert np.isfinite(found.weights).all()
     assert np.isfinite(found.bias)
+
+
+@pytest.mark.parametrize(("size", "normalize"), [(1e75, None), (1e145, "trace")])
+def test_kernels_whose_squares_or_products_overflow_are_refused(size, normalize):
+    X = size * np.random.default_rng(0).normal(size=(20, 2))
+    y = np.arange(20) % 2
+    with pytest.raises(InputError, match=r"linear.*: its values overflow; rescale the columns"):
+        MKLClassifier([Linear()], normalize=normalize).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_structures_of_kernels_with_an_offset_end_without_overflow(seed):
+    rng = np.random.default_rng(seed)
+    X = 2e7 + rng.normal(size=(90, 3))
+    y, weight = rng.random(90) > 0.5, rng.lognormal(0, 2, size=90)
+    wide, narrow = Laplacian(0.9) + Polynomial(2, 1.8), Polynomial(3, columns=[0, 1]) + RBF(4.8)
+    model = SumProductMKLClassifier(
+        wide * narrow, normalize="radius", C=0.01, lam=24.0, fit_intercept=False, tol=1e-5
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.objective_)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", [3, 7])
+def test_no_capped_model_is_worse_than_zero_whatever_the_solver(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_cauchy((38, 6)) ** 3
+    y = (rng.random(38) > 0.5).astype(int)
+    kernels = [RBF(1e13), Polynomial(3, 0.0), Polynomial(1, 0.0), RBF(2.0)]
+    model = NoisyLabelMKLClassifier(
+        kernels, normalize=None, solver="fast", cap=0.9, lam=0.07, noise_level=0.1, tol=1e-6
+    ).fit(X, y)
+    assert model.objective_ <= 0.9 * (1 + 1e-9)  # the mean of the largest losses of zero

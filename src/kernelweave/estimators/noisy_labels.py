@@ -397,19 +397,25 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         coef, intercept = result.coef, result.intercept
         nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
-        if nothing and self.robust == "worst":  # the objective is that of the function returned
+        if self.robust == "worst":  # the objective is that of the function returned
             loss, _ = self._machine().loss(
                 np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
             )
-            nothing = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
+            near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
+            nothing = (nothing and near) or loss < result.objective
             if nothing:
-                result = replace(result, objective=max(result.objective, loss))
+                result = replace(
+                    result,
+                    objective=loss if fitted.any() else max(result.objective, loss),
+                    lower_bound=min(result.lower_bound, loss),
+                )
         if nothing:
-            warn(
-                f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is zero, "
-                "and the larger class is predicted everywhere. Hint: raise cap, or use other "
-                "kernels if they are all constant."
-            )
+            if result.converged:
+                warn(
+                    f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is "
+                    "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
+                    "other kernels if they are all constant."
+                )
             coef = np.zeros_like(coef)
             function = None if function is None else np.zeros_like(function)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units

@@ -162,7 +162,7 @@ class _State:
         step, rise = self._solve(side)
         change = 0.0
         if self.intercept:
-            change = (float(step.sum()) + self.excess) / float(self.across.sum())
+            change = float((step.sum() + self.excess) / self.across.sum())
             rise = rise + change * (1.0 - self.across_slope)
         dx = (side - self.split(rise)) / self.barrier
         dlow = (low_aim - low * dx) / to_low - low

@@ -154,9 +154,14 @@ def scale_rows(X: Any, factors: Floats) -> Any:
     """Multiply columns, and bring rows to unit length; rows of zeros stay."""
     if hasattr(X, "tocsr"):
         scaled = csr_array(X @ diags_array(factors))
+        largest = scaled.max(axis=1).toarray().ravel()  # no value is negative
+        scaled = csr_array(diags_array(1.0 / np.where(largest > 0, largest, 1.0)) @ scaled)
         lengths = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
         return csr_array(diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ scaled)
     scaled = X * factors
+    # Squares of huge or tiny values would not be numbers, or zero.
+    largest = np.abs(scaled).max(axis=1, keepdims=True, initial=0.0)
+    scaled /= np.where(largest > 0, largest, 1.0)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return scaled / np.where(lengths > 0, lengths, 1.0)
 

@@ -10,6 +10,7 @@ from .played import Bound, Played, Stand
 from .result import Account
 
 _SMOOTH = 0.3  # equal shares mixed in, relative to the gap aimed at
+_PATIENCE = 150  # machines without lowering the gap by a tenth before giving up
 _MOST_TURNS = 30  # machines solved for the same shares
 
 
@@ -48,7 +49,7 @@ def mirror_descent(
     floor = _SMOOTH * aim
     eta = hierarchy.shares(norms, floor).eta
     best: Bound | None = None
-    step = 0
+    step, mark = 0, (np.inf, account.solves)  # where the gap was last seen to shrink
     while True:
         smooth = (1.0 - floor) * eta + floor / len(eta)
         omega = hierarchy.omega(smooth)
@@ -60,6 +61,11 @@ def mirror_descent(
                 best = stand.bound
             met = account.upper - best.value <= aim * account.size
             if met or account.upper <= account.rounding or account.solves >= max_iter:
+                return best, norms
+            gap = account.upper - best.value
+            if gap <= 0.9 * mark[0]:
+                mark = gap, account.solves
+            elif account.solves - mark[1] >= _PATIENCE:
                 return best, norms
             if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * account.size:
                 break

@@ -78,7 +78,10 @@ class SumProduct:
         """
         best = -np.inf
         for _ in range(_TANGENTS):
-            total, nodes = reading.sums(u)
+            with np.errstate(over="ignore", invalid="ignore"):
+                total, nodes = reading.sums(u)
+            if not np.isfinite(total):
+                break
             best = max(best, self._bound(linear, total, nodes, u))
             with np.errstate(divide="ignore"):
                 balanced = np.log(nodes / (2.0 * self.lam * self.p * self.counts)) / self.p
@@ -109,7 +112,8 @@ class SumProduct:
         where paths are not written out.
         """
         lowest = np.maximum(u - 30.0, _LOWEST)
-        value, _, hessian = reading.penalty(u, u)
+        with np.errstate(over="ignore"):  # of curvatures; then steps go down the slope
+            value, _, hessian = reading.penalty(u, u)
         if not value > 0.0:
             return np.full_like(u, _LOWEST)
         if hessian is None:
