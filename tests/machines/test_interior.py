@@ -65,7 +65,15 @@ def test_targets_of_which_nothing_is_left_are_no_error():
     """The bias divides by a sum that is zero where targets are 1e-44 of the boxes."""
     K = np.full((5, 5), 0.8881694482277492)
     K[3:, 3:] = 0.9005087507926696
-    y = 1e-44 * np.array([-4.58243, 0.759694, -2.353705, 5.72134, 3.602392])
-    box = np.full(5, 0.298265269)
-    found = solve_inside(K, y, -box, box, np.zeros(5), 2.5723e-45, intercept=True)
+    y = np.array(
+        [
+            -4.582430014354339e-44,
+            7.596939312375499e-45,
+            -2.3537045536828663e-44,
+            5.721340039260598e-44,
+            3.602392212813507e-44,
+        ]
+    )
+    box = np.full(5, 0.2982652691007799)
+    found = solve_inside(K, y, -box, box, np.zeros(5), 2.5723089397737624e-45, intercept=True)
     assert found.shape == (5,)
