@@ -21,6 +21,7 @@ LAYERS = [
     {"weights"},
     {"candidates"},
     {"solvers"},
+    {"ridge"},
     {"_progress"},
     {"rules"},
     {"noise"},

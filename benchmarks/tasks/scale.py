@@ -16,9 +16,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from kernelweave import RBF, MKLClassifier, _core
 from kernelweave._threads import threads as use_threads
-from kernelweave.banks.blocks import LocalBlocks
-from kernelweave.banks.features import FeatureBank
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks.nystroem.blocks import LocalBlocks
+from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.machines import Hinge
 
 from . import Task

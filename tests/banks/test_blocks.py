@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelweave.banks.blocks import LocalBlocks, new_store, release
+from kernelweave.banks.nystroem.blocks import LocalBlocks, new_store, release
 
 STATUS = Path("/proc/self/status")
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, Laplacian, Linear, Precomputed
-from kernelweave.banks import large, make_bank, source
-from kernelweave.banks.blocks import LocalBlocks
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks import make_bank
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.blocks import LocalBlocks
+from kernelweave.banks.nystroem.build import make_feature_bank
 
 
 @pytest.fixture

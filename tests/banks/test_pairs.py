@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave.banks.pairs import PairBlocks
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.pairs.solver import PairProblem, solve_pairs
 
 RANDOM = np.random.default_rng(0)
 F = RANDOM.random((1000, 7)) - 0.1
@@ -14,7 +14,7 @@ LABELS = np.where(RANDOM.random(1000) < 0.5 + 0.4 * (F[:, 0] - F[:, 3]), 1.0, -1
 @pytest.fixture(params=["8MB", "300KB"], ids=["memory", "file"])
 def blocked(request, monkeypatch):
     """Return a function that holds values in several blocks."""
-    monkeypatch.setattr("kernelweave.banks.source._BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("kernelweave.banks.row_source._BLOCK_BYTES", 10_000)
 
     def blocks(values):
         def fill(out, some):

@@ -18,8 +18,8 @@ from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers.grow import grow
-from kernelweave.solvers.mirror_descent import mirror_descent
+from kernelweave.solvers.dag_active_set import grow
+from kernelweave.solvers.published.mirror_descent import mirror_descent
 from kernelweave.weights.dag import Hierarchy
 
 MACHINES = {

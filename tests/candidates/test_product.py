@@ -21,7 +21,7 @@ from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import Factors, _Walk
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.machines import Hinge, Square
-from kernelweave.solvers.grow import grow
+from kernelweave.solvers.dag_active_set import grow
 
 
 def rbf_ladders(p, rungs=1):

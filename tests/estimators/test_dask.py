@@ -32,8 +32,9 @@ from kernelweave import (
     io,
     rbf_ladder,
 )
-from kernelweave.banks import large, source
-from kernelweave.banks.dask import DaskBlocks
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.dask import DaskBlocks
 from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError
 
 dask = pytest.importorskip("dask")
@@ -153,7 +154,7 @@ def test_regression_of_two_targets(many, loss):
 
 
 def test_default_kernels_are_those_of_the_rows_here(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 40)
+    monkeypatch.setattr("kernelweave.estimators.duplicates._WIDTH_ROWS", 40)
     X, f = table()
     here, there = MKLClassifier().fit(X, f > 0), MKLClassifier().fit(parted(X), parted(f > 0))
     assert here.kernels_ == there.kernels_
@@ -281,7 +282,7 @@ def test_a_support_vector_machine_at_the_end_fetches_its_rows(passes):
 
 
 def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster, monkeypatch):
-    from kernelweave.banks.dask import DaskRows
+    from kernelweave.banks.nystroem.dask import DaskRows
 
     X, _, y = noisy(2000, seed=3)
     here = NoiseTolerantKernelClassifier(KERNELS).fit(X, y)
@@ -472,7 +473,7 @@ def test_scores_of_arrays_and_frames(many):
 
 
 def test_widths_are_those_of_rows_with_a_weight(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 5)
+    monkeypatch.setattr("kernelweave.estimators.duplicates._WIDTH_ROWS", 5)
     X, f = table()
     weight = np.zeros(300)
     weight[[3, 4, 8, 9, 200, 201]] = 1.0  # none of them among five rows spread over the table
@@ -510,7 +511,7 @@ def test_bad_tables_are_refused_in_a_sentence(X, y, error, words):
 def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE", 4)  # rows that are looked at here
     monkeypatch.setattr(source, "_BLOCK_BYTES", 3200)
-    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 4)
+    monkeypatch.setattr("kernelweave.estimators.duplicates._WIDTH_ROWS", 4)
     X, y = frame()
     X.loc[250, "a"] = np.nan
     with pytest.raises(InputError, match=r"missing or infinite value in row 250;"):
@@ -581,7 +582,7 @@ def test_features_that_this_process_cannot_hold_are_refused_first(many):
 
 
 def test_features_that_no_worker_could_hold_are_refused_first(many, cluster, monkeypatch):
-    from kernelweave.banks import dask as banks_dask
+    from kernelweave.banks.nystroem import dask as banks_dask
 
     monkeypatch.setattr(banks_dask, "_SHARE", 1e-9)
     X, f = table()

@@ -192,7 +192,7 @@ def test_only_parts_with_rows_in_pairs_are_computed(kernels):
 
 
 def test_default_widths_are_those_of_rows_spread_over_the_table(monkeypatch):
-    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 40)
+    monkeypatch.setattr("kernelweave.estimators.duplicates._WIDTH_ROWS", 40)
     X, y = table()
     X[100:] *= 3.0
     pairs, labels = some_pairs(y[:60])
@@ -254,7 +254,7 @@ def test_values_beyond_the_memory_go_to_a_file(monkeypatch, kernels, mapped, shi
     options = {"lam": 1e-3, "fit_intercept": shift < 0, "tol": 1e-10}
     here = PairwiseKernelLearner(kernels, **options).fit(X, pairs=pairs, labels=labels)
     monkeypatch.setattr(values, "_WHOLE", 1000.0)
-    monkeypatch.setattr("kernelweave.banks.source._BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("kernelweave.banks.row_source._BLOCK_BYTES", 10_000)
     monkeypatch.setattr("kernelweave.banks.pairs.check_memory", lambda *args: None)
     built = []
     original = values.PairBlocks.filled

@@ -21,7 +21,8 @@ from kernelweave import (
     RuleEnsembleRegressor,
     rbf_ladder,
 )
-from kernelweave.banks import large, source
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
 from kernelweave.errors import InputError, RowError, numbering
 
 da = pytest.importorskip("dask.array")
@@ -65,7 +66,7 @@ def test_parts_may_be_sparse():
 @pytest.mark.parametrize("kernels", [[RBF(columns=["a"]), RBF(columns=["b"])], [rbf_ladder()]])
 def test_a_value_missing_from_a_sample_is_named_by_its_row(many, monkeypatch, kernels):
     monkeypatch.setattr(large, "_SAMPLE", 40)
-    monkeypatch.setattr("kernelweave.estimators.rows._WIDTH_ROWS", 40)
+    monkeypatch.setattr("kernelweave.estimators.duplicates._WIDTH_ROWS", 40)
     X, y = table()
     X = pd.DataFrame(X, columns=list("abc"))
     bad = int(large.even_rows(len(X), 40)[30])  # one of those that are looked at

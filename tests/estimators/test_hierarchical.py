@@ -32,7 +32,7 @@ from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError, Mo
 from kernelweave.estimators import hierarchical_base
 from kernelweave.io import load, save
 from kernelweave.kernels import FromCallable
-from kernelweave.solvers.grow import grow
+from kernelweave.solvers.dag_active_set import grow
 
 KERNELS = {
     "line": Linear(),

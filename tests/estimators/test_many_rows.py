@@ -11,9 +11,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io, report
-from kernelweave.banks import features, large, source
-from kernelweave.banks.blocks import LocalBlocks
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import bank as features
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.blocks import LocalBlocks
+from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.cli.console import certificate, summarize
 from kernelweave.datasets import make_additive
 from kernelweave.machines import Hinge
@@ -122,7 +124,7 @@ def test_predictions_do_not_depend_on_threads_or_batches(many, monkeypatch):
 
 
 def test_in_a_file_as_in_memory(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.banks.source.check_memory", lambda *args: None)
+    monkeypatch.setattr("kernelweave.banks.row_source.check_memory", lambda *args: None)
     X, y, _ = table()
     ours, _ = many(MKLClassifier(KERNELS), X, y)
     outside = MKLClassifier(KERNELS, memory_limit=5000.0).fit(X, y)

@@ -28,7 +28,7 @@ from kernelweave.cli import main
 from kernelweave.errors import InputError, KernelweaveError, ModelFileError
 from kernelweave.io import load, save
 from kernelweave.plots import plot_history
-from kernelweave.solvers import average_ridges
+from kernelweave.ridge import average_ridges
 
 
 def blobs(n=400, seed=0, rates=(0.0, 0.0), apart=6.0, n_columns=5):
@@ -486,7 +486,7 @@ def test_rows_are_read_in_passes_where_eigenvectors_do_not_fit(monkeypatch):
     y = np.where(rng.random(300) < 0.2, X[:, 0] < 0, X[:, 0] > 0)
     kernels = [RBF(w, columns=[c]) for w in (1.0, 2.0) for c in range(3)]
     plenty = NoiseTolerantKernelClassifier(kernels).fit(X, y)
-    monkeypatch.setattr("kernelweave.solvers.landmark_ridge.DENSE_ROWS", 100)
+    monkeypatch.setattr("kernelweave.ridge.nystroem.DENSE_ROWS", 100)
     short = NoiseTolerantKernelClassifier(kernels, memory_limit="3MB").fit(X, y)
     assert plenty._function is None
     assert short._function is not None

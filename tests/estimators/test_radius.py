@@ -501,7 +501,7 @@ def test_do_takes_the_ball_of_the_learned_kernel_once(solver, monkeypatch):
         balls.append(K)
         return solve_ball(K, **options)
 
-    monkeypatch.setattr("kernelweave.machines.radius.solve_ball", counted)
+    monkeypatch.setattr("kernelweave.solvers.radius.criteria.solve_ball", counted)
     model = RadiusMKLClassifier(KERNELS, criterion="do", norm=1, solver=solver).fit(X, y)
     assert model.n_iter_ > 1
     assert len(balls) == 1

@@ -10,7 +10,7 @@ from hkl_oracles import same_model
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
-from kernelweave.estimators.rows import merge_propositions
+from kernelweave.estimators.duplicates import merge_propositions
 from kernelweave.rules.packing import LocalParts
 
 

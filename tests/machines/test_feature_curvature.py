@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, Linear
-from kernelweave.banks import large, source
-from kernelweave.banks.blocks import LocalBlocks
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.blocks import LocalBlocks
+from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.machines import EpsilonInsensitive, Hinge
 from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.machines.smoothed import Smoothed

@@ -9,7 +9,8 @@ import pytest
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
-from kernelweave.machines import Chapelle, Do, RadiusMargin, SquaredHinge
+from kernelweave.machines import SquaredHinge
+from kernelweave.solvers.radius.criteria import Chapelle, Do, RadiusMargin
 from kernelweave.testing import check_machine
 from kernelweave.weights import LpBall, Simplex
 from oracles import random_problem

@@ -12,7 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelweave import RBF, Linear, estimate_noise, estimate_rates, label_quality, suspects
-from kernelweave.banks import large, make_bank, source
+from kernelweave.banks import make_bank
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError
 from kernelweave.noise import judge_labels, judge_rows
 from kernelweave.noise.scores import (

@@ -6,7 +6,7 @@ import pytest
 from kernelweave import estimate_pair_rates
 from kernelweave.errors import InputError
 from kernelweave.pairs import Rates, check_rates, correct_statistic, theory_constants
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.pairs.solver import PairProblem, solve_pairs
 from pair_oracles import solve_statistic
 
 

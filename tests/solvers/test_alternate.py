@@ -12,8 +12,8 @@ from kernelweave.banks.paths import FactoredSystem, PathSystem
 from kernelweave.kernels import Precomputed
 from kernelweave.kernels.network import Network
 from kernelweave.machines import Hinge
-from kernelweave.solvers.alternate import alternate, projected_update
-from kernelweave.solvers.mixing import Mixer
+from kernelweave.solvers.anderson import Mixer
+from kernelweave.solvers.structure import alternate, projected_update
 from kernelweave.weights.sum_product import SumProduct
 from spn_oracles import (
     deep,

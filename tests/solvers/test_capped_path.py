@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from kernelweave._threads import threads
-from kernelweave.banks import large, make_bank
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks import make_bank
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.kernels import RBF, Constant
 from kernelweave.machines import CappedHinge
 from kernelweave.solvers import Warm, solve_capped
-from kernelweave.solvers.capped_path import solve_capped_on_path
+from kernelweave.solvers.cvar_path import solve_capped_on_path
 
 KERNELS = [*(RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)), Constant()]
 RNG = np.random.default_rng(0)

@@ -7,8 +7,9 @@ import pytest
 
 from kernelweave import RBF, Linear
 from kernelweave.banks import make_bank
-from kernelweave.machines import Hinge, RadiusMargin, Solution
-from kernelweave.solvers.descend import gradient_projection, lbfgs
+from kernelweave.machines import Hinge, Solution
+from kernelweave.solvers.radius.criteria import RadiusMargin
+from kernelweave.solvers.radius.descent import gradient_projection, lbfgs
 
 
 class Careless(Hinge):

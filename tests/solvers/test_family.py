@@ -9,8 +9,8 @@ from sklearn.datasets import make_circles, make_classification, make_moons
 from kernelweave._threads import threads
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF
-from kernelweave.machines import RadiusMargin
 from kernelweave.solvers import ARDFamily, MixtureFamily, WidthFamily, learn_family
+from kernelweave.solvers.radius.criteria import RadiusMargin
 from radius_oracles import radius_margin_value
 
 MAKERS = {"width": WidthFamily, "ard": ARDFamily, "mixture": lambda rows: MixtureFamily(rows, 3)}

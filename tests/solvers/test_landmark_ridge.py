@@ -6,15 +6,17 @@ import pytest
 
 from kernelweave import _dask
 from kernelweave._dask import PartedTable
-from kernelweave.banks import large, make_bank, source
-from kernelweave.banks.large import even_rows
+from kernelweave.banks import make_bank
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Additive, Linear, Overlap, Polynomial, Precomputed
-from kernelweave.solvers import average_ridges
-from kernelweave.solvers.landmark_moments import _groups
-from kernelweave.solvers.landmark_ridge import average_by_landmarks, many_rows
-from kernelweave.solvers.loo_ridge import inverse, loo_values
-from kernelweave.solvers.spectrum import kernel_spectrum
+from kernelweave.ridge import average_ridges
+from kernelweave.ridge.leave_one_out import inverse, loo_values
+from kernelweave.ridge.moments import _groups
+from kernelweave.ridge.nystroem import average_by_landmarks, many_rows
+from kernelweave.ridge.spectrum import kernel_spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -116,7 +118,7 @@ def test_a_common_offset_costs_few_digits():
 
 
 def test_copies_of_kernels_and_columns_that_some_rows_do_not_show(monkeypatch):
-    monkeypatch.setattr("kernelweave.solvers.landmark_ridge._COPY_ROWS", 5)
+    monkeypatch.setattr("kernelweave.ridge.nystroem._COPY_ROWS", 5)
     rows = np.column_stack([X[:, 0], np.zeros(150)])
     rows[7, 1] = 1.0
     kernels = [Linear(columns=[0]), Linear(columns=[1]), 2.0 * Linear(columns=[0])]
@@ -185,7 +187,7 @@ def test_kernels_that_differ_in_few_rows_are_no_copies():
 
 
 def test_little_memory_means_more_readings_of_the_same(monkeypatch):
-    monkeypatch.setattr("kernelweave.solvers.landmark_moments.check_memory", lambda *args: None)
+    monkeypatch.setattr("kernelweave.ridge.moments.check_memory", lambda *args: None)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(300, 3))
     Y = np.sign(rows[:, [0]] + 0.5 * rng.normal(size=(300, 1)))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import kernelweave.solvers.spectrum as spectrum_module
+import kernelweave.ridge.spectrum as spectrum_module
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Additive, Linear, Polynomial, Precomputed, complete_ladder
-from kernelweave.solvers import average_ridges, default_ridges
-from kernelweave.solvers.loo_ridge import averaging_weights, loo_values
-from kernelweave.solvers.spectrum import distinct_kernels, kernel_spectrum
+from kernelweave.ridge import average_ridges, default_ridges
+from kernelweave.ridge.leave_one_out import averaging_weights, loo_values
+from kernelweave.ridge.spectrum import distinct_kernels, kernel_spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from kernelweave import PairwiseKernelLearner
 from kernelweave.errors import InputError
-from kernelweave.solvers.pairwise import PairProblem, _Search, solve_pairs
+from kernelweave.pairs.solver import PairProblem, _Search, solve_pairs
 from pair_oracles import solve_weights
 
 

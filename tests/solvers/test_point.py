@@ -8,8 +8,8 @@ import pytest
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import ARD, RBF, Laplacian
 from kernelweave.machines import Hinge
-from kernelweave.solvers.point import Learner
-from kernelweave.solvers.result import Account
+from kernelweave.solvers.bounds import Account
+from kernelweave.solvers.evaluator import Learner
 from kernelweave.weights import LpBall, Simplex
 
 KERNELS = [RBF(1.0), RBF(2.0), Laplacian(2.0), ARD([1.0] * 4), ARD([3.0] * 4)]

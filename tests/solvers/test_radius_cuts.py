@@ -5,8 +5,8 @@ import pytest
 
 from kernelweave import Precomputed
 from kernelweave.banks import make_bank
-from kernelweave.machines import RadiusMargin
-from kernelweave.solvers.radius_cuts import Cuts
+from kernelweave.solvers.radius.criteria import RadiusMargin
+from kernelweave.solvers.radius.cutting_planes import Cuts
 from radius_oracles import random_radius_problem, solve_radius
 
 

@@ -19,7 +19,7 @@ from kernelweave import (
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.machines import Hinge, Huber, Square
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.pairs.solver import PairProblem, solve_pairs
 from kernelweave.solvers.rounding import dual_error, form_error, form_errors, loss_error
 
 LONG = np.longdouble

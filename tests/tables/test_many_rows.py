@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.banks import large
-from kernelweave.banks.large import count_features, make_feature_bank
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import count_features, make_feature_bank
 from kernelweave.kernels import RBF, Linear, Overlap, Precomputed
 from kernelweave.report import HeldOut
-from kernelweave.tables import METHODS, fit_table, fitting, many_rows
+from kernelweave.tables import METHODS, fit_table, fitting
+from kernelweave.tables import row_limits as many_rows
 from kernelweave.tables.held_out import judge_model
 
 N, PART, OUT = 700, 200, 175

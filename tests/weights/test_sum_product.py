@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from kernelweave.banks.paths import FactoredSystem, PathReading, PathSystem
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network
-from kernelweave.solvers.alternate import projected_update
+from kernelweave.solvers.structure import projected_update
 from kernelweave.weights.sum_product import SumProduct, is_convex
 from spn_oracles import (
     beta_step_oracle,

@@ -3,8 +3,8 @@
 from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank
 from .build import check_memory, make_bank, squared_radii
-from .combined import CombinedKernel
 from .cross import cross_block, cross_products
+from .kernel_sum import CombinedKernel
 from .views import Views
 
 __all__ = [

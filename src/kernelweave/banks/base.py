@@ -16,8 +16,8 @@ from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
 from kernelweave.kernels.vector import squared_distances
 
-from .combined import CombinedKernel
-from .parts import Part, Weighted, support
+from .kernel_sum import CombinedKernel
+from .storage import Part, Weighted, support
 from .views import Views, is_plain_gaussian
 
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is

@@ -19,7 +19,7 @@ from kernelweave.kernels.vector import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
-from .parts import Factors, Grams, Ladder, Part
+from .storage import Factors, Grams, Ladder, Part
 from .views import Views, is_plain_gaussian
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")

@@ -11,9 +11,9 @@ from scipy.sparse.linalg import LinearOperator
 from kernelweave._memory import parse_bytes
 from kernelweave._types import Floats, Indices, Stored
 
-from .blocks import LocalBlocks, new_store, release
 from .build import check_memory
-from .source import rows_at_a_time
+from .nystroem.blocks import LocalBlocks, new_store, release
+from .row_source import rows_at_a_time
 
 _AT_A_TIME = 4096  # pairs that are computed or squared at a time, in blocks of
 _VECTORS = 20  # with an entry per pair, while weights are learned

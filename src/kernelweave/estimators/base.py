@@ -20,8 +20,8 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
-from kernelweave.banks.landmarks import LandmarkFunction
-from kernelweave.banks.large import make_feature_bank
+from kernelweave.banks.nystroem.build import make_feature_bank
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, numbering, warn
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
@@ -29,10 +29,10 @@ from kernelweave.machines import Machine
 from kernelweave.machines.base import MAX_FREE
 from kernelweave.machines.support import SupportMachine
 from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
-from kernelweave.solvers.rounded import learn_rounded
+from kernelweave.solvers.smoothing import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
 
-from .rows import Merged, merge_rows, spread_rows
+from .duplicates import Merged, merge_rows, spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,14 +23,14 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.kernels.base import is_number
 from kernelweave.solvers import Result
-from kernelweave.solvers.grow import Start, grow
-from kernelweave.solvers.mirror_descent import mirror_descent
-from kernelweave.solvers.played import take_turns
+from kernelweave.solvers.dag_active_set import Start, grow
+from kernelweave.solvers.dag_problem import take_turns
+from kernelweave.solvers.published.mirror_descent import mirror_descent
 from kernelweave.solvers.rounding import keep_kernels
 
 from .base import BaseMKL, check_costs
+from .duplicates import Merged, merge_rows
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
-from .rows import Merged, merge_rows
 from .tasks import task_matrix
 
 if TYPE_CHECKING:

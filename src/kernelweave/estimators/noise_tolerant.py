@@ -15,17 +15,17 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
-from kernelweave.banks.landmarks import LandmarkFunction
-from kernelweave.banks.source import RowSource
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Kernel, Precomputed, complete_ladder
 from kernelweave.kernels.base import take
 from kernelweave.machines import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
-from kernelweave.solvers import RidgeAverage, average_ridges
-from kernelweave.solvers.landmark_ridge import ByLandmarks, average_by_landmarks, many_rows
-from kernelweave.solvers.loo_ridge import spectra_pieces
+from kernelweave.ridge import RidgeAverage, average_ridges
+from kernelweave.ridge.leave_one_out import spectra_pieces
+from kernelweave.ridge.nystroem import ByLandmarks, average_by_landmarks, many_rows
 
 from .classifier import BaseClassifier
 from .label_quality import LabelQuality

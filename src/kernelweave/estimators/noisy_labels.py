@@ -17,8 +17,8 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
-from kernelweave.banks.features import FeatureBank
-from kernelweave.banks.landmarks import LandmarkFunction
+from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.machines import CappedHinge
@@ -32,12 +32,12 @@ from kernelweave.solvers import (
     solve_capped,
     trimmed,
 )
-from kernelweave.solvers.capped_path import solve_capped_on_path
+from kernelweave.solvers.cvar_path import solve_capped_on_path
 
 from .base import RefinedBank
 from .classifier import KernelClassifier
+from .duplicates import Merged, merge_rows
 from .label_quality import LabelQuality
-from .rows import Merged, merge_rows
 
 _DEFAULT_NOISE = 0.2
 _IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding

@@ -53,9 +53,9 @@ from kernelweave.pairs.shrink import (
     select,
     settings,
 )
-from kernelweave.solvers.pairwise import PairProblem, PairResult, solve_pairs
+from kernelweave.pairs.solver import PairProblem, PairResult, solve_pairs
 
-from .rows import spread_rows
+from .duplicates import spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Chapelle, Criterion, Do, Hinge, RadiusMargin
+from kernelweave.machines import Hinge
 from kernelweave.solvers import (
     RadiusResult,
     Report,
@@ -23,6 +23,7 @@ from kernelweave.solvers import (
     lbfgs,
     newton_bundle,
 )
+from kernelweave.solvers.radius.criteria import Chapelle, Criterion, Do, RadiusMargin
 from kernelweave.weights import LpBall, Simplex
 
 from .classifier import KernelClassifier

@@ -15,7 +15,6 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import check_memory
 from kernelweave.kernels import RBF, Kernel
-from kernelweave.machines import RadiusMargin
 from kernelweave.solvers import (
     ARDFamily,
     Family,
@@ -23,10 +22,11 @@ from kernelweave.solvers import (
     WidthFamily,
     learn_family,
 )
+from kernelweave.solvers.radius.criteria import RadiusMargin
 
 from .base import check_costs
 from .classifier import KernelClassifier
-from .rows import merge_rows
+from .duplicates import merge_rows
 
 _INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 # Matrices of all pairs of rows at a time: distances, and kernels of the points being compared, with

@@ -37,10 +37,10 @@ from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_ro
 from kernelweave.rules.summary import join_summaries, summarise_block
 from kernelweave.rules.table import Table, check_table
 from kernelweave.solvers import Result
-from kernelweave.solvers.grow import Start, grow
+from kernelweave.solvers.dag_active_set import Start, grow
 
 from .base import check_costs
-from .rows import Merged, merge_propositions
+from .duplicates import Merged, merge_propositions
 from .tasks import Targets, task_matrix
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from kernelweave._validation import (
 from kernelweave.errors import InputError, warn
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
 
-from .rows import Merged
+from .duplicates import Merged
 from .rule_base import BaseRuleEnsemble
 from .tasks import Targets, find_tasks, read_tasks, split_tasks
 

@@ -31,13 +31,13 @@ from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.machines import Hinge
 from kernelweave.solvers import Result
-from kernelweave.solvers.alternate import alternate, projected_update
 from kernelweave.solvers.rounding import keep_kernels
+from kernelweave.solvers.structure import alternate, projected_update
 from kernelweave.weights.sum_product import SumProduct, is_convex
 
 from .base import check_costs
 from .classifier import KernelClassifier
-from .rows import Merged, merge_rows
+from .duplicates import Merged, merge_rows
 
 if TYPE_CHECKING:
     import pandas as pd

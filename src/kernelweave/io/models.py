@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from kernelweave.banks import Views
-from kernelweave.banks.landmarks import LandmarkFunction
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import ModelFileError
 from kernelweave.estimators import (
     HierarchicalMKLClassifier,

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from kernelweave._types import Floats, Indices
-from kernelweave.solvers import RidgeAverage
+from kernelweave.ridge import RidgeAverage
 
 from .report import label_targets
 from .scores import (

@@ -17,7 +17,7 @@ from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import Precomputed, complete_ladder, expand_kernels
 from kernelweave.kernels.base import is_number
-from kernelweave.solvers.landmark_ridge import many_rows
+from kernelweave.ridge.nystroem import many_rows
 
 from .ranking import read_labels
 from .report import mean_kernel_scores, mean_row_scores

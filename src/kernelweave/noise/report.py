@@ -12,8 +12,8 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelBank
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel
-from kernelweave.solvers import RidgeAverage, average_ridges
-from kernelweave.solvers.landmark_ridge import average_by_landmarks
+from kernelweave.ridge import RidgeAverage, average_ridges
+from kernelweave.ridge.nystroem import average_by_landmarks
 
 from .scores import (
     TAIL,

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import check_memory
 from kernelweave.kernels.base import is_sparse
-from kernelweave.solvers.pairwise import PairProblem, solve_pairs
+from kernelweave.pairs.solver import PairProblem, solve_pairs
 
 from .cluster import embed, group_points
 from .features import pair_features

@@ -1,15 +1,14 @@
 """Outer loops: how kernel weights are found."""
 
-from .capped import solve_capped
-from .closed_form import closed_form
-from .descend import RadiusResult, gradient_projection, judge_fixed, lbfgs
-from .family import ARDFamily, Family, MixtureFamily, WidthFamily, learn_family
-from .gradient_play import gradient_play
-from .loo_ridge import RidgeAverage, average_ridges, default_ridges
+from .bounds import Report, Result, Step, Warm
+from .cvar import solve_capped
+from .fixed_weights import one_shot
+from .kernel_parameters import ARDFamily, Family, MixtureFamily, WidthFamily, learn_family
+from .lp_alternation import closed_form
 from .mirror_prox import mirror_prox
 from .newton_bundle import newton_bundle
-from .one_shot import one_shot
-from .result import Report, Result, Step, Warm
+from .published.gradient_play import gradient_play
+from .radius.descent import RadiusResult, gradient_projection, judge_fixed, lbfgs
 from .trimmed import trimmed
 
 __all__ = [
@@ -19,13 +18,10 @@ __all__ = [
     "RadiusResult",
     "Report",
     "Result",
-    "RidgeAverage",
     "Step",
     "Warm",
     "WidthFamily",
-    "average_ridges",
     "closed_form",
-    "default_ridges",
     "gradient_play",
     "gradient_projection",
     "judge_fixed",

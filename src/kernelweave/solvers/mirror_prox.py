@@ -17,8 +17,8 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
 from kernelweave.weights import Simplex
 
-from .point import Learner
-from .result import Account, Report, Result, Step
+from .bounds import Account, Report, Result, Step
+from .evaluator import Learner
 
 _CHECK = 10  # steps between two looks at the gap
 _REFRESH = 50  # steps after which squared norms are computed anew, against drift

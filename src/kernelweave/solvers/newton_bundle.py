@@ -22,9 +22,9 @@ from kernelweave.machines.base import MAX_FREE
 from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.weights import Simplex
 
+from .bounds import Account, Report, Result, Warm
 from .bundle_model import minimise_curved
-from .point import Learner, Point
-from .result import Account, Report, Result, Warm
+from .evaluator import Learner, Point
 from .sample import start_from_function, take_sample
 
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time

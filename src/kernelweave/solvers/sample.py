@@ -15,7 +15,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 from kernelweave.machines import Solution
 
-from .point import Learner, moved
+from .evaluator import Learner, moved
 
 _SHARE = 4  # every fourth row, or fewer, so that there are no more than
 _MOST = 25_000

@@ -10,8 +10,8 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Hinge
 
+from .bounds import Report, Result, Step, Warm
 from .newton_bundle import newton_bundle
-from .result import Report, Result, Step, Warm
 
 _STATIONARY = 1e-4  # relative decrease below which the alternation ends
 _ROUNDS = 20

@@ -10,8 +10,8 @@ from .clustering import TableClusters, cluster_table, read_pairs_table
 from .columns import ColumnKind, describe_columns
 from .comparing import Comparison, compare_table
 from .fitting import TableFit, fit_table
-from .judging import find_suspects
 from .kernels import offer_kernels
+from .label_errors import find_suspects
 from .methods import METHODS, Settings, choose_method, make_model
 from .predicting import predict_pairs_table, predict_table, read_for
 from .problem import Problem, make_problem

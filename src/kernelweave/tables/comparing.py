@@ -18,8 +18,8 @@ from kernelweave.errors import DataError, InputError
 
 from .columns import note_columns
 from .methods import METHODS, Settings, choose_method, for_method, make_model
-from .peers import PEERS, make_peer
 from .problem import Problem, make_problem
+from .reference_models import PEERS, make_peer
 from .search import FOLDS, Announce, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:

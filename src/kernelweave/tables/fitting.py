@@ -17,9 +17,9 @@ from kernelweave.errors import InputError
 from .columns import note_columns
 from .held_out import judge_model
 from .kernels import MANY_COLUMNS
-from .many_rows import ENOUGH, kernels_for_all
 from .methods import METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
+from .row_limits import ENOUGH, kernels_for_all
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:

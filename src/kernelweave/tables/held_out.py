@@ -9,8 +9,8 @@ from scipy import stats
 from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
-from .peers import plain_svm
 from .problem import Problem
+from .reference_models import plain_svm
 from .search import sample_rows
 
 _SVM_ROWS = 5000  # that the plain SVM is fitted to at most; it is there for comparison only

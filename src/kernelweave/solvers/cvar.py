@@ -15,9 +15,9 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
 from kernelweave.weights import Simplex
 
+from .bounds import Account, Report, Result, Warm
+from .evaluator import Learner
 from .newton_bundle import newton_bundle
-from .point import Learner
-from .result import Account, Report, Result, Warm
 
 _WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
 _ABOVE = 1.5  # how far above the end of its range the other lam is chosen

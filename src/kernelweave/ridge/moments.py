@@ -11,9 +11,9 @@ import scipy.linalg
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, check_memory
-from kernelweave.banks.landmarks import Landmarks
-from kernelweave.banks.large import begin, settle
-from kernelweave.banks.source import (
+from kernelweave.banks.nystroem.build import begin, settle
+from kernelweave.banks.nystroem.landmarks import Landmarks
+from kernelweave.banks.row_source import (
     Pass,
     fill_block,
     pass_pieces,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from kernelweave._dask import PartedTable, gather
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame
-from kernelweave.banks import large
-from kernelweave.banks.large import even_rows
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.banks.rules import PackedRows
 from kernelweave.kernels.base import is_sparse
 

@@ -12,8 +12,8 @@ from kernelweave.candidates import Growing, Grown
 from kernelweave.machines import Machine
 from kernelweave.weights.dag import Hierarchy
 
-from .played import Bound, Inner, Played, lower_bound, take_turns
-from .result import Account, Report, Result
+from .bounds import Account, Report, Result
+from .dag_problem import Bound, Inner, Played, lower_bound, take_turns
 
 _INNER = 0.3  # gap on the nodes in play, relative to the tolerance
 _SEARCH = (

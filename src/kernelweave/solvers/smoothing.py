@@ -16,13 +16,13 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.banks.features import FeatureBank
+from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.machines import Machine
 from kernelweave.machines.smoothed import Smoothed
 from kernelweave.weights import WeightSet
 
-from .point import Learner
-from .result import Account, Report, Result, Warm
+from .bounds import Account, Report, Result, Warm
+from .evaluator import Learner
 
 _FIRST = 0.2  # width of the first rounding, in units of the spread of the targets
 _SHARE = 0.3  # of the tolerance, that rounding may take

@@ -17,14 +17,14 @@ from scipy.optimize import minimize
 
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.banks import CombinedKernel, KernelBank, Views
-from kernelweave.banks.parts import Ladder, support
+from kernelweave.banks.storage import Ladder, support
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF, Kernel
 from kernelweave.kernels.vector import squared_distances
-from kernelweave.machines import Judged, RadiusMargin
 
-from .descend import RadiusResult
-from .result import Account, Report
+from .bounds import Account, Report
+from .radius.criteria import Judged, RadiusMargin
+from .radius.descent import RadiusResult
 
 _LOWEST, _HIGHEST = 1e-4, 1e3  # range of the rates, in units of 1 / median squared distance
 _FIRST_STEP, _STEP = 0.5, 1.5  # how far the logarithms may move before the model is begun anew

@@ -15,10 +15,9 @@ import scipy.linalg
 
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
+from kernelweave.banks.views import Views, is_plain_gaussian
 from kernelweave.kernels import RBF, Kernel
 from kernelweave.kernels.base import Rows, take
-
-from .views import Views, is_plain_gaussian
 
 TIGHT = 1e-13  # trace that all landmarks together leave out of the sample, relative to the centred
 

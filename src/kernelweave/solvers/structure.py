@@ -15,9 +15,9 @@ from kernelweave.kernels.base import all_finite
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights.sum_product import SumProduct
 
-from .mixing import Mixer
-from .point import moved
-from .result import Account, Report, Result
+from .anderson import Mixer
+from .bounds import Account, Report, Result
+from .evaluator import moved
 from .rounding import diagonal_roots, dual_error, form_error, loss_error, unit
 
 _NONE = -300.0  # logarithm of a weight that is nothing

@@ -18,7 +18,8 @@ from scipy.optimize import linprog
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Judged
+
+from .criteria import Judged
 
 _EXACT = 1e-10  # as far as the linear programs go
 

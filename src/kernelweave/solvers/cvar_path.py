@@ -14,14 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks.features import FeatureBank
+from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.machines import CappedHinge, Hinge
 from kernelweave.weights import Simplex
 
+from .bounds import Account, Report, Result, Warm
+from .evaluator import Learner
 from .newton_bundle import newton_bundle
-from .point import Learner
-from .result import Account, Report, Result, Warm
-from .rounded import learn_rounded, offer_function
+from .smoothing import learn_rounded, offer_function
 
 _STEPS = 25
 _LEAST = 1e-4  # share of the objective that gaps are relative to at least: features are rounded

@@ -16,14 +16,14 @@ import numpy as np
 
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import Views, large, make_bank
-from kernelweave.banks.large import even_rows, rows_of
-from kernelweave.banks.source import RowSource
+from kernelweave.banks import Views, make_bank
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import even_rows, rows_of
+from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel, Scaled, Sum
 
-from .landmark_moments import Moments, Turned, measure, pieces
-from .loo_ridge import (
+from .leave_one_out import (
     RidgeAverage,
     averaging_weights,
     default_ridges,
@@ -31,6 +31,7 @@ from .loo_ridge import (
     left_out,
     spectra_pieces,
 )
+from .moments import Moments, Turned, measure, pieces
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
 _COPY_ROWS = 500  # rows that tell copies of kernels, with

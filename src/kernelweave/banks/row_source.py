@@ -16,9 +16,9 @@ from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks, RowBlocks, gram_bytes, new_store, release
 from .build import check_memory
-from .landmarks import Landmarks
+from .nystroem.blocks import LocalBlocks, RowBlocks, gram_bytes, new_store, release
+from .nystroem.landmarks import Landmarks
 from .views import Views
 
 SAMPLE = 4096  # rows among which landmarks are looked for first

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._types import Floats
-
-from .played import Bound, Played, Stand
-from .result import Account
+from kernelweave.solvers.bounds import Account
+from kernelweave.solvers.dag_problem import Bound, Played, Stand
 
 _SMOOTH = 0.3  # equal shares mixed in, relative to the gap aimed at
 _PATIENCE = 150  # machines without lowering the gap by a tenth before giving up

@@ -11,7 +11,7 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
 from .gram import GramKernel
-from .parts import WeightedFactors, WeightedGrams, support
+from .storage import WeightedFactors, WeightedGrams, support
 
 if TYPE_CHECKING:
     from .base import KernelBank

@@ -7,8 +7,8 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import WeightSet
 
-from .point import Learner
-from .result import Account, Report, Result, Warm
+from .bounds import Account, Report, Result, Warm
+from .evaluator import Learner
 from .sample import start_from_sample
 
 

@@ -16,10 +16,10 @@ from scipy.optimize import minimize
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Criterion, Judged, RadiusMargin
+from kernelweave.solvers.bounds import Account, Report, Result
 
-from .radius_cuts import Cuts, Lowest
-from .result import Account, Report, Result
+from .criteria import Criterion, Judged, RadiusMargin
+from .cutting_planes import Cuts, Lowest
 
 _INNER = 1e-3  # inner gap, relative to the outer tolerance
 _RETRIES = 4  # times the inner gap is tightened when a line search fails

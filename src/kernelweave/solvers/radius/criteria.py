@@ -14,9 +14,8 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import Ball, CombinedKernel, KernelBank, judge_ball, solve_ball
-
-from .base import Machine, Solution
-from .support import Hinge, SquaredHinge
+from kernelweave.machines.base import Machine, Solution
+from kernelweave.machines.support import Hinge, SquaredHinge
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,9 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._dask import PartedTable, add_up, call, keep, run
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.errors import MemoryBudgetError, numbering
-from kernelweave.kernels import Kernel
-
-from . import source
-from .blocks import RowBlocks, block_gram
-from .build import check_memory
-from .landmarks import Landmarks
-from .source import (
+from kernelweave.banks import row_source as source
+from kernelweave.banks.build import check_memory
+from kernelweave.banks.row_source import (
     BlockWork,
     PartAnswer,
     Pass,
@@ -28,7 +23,12 @@ from .source import (
     rows_at_a_time,
     total_rank,
 )
-from .views import Views
+from kernelweave.banks.views import Views
+from kernelweave.errors import MemoryBudgetError, numbering
+from kernelweave.kernels import Kernel
+
+from .blocks import RowBlocks, block_gram
+from .landmarks import Landmarks
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed

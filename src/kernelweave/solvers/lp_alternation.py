@@ -14,9 +14,9 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
 
-from .mixing import Mixer
-from .point import Learner
-from .result import Account, Report, Result, Warm
+from .anderson import Mixer
+from .bounds import Account, Report, Result, Warm
+from .evaluator import Learner
 from .sample import start_from_sample
 
 _PATIENCE = 30  # solves without lowering the gap by a tenth before giving up

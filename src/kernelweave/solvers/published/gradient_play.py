@@ -7,9 +7,8 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
-
-from .mirror_prox import Average, Functions, Game
-from .result import Report, Result
+from kernelweave.solvers.bounds import Report, Result
+from kernelweave.solvers.mirror_prox import Average, Functions, Game
 
 _LENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # first steps that are tried
 _TRIAL = 0.05  # share of the steps that each gets

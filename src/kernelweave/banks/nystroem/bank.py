@@ -9,12 +9,12 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
+from kernelweave.banks.row_source import RowSource
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
 from .blocks import LocalBlocks, RowBlocks
 from .landmarks import LandmarkFunction, Landmarks
-from .source import RowSource
 
 _REMEMBERED = 3  # vectors whose scores are kept
 _MOST = 0.5  # share of columns in use above which a copy of these alone is not worth it

@@ -12,7 +12,7 @@ from kernelweave.banks import CombinedKernel
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
 
-from .result import Account
+from .bounds import Account
 from .rounding import dual_error, form_error, form_errors, loss_error
 
 _HALVES = 50  # times that a function is halved in search of a better one

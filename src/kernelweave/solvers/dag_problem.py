@@ -13,8 +13,8 @@ from kernelweave.candidates import Growing
 from kernelweave.machines import Machine, solve_tasks
 from kernelweave.weights.dag import Hierarchy
 
-from .mixing import Mixer
-from .result import Account
+from .anderson import Mixer
+from .bounds import Account
 from .rounding import dual_error, form_errors, loss_error
 
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from kernelweave.banks.large import count_features
+from kernelweave.banks.nystroem.build import count_features
 from kernelweave.kernels import Kernel
 
 from .problem import Problem

@@ -12,17 +12,17 @@ from sklearn.utils.validation import _num_samples
 
 from kernelweave._dask import PartedTable
 from kernelweave._types import Floats, Indices
+from kernelweave.banks.build import prepare_kernels, scales_for
+from kernelweave.banks.row_source import MOST_LANDMARKS as _MOST_LANDMARKS
+from kernelweave.banks.row_source import SAMPLE as _SAMPLE
+from kernelweave.banks.row_source import LocalRows, Pass, RowSource
+from kernelweave.banks.views import Views
 from kernelweave.kernels import Kernel, Precomputed
 
+from .bank import FeatureBank
 from .blocks import RowBlocks
-from .build import prepare_kernels, scales_for
 from .dask import DaskRows
-from .features import FeatureBank
 from .landmarks import Landmarks, find_landmarks
-from .source import MOST_LANDMARKS as _MOST_LANDMARKS
-from .source import SAMPLE as _SAMPLE
-from .source import LocalRows, Pass, RowSource
-from .views import Views
 
 MANY_ROWS = 3000  # from here on kernels of low rank are held as features
 PASS_ROWS = 5000  # from here on learners that keep no features read rows in passes

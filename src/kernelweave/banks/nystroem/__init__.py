@@ -1,0 +1,1 @@
+"""Nystroem features of many rows: landmarks, their features, and where these are held."""

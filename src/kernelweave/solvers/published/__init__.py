@@ -1,0 +1,1 @@
+"""Algorithms as they were published, kept for comparison."""

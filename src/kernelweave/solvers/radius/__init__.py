@@ -1,0 +1,1 @@
+"""Kernel weights by a ratio of margin and radius: criteria, descent and cutting planes."""
