@@ -10,7 +10,7 @@ from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
 from kernelweave.machines import CappedHinge
-from kernelweave.solvers import Warm, solve_capped
+from kernelweave.solvers import WarmStart, solve_capped
 from noisy_oracles import capped_oracle, least_mean_hinge, random_noisy_problem, structure_oracle
 
 
@@ -108,7 +108,7 @@ def test_starting_from_the_solution_is_done_at_once():
     for seed, changes in ((1, {}), (3, {"n_classes": 2}), (5, {"n_classes": 3, "cap": 0.3})):
         s = setting(seed, **changes)
         cold = s.run(tol=1e-4)
-        warm = s.run(tol=1e-4, start=Warm(cold.weights, cold.coef))
+        warm = s.run(tol=1e-4, start=WarmStart(cold.weights, cold.coef))
         assert warm.converged
         check(s, warm, s.problem.lam, 1e-4)
         assert warm.history[-1].solves <= 2 < cold.history[-1].solves
@@ -118,7 +118,9 @@ def test_a_start_that_is_not_feasible_is_made_so():
     s = setting(3, n_classes=2)
     cold = s.run()
     rng = np.random.default_rng(0)
-    wild = Warm(rng.dirichlet(np.ones(s.bank.n_kernels)), 10 * rng.normal(size=cold.coef.shape))
+    wild = WarmStart(
+        rng.dirichlet(np.ones(s.bank.n_kernels)), 10 * rng.normal(size=cold.coef.shape)
+    )
     found = s.run(start=wild)
     check(s, found, s.problem.lam, 1e-6)
     assert found.objective == pytest.approx(cold.objective, rel=2e-6)

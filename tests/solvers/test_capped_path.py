@@ -9,7 +9,7 @@ from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.kernels import RBF, Constant
 from kernelweave.machines import CappedHinge
-from kernelweave.solvers import Warm, solve_capped
+from kernelweave.solvers import WarmStart, solve_capped
 from kernelweave.solvers.cvar_path import solve_capped_on_path
 
 KERNELS = [*(RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)), Constant()]
@@ -70,7 +70,7 @@ def test_a_start_at_the_solution_is_soon_done():
     _, found, bank = pair(0.3, 0.8)
     again = solve_capped_on_path(
         bank, Y, BOX, CappedHinge((0.8,)), lam=0.3, tol=1e-4, max_iter=1000,
-        start=Warm(found.weights, found.coef),
+        start=WarmStart(found.weights, found.coef),
     )  # fmt: skip
     assert again.converged
     assert again.objective == pytest.approx(found.objective, rel=1e-5)

@@ -8,8 +8,8 @@ import pytest
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import ARD, RBF, Laplacian
 from kernelweave.machines import Hinge
-from kernelweave.solvers.bounds import Account
-from kernelweave.solvers.evaluator import Learner
+from kernelweave.solvers.bounds import Bounds
+from kernelweave.solvers.evaluator import Evaluator
 from kernelweave.weights import LpBall, Simplex
 
 KERNELS = [RBF(1.0), RBF(2.0), Laplacian(2.0), ARD([1.0] * 4), ARD([3.0] * 4)]
@@ -32,16 +32,16 @@ def test_lower_bounds_hold_for_kernels_stored_in_single_precision(monkeypatch, w
         bank, exact = make_bank(KERNELS, X), make_bank(KERNELS, X, tol=1e-7)
         exact = replace(exact, scales=bank.scales)  # which are rounded, too
         assert bank.rounded.all()
-        learner = Learner(bank, Y, cost, Hinge(), weight_set, Account(tol))
-        learner.exact = True
+        evaluator = Evaluator(bank, Y, cost, Hinge(), weight_set, Bounds(tol))
+        evaluator.exact = True
         weights = np.eye(5)[rng.integers(5)]
         coef = Hinge().repair(rng.random((150, 1)) * Y, Y, cost)
-        point = learner.at(weights, coef)
+        point = evaluator.at(weights, coef)
         stored = bank.forms(coef)
-        learner.offer_lower(point, stored)
-        right = learner.lower_bound(point, exact.forms(coef))
-        size, rounding = learner.account.size, 1e-11 * abs(right)
-        assert right - 0.1 * tol * size - rounding <= learner.account.lower <= right + rounding
-        too_high += learner.lower_bound(point, stored) > right + rounding
+        evaluator.offer_lower(point, stored)
+        right = evaluator.lower_bound(point, exact.forms(coef))
+        size, rounding = evaluator.bounds.size, 1e-11 * abs(right)
+        assert right - 0.1 * tol * size - rounding <= evaluator.bounds.lower <= right + rounding
+        too_high += evaluator.lower_bound(point, stored) > right + rounding
     assert too_high  # storage must count
     assert bool(evaluated) == (tol < 1e-6)

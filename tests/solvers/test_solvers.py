@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
 from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Solution, Square
-from kernelweave.solvers import Warm, closed_form, newton_bundle, one_shot
+from kernelweave.solvers import WarmStart, closed_form, newton_bundle, one_shot
 from kernelweave.solvers.newton_bundle import _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
@@ -331,7 +331,7 @@ class TestWarmStarts:
         grams, Y, cost = case.draw()
         bank = bank_of(grams)
         cold = solve(bank, Y, cost, case.machine, p, tol=1e-5)
-        start = Warm(cold.weights, cold.coef)
+        start = WarmStart(cold.weights, cold.coef)
         warm = solve(bank, Y, cost, case.machine, p, tol=1e-5, start=start)
         assert warm.converged
         assert warm.objective == pytest.approx(cold.objective, rel=2e-5)
@@ -346,7 +346,7 @@ class TestWarmStarts:
         first = solve(bank, Y, problem.cost, machine, p, tol=1e-5)
         for factor in (0.3, 3.0):
             cost = factor * problem.cost
-            start = Warm(first.weights, factor * first.coef)
+            start = WarmStart(first.weights, factor * first.coef)
             warm = solve(bank, Y, cost, machine, p, tol=1e-6, start=start)
             cold = solve(bank, Y, cost, machine, p, tol=1e-6)
             assert warm.converged
@@ -356,7 +356,7 @@ class TestWarmStarts:
         problem = random_problem(22, m=4)
         bank = bank_of(problem.grams)
         first = solve(bank, problem.Y, problem.cost, Hinge(), 1, tol=1e-5)
-        start = Warm(first.weights, first.coef)
+        start = WarmStart(first.weights, first.coef)
         for p in (1, 2.0):
             flipped = solve(bank, -problem.Y, problem.cost, Hinge(), p, start=start)
             fresh = solve(bank, -problem.Y, problem.cost, Hinge(), p)
@@ -369,7 +369,7 @@ class TestWarmStarts:
         best = solve(bank, problem.Y, problem.cost, Hinge(), 1)
         worst = np.zeros(6)
         worst[int(np.argmin(best.weights))] = 1.0
-        start = Warm(worst, np.zeros_like(problem.Y))
+        start = WarmStart(worst, np.zeros_like(problem.Y))
         for p in (1, 1.5):
             found = solve(bank, problem.Y, problem.cost, Hinge(), p, start=start)
             fresh = solve(bank, problem.Y, problem.cost, Hinge(), p)
@@ -552,7 +552,7 @@ class TestAwkwardProblems:
     def test_inputs_are_not_changed(self):
         problem = random_problem(32, m=4)
         grams, Y, cost = problem.grams.copy(), problem.Y.copy(), problem.cost.copy()
-        start = Warm(np.full(4, 0.25), np.zeros_like(Y))
+        start = WarmStart(np.full(4, 0.25), np.zeros_like(Y))
         for p in (1, 2.0, "uniform"):
             solve(bank_of(grams), Y, cost, Hinge(), p, start=start)
         assert np.array_equal(grams, problem.grams)
@@ -624,6 +624,6 @@ def test_kernels_with_a_large_slope_stay_in_the_working_set():
     problem = random_problem(0, m=6)
     bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
     bundle.which, weights = np.arange(6), np.eye(6)[0]
-    point = bundle.learner.at(weights, np.zeros_like(problem.Y), bundle.which)
+    point = bundle.evaluator.at(weights, np.zeros_like(problem.Y), bundle.which)
     point = replace(point, forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
     assert bundle._set_aside(point).which.tolist() == [0, 1]

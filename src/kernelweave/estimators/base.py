@@ -28,7 +28,7 @@ from kernelweave.kernels.vector import centre_linear
 from kernelweave.machines import Machine
 from kernelweave.machines.base import MAX_FREE
 from kernelweave.machines.support import SupportMachine
-from kernelweave.solvers import Report, Result, Warm, closed_form, newton_bundle, one_shot
+from kernelweave.solvers import Callback, Result, WarmStart, closed_form, newton_bundle, one_shot
 from kernelweave.solvers.smoothing import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
 
@@ -59,7 +59,7 @@ class RefinedBank:
         self.bank = bank = make(C)
         self._final = not (bank.is_complete if bank.by_features else factors and bank.leaves_out)
 
-    def solve(self, run: Callable[..., Result], start: Warm | None, tol: float) -> Result:
+    def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
         """Return what ``run`` finds with the bank, and with a finer one where it fell short.
 
         Features did where the problem with them alone was solved to the tolerance: what they leave
@@ -72,7 +72,7 @@ class RefinedBank:
             return result
         self._final, self.bank = True, None  # no need to hold both
         self.bank = self._make((100.0 if features else 1e9) * self._C)
-        return run(self.bank, start=Warm(result.weights, result.coef))
+        return run(self.bank, start=WarmStart(result.weights, result.coef))
 
 
 class BaseMKL(NotebookSummary, BaseEstimator):
@@ -180,7 +180,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             return centre_linear(expanded, X) if centre else expanded
 
     def _solve(
-        self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+        self, bank: Any, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
         """Pick the outer loop for the norm."""
         machine = self._machine()
@@ -211,10 +211,10 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         near = found.at_rounding or found.gap <= max(self.tol, _ROUNDING) * found.size
         if not has_corners or left <= 0 or near:
             return found
-        limits = {**limits, "start": Warm(found.weights, found.coef), "before": found}
+        limits = {**limits, "start": WarmStart(found.weights, found.coef), "before": found}
         return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
 
-    def _warm(self, bank: Any, Y: Floats) -> Warm | None:
+    def _warm(self, bank: Any, Y: Floats) -> WarmStart | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
@@ -222,7 +222,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         weights, coef, C = last
         if len(weights) != bank.n_kernels or coef.shape != Y.shape:
             return None
-        return Warm(weights, coef * (self.C / C))
+        return WarmStart(weights, coef * (self.C / C))
 
     def _store(self, bank: Any, result: Result, rows: Merged) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
@@ -276,7 +276,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         """Fit one estimator per C on one bank, from small to large C, each from the last."""
         values = check_costs(Cs)
         fitted: dict[float, Self] = {}
-        warm: Warm | None = None
+        warm: WarmStart | None = None
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
             held = RefinedBank(lambda C: self._bank(rows, C), max(values))
@@ -284,12 +284,12 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             for C in sorted(set(values)):
                 model = self._with_cost(C)
                 if warm is not None:
-                    warm = Warm(warm.weights, warm.coef * (C / before))
+                    warm = WarmStart(warm.weights, warm.coef * (C / before))
                 with Progress(self.verbose, self.tol) as report:
                     solve = partial(model._solve, Y=rows.Y, cost=rows.cost * C, report=report)
                     result = held.solve(solve, warm, self.tol)
                 model._store(held.bank, result, rows)
-                warm, before = Warm(result.weights, result.coef), C
+                warm, before = WarmStart(result.weights, result.coef), C
                 fitted[C] = model
         return [fitted[C] for C in values]
 

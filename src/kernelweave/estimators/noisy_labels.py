@@ -24,9 +24,9 @@ from kernelweave.kernels import Constant, Kernel
 from kernelweave.machines import CappedHinge
 from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
-    Report,
+    Callback,
     Result,
-    Warm,
+    WarmStart,
     gradient_play,
     mirror_prox,
     solve_capped,
@@ -293,14 +293,16 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             # What factors leave out counts with the lam where a cap begins to bind.
             held = RefinedBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
             labels = self._judge(held.bank, rows)
-            known: list[tuple[Self, Floats, Warm]] = []
+            known: list[tuple[Self, Floats, WarmStart]] = []
             for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
                 model._set_caps(labels.noise_level, rows)
                 start = _neighbour(known, model)
                 with Progress(self.verbose, self.tol) as report:
                     search = partial(model._search, rows=rows, report=report)
                     result = held.solve(search, start, self.tol)
-                known.append((model, model.cap_, Warm(result.weights, model.lam * result.coef)))
+                known.append(
+                    (model, model.cap_, WarmStart(result.weights, model.lam * result.coef))
+                )
                 model._keep(held.bank, self._plain(held.bank), result, rows)
                 model._keep_labels(labels, _codes(Y), rows)
         return models
@@ -362,7 +364,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         """Return the largest weight of every loss."""
         return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
 
-    def _search(self, bank: Any, rows: Merged, start: Warm | None, report: Report | None) -> Result:
+    def _search(
+        self, bank: Any, rows: Merged, start: WarmStart | None, report: Callback | None
+    ) -> Result:
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
         if self.robust == "best":
@@ -518,13 +522,13 @@ def _row_weights(rows: Merged) -> Floats:
     return np.ones(len(rows.Y)) if rows.weight is None else rows.weight
 
 
-def _neighbour(known: list[tuple[Any, Floats, Warm]], model: Any) -> Warm | None:
+def _neighbour(known: list[tuple[Any, Floats, WarmStart]], model: Any) -> WarmStart | None:
     """Return the solution to start from: of the same cap if it binds, or of the same `lam`."""
     same_cap = [k for k in known if np.array_equal(k[1], model.cap_)]
     same_lam = [k for k in known if k[0].lam == model.lam]
     binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
     nearest = (binding or same_lam or same_cap or known)[-1:]
-    return Warm(nearest[0][2].weights, nearest[0][2].coef / model.lam) if nearest else None
+    return WarmStart(nearest[0][2].weights, nearest[0][2].coef / model.lam) if nearest else None
 
 
 def _numbers(name: str, values: Iterable[float], top: float) -> list[float]:

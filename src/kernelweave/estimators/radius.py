@@ -14,10 +14,10 @@ from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError, warn
 from kernelweave.machines import Hinge
 from kernelweave.solvers import (
+    Callback,
     RadiusResult,
-    Report,
     Result,
-    Warm,
+    WarmStart,
     gradient_projection,
     judge_fixed,
     lbfgs,
@@ -177,7 +177,12 @@ class RadiusMKLClassifier(KernelClassifier):
         self.verbose = verbose
 
     def _solve(
-        self, bank: KernelBank, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+        self,
+        bank: KernelBank,
+        Y: Floats,
+        cost: Floats,
+        start: WarmStart | None,
+        report: Callback | None,
     ) -> Result:
         self._refuse()
         varying = _varying(bank)
@@ -189,7 +194,7 @@ class RadiusMKLClassifier(KernelClassifier):
                 "normalize='radius'."
             )
         learn = self._radius_margin if self.criterion == "radius" else self._other
-        begin = None if start is None else Warm(start.weights[varying], start.coef)
+        begin = None if start is None else WarmStart(start.weights[varying], start.coef)
         result = learn(bank.subset(varying), Y, cost, begin, report)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
@@ -219,8 +224,8 @@ class RadiusMKLClassifier(KernelClassifier):
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        start: Warm | None,
-        report: Report | None,
+        start: WarmStart | None,
+        report: Callback | None,
     ) -> RadiusResult:
         """Learn on kernels of unit size, whatever size they came with."""
         criterion = RadiusMargin(self.fit_intercept, fixed=self.norm == "uniform")
@@ -238,7 +243,7 @@ class RadiusMKLClassifier(KernelClassifier):
             solve = lbfgs if self.solver == "lbfgs" else gradient_projection
             result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
         else:
-            last = None if start is None else Warm(begin, start.coef)
+            last = None if start is None else WarmStart(begin, start.coef)
             flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), start=last, **limits)
             result = RadiusResult(**vars(flat), squared_radius=1.0)
         return result.rescaled(1.0 / sizes, self.norm)
@@ -248,8 +253,8 @@ class RadiusMKLClassifier(KernelClassifier):
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        start: Warm | None,
-        report: Report | None,
+        start: WarmStart | None,
+        report: Callback | None,
     ) -> RadiusResult:
         radii = self._radii(bank)
         criterion: Criterion

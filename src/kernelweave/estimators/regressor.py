@@ -15,7 +15,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
 from kernelweave.machines import EpsilonInsensitive, Huber, Machine, Square
-from kernelweave.solvers import Report, Result, Warm
+from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
 
@@ -45,7 +45,7 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
-        self, bank: Any, Y: Floats, cost: Floats, start: Warm | None, report: Report | None
+        self, bank: Any, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
         """Solve for targets without their common part, which an intercept has for nothing.
 

@@ -1,6 +1,6 @@
 """Outer loops: how kernel weights are found."""
 
-from .bounds import Report, Result, Step, Warm
+from .bounds import Callback, Result, Step, WarmStart
 from .cvar import solve_capped
 from .fixed_weights import one_shot
 from .kernel_parameters import ARDFamily, Family, MixtureFamily, WidthFamily, learn_family
@@ -13,13 +13,13 @@ from .trimmed import trimmed
 
 __all__ = [
     "ARDFamily",
+    "Callback",
     "Family",
     "MixtureFamily",
     "RadiusResult",
-    "Report",
     "Result",
     "Step",
-    "Warm",
+    "WarmStart",
     "WidthFamily",
     "closed_form",
     "gradient_play",

@@ -1,4 +1,4 @@
-"""What a solver returns, and the running account of its bounds."""
+"""What a solver returns, and the best bounds found so far."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Warm:
+class WarmStart:
     """Where to begin: the solution of a neighbouring problem.
 
     Parameters
@@ -120,15 +120,15 @@ class Warm:
     coef: Floats
 
 
-Report = Callable[[Step], None]
+Callback = Callable[[Step], None]
 
 
 @dataclass
-class Account:
+class Bounds:
     """Best bounds found so far; the upper one with the point that attains it."""
 
     tol: float
-    report: Report | None = None
+    report: Callback | None = None
     scale: float = 0.0  # loss of the function that is zero
     rounding: float = 0.0  # bound of the rounding error of both bounds, once measured
     at_rounding: bool = False  # whether a model was given up because of it
@@ -220,7 +220,7 @@ class Account:
         return self.upper <= min(self.rounding, _UNSEEN * self.scale)
 
     def result(self) -> Result:
-        """Freeze the account."""
+        """Return the best bounds as a result."""
         lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
         return Result(
             weights=self.weights,

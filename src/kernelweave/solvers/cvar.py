@@ -15,8 +15,8 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
 from kernelweave.weights import Simplex
 
-from .bounds import Account, Report, Result, Warm
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, WarmStart
+from .evaluator import Evaluator
 from .newton_bundle import newton_bundle
 
 _WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
@@ -36,8 +36,8 @@ def solve_capped(
     lam: float,
     tol: float,
     max_iter: int,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn weights on the simplex and a classifier.
 
@@ -57,7 +57,7 @@ def solve_capped(
         Relative gap to stop at.
     max_iter : int
         Machines solved at most.
-    start : Warm, optional
+    start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`.
@@ -67,8 +67,8 @@ def solve_capped(
     result : Result
         In units of the support vector machine: values are divided by ``lam``.
     """
-    account = Account(tol, least=_LEAST)  # of the problem that was asked for
-    learner = Learner(bank, Y, box / lam, machine, Simplex(), account)
+    bounds = Bounds(tol, least=_LEAST)  # of the problem that was asked for
+    evaluator = Evaluator(bank, Y, box / lam, machine, Simplex(), bounds)
     here, aim = lam, tol
     while True:
         result = newton_bundle(
@@ -77,12 +77,12 @@ def solve_capped(
             box / here,
             machine,
             tol=aim,
-            max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - account.solves)),
+            max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - bounds.solves)),
             start=start,
             report=report,
         )
-        account.solves += result.history[-1].solves
-        spent = account.solves >= max_iter or not result.converged
+        bounds.solves += result.history[-1].solves
+        spent = bounds.solves >= max_iter or not result.converged
         fitted = bank.combine(result.weights) @ result.coef
         rest = 1.0 - float(machine.thresholds(fitted, Y, box / here)[0])
         there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
@@ -94,30 +94,30 @@ def solve_capped(
             # the gap can hold the kernels more exactly; steps here cannot close it.
             left = 0.5 * float(bank.residual_forms(result.coef).max()) * here / there
             spent = left > tol * _SHARE * result.objective
-        is_zero = _carry_over(learner, result, here / lam)
-        if spent or (account.converged and (is_zero or not nearer)):
+        is_zero = _carry_over(evaluator, result, here / lam)
+        if spent or (bounds.converged and (is_zero or not nearer)):
             break
         if not nearer:
             if aim < _TIGHTEST * tol:
                 break
             aim, there = 0.05 * aim, here
-        start = Warm(result.weights, result.coef * (here / there))
+        start = WarmStart(result.weights, result.coef * (here / there))
         here = there
-    learner.settle()
-    return account.result()
+    evaluator.settle()
+    return bounds.result()
 
 
-def _carry_over(learner: Learner, result: Result, factor: float) -> bool:
+def _carry_over(evaluator: Evaluator, result: Result, factor: float) -> bool:
     """Offer a solution for a smaller ``lam``, and no function; tell whether that is the best.
 
     Both problems share their feasible coefficients but for the factor. A gap between the objective
     of no function and the bound that coefficients prove shrinks with it, too.
     """
-    Y, cost, machine = learner.Y, learner.cost, learner.machine
+    Y, cost, machine = evaluator.Y, evaluator.cost, evaluator.machine
     assert result.proof is not None
-    learner.at(result.weights, machine.repair(factor * result.coef, Y, cost))
+    evaluator.at(result.weights, machine.repair(factor * result.coef, Y, cost))
     proof = machine.repair(factor * result.proof, Y, cost)
-    learner.offer_lower(learner.at(result.weights, proof), learner.bank.forms(proof))
-    learner.at(result.weights, np.zeros_like(Y))
-    learner.account.note()
-    return not learner.account.coef.any()
+    evaluator.offer_lower(evaluator.at(result.weights, proof), evaluator.bank.forms(proof))
+    evaluator.at(result.weights, np.zeros_like(Y))
+    evaluator.bounds.note()
+    return not evaluator.bounds.coef.any()

@@ -18,8 +18,8 @@ from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.machines import CappedHinge, Hinge
 from kernelweave.weights import Simplex
 
-from .bounds import Account, Report, Result, Warm
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, WarmStart
+from .evaluator import Evaluator
 from .newton_bundle import newton_bundle
 from .smoothing import learn_rounded, offer_function
 
@@ -42,8 +42,8 @@ def solve_capped_on_path(
     lam: float,
     tol: float,
     max_iter: int,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn weights on the simplex and a classifier of one output; see `solve_capped`.
 
@@ -59,8 +59,8 @@ def solve_capped_on_path(
     result : Result
         In units of the support vector machine: values are divided by ``lam``.
     """
-    account = Account(tol, report, least=_LEAST)
-    learner = Learner(bank, Y, box / lam, machine, Simplex(), account)
+    bounds = Bounds(tol, report, least=_LEAST)
+    evaluator = Evaluator(bank, Y, box / lam, machine, Simplex(), bounds)
     (cap,) = machine.shares
     aim = _INNER * tol
     gamma, low, high = 1.0, (0.0, -cap), (1.0, 1.0 - cap)  # ends, with slopes
@@ -74,13 +74,13 @@ def solve_capped_on_path(
             Simplex(),
             newton_bundle,
             tol=aim,
-            max_iter=max(1, max_iter - account.solves),
+            max_iter=max(1, max_iter - bounds.solves),
             start=start,
         )
         last = found.history[-1]
-        account.solves += last.solves
-        account.work += last.work
-        account.readings += last.readings
+        bounds.solves += last.solves
+        bounds.work += last.work
+        bounds.readings += last.readings
         assert found.function is not None
         assert found.proof is not None
         carried = replace(
@@ -89,24 +89,24 @@ def solve_capped_on_path(
             proof=machine.repair(gamma * found.proof, Y, box / lam),
             function=gamma * found.function,
         )
-        offer_function(learner, carried)
-        spent = account.solves >= max_iter or float(cost.max()) > _DEAREST
+        offer_function(evaluator, carried)
+        spent = bounds.solves >= max_iter or float(cost.max()) > _DEAREST
         if gamma < _SMALL or spent:
-            offer_function(learner, replace(carried, function=np.zeros_like(found.function)))
-        account.note()
+            offer_function(evaluator, replace(carried, function=np.zeros_like(found.function)))
+        bounds.note()
         slope = float(np.abs(found.coef).sum() / cost.sum()) - cap
         low, high = (low, (gamma, slope)) if slope > 0 else ((gamma, slope), high)
         idle = gamma == 1.0 and slope <= 0  # the cap does nothing
-        if idle or spent or account.converged:
+        if idle or spent or bounds.converged:
             break
         if low[0] and high[0] < (1.0 + _NARROW) * low[0] and aim > _TIGHTEST * tol:
             # Slopes were not known well enough to tell the sides of the root.
             aim, wider = 0.1 * aim, 1.0 + 2.0 * _NARROW
             low, high = (low[0] / wider, low[1]), (min(1.0, high[0] * wider), high[1])
         gamma, before = _between(low, high), gamma
-        start = Warm(found.weights, found.coef * (before / gamma))
-    learner.settle()
-    return account.result()
+        start = WarmStart(found.weights, found.coef * (before / gamma))
+    evaluator.settle()
+    return bounds.result()
 
 
 def _between(low: tuple[float, float], high: tuple[float, float]) -> float:

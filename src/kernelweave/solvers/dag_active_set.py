@@ -12,8 +12,8 @@ from kernelweave.candidates import Growing, Grown
 from kernelweave.machines import Machine
 from kernelweave.weights.dag import Hierarchy
 
-from .bounds import Account, Report, Result
-from .dag_problem import Bound, Inner, Played, lower_bound, take_turns
+from .bounds import Bounds, Callback, Result
+from .dag_problem import ActiveProblem, Bound, Inner, lower_bound, take_turns
 
 _INNER = 0.3  # gap on the nodes in play, relative to the tolerance
 _SEARCH = (
@@ -61,7 +61,7 @@ def grow(
     inner: Inner = take_turns,
     sufficient: bool = False,
     polish: float | None = None,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Minimise ``1/2 Omega(f)^2 + loss`` over all kernels of a graph.
 
@@ -105,11 +105,11 @@ def grow(
     result : Result
         Weights and forms of the nodes in play. The lower bound holds for the whole graph.
     """
-    account = Account(tol, report)
+    bounds = Bounds(tol, report)
     with np.errstate(over="ignore"):
-        account.scale = machine.zero_loss(Y, cost)
+        bounds.scale = machine.zero_loss(Y, cost)
     # Residuals are resolved to 1e-14 or so, and the smooth losses square them.
-    account.rounding = unseen = 1e-28 * account.scale if np.isfinite(account.scale) else 0.0
+    bounds.rounding = unseen = 1e-28 * bounds.scale if np.isfinite(bounds.scale) else 0.0
     root = None if relation is None else _root(relation)
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
     coef = None if start is None else start.coef
@@ -118,71 +118,71 @@ def grow(
     settled = False  # no further nodes will come, whatever the gap says
     cut = False  # a search of the graph came to its limit
     while True:
-        account.weights = _extended(account.weights, len(graph.nodes))
-        account.forms = _extended(account.forms, len(graph.nodes))
+        bounds.weights = _extended(bounds.weights, len(graph.nodes))
+        bounds.forms = _extended(bounds.forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
-        gap = account.gap if account.lower > -np.inf else np.inf
+        gap = bounds.gap if bounds.lower > -np.inf else np.inf
         finest = max(_INNER * left, _UNPROVED if cut else 0.0)
         aim = max(finest, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
-        problem = Played(graph, hierarchy, Y, cost, machine, relation, root, exact)
-        bound, norms = inner(problem, account, aim, max_iter, norms, coef)
+        problem = ActiveProblem(graph, hierarchy, Y, cost, machine, relation, root, exact)
+        bound, norms = inner(problem, bounds, aim, max_iter, norms, coef)
         coef = bound.coef
         # The first search gives some bound; later ones need not while they find enough nodes.
-        whole = not cut and (settled or account.readings == 0)
-        found = _certify(graph, machine, account, bound, root, left, sufficient, whole)
+        whole = not cut and (settled or bounds.readings == 0)
+        found = _certify(graph, machine, bounds, bound, root, left, sufficient, whole)
         if not (found.complete or whole or cut) and len(found.nodes) < _AT_A_TIME:
             whole = True
-            found = _certify(graph, machine, account, bound, root, left, sufficient, whole)
-        if account.converged and not exact:
+            found = _certify(graph, machine, bounds, bound, root, left, sufficient, whole)
+        if bounds.converged and not exact:
             exact, problem = True, replace(problem, exact=True)
-            bound = problem.settle(account, bound)
-            found = _certify(graph, machine, account, bound, root, left, sufficient, True)
+            bound = problem.settle(bounds, bound)
+            found = _certify(graph, machine, bounds, bound, root, left, sufficient, True)
         cut = cut or (whole and not found.complete)
-        account.rounding = unseen
-        if account.converged:
-            account.rounding = max(unseen, problem.rounding(account, bound))
-        account.note()
-        left = max(tol - 2.0 * account.rounding / account.size, _LEFT * tol)
+        bounds.rounding = unseen
+        if bounds.converged:
+            bounds.rounding = max(unseen, problem.rounding(bounds, bound))
+        bounds.note()
+        left = max(tol - 2.0 * bounds.rounding / bounds.size, _LEFT * tol)
         grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
-        still = 0 if grows or account.gap <= 0.9 * gap else still + 1
-        patience = 1 if account.rounding > unseen else 0  # to make room for it
+        still = 0 if grows or bounds.gap <= 0.9 * gap else still + 1
+        patience = 1 if bounds.rounding > unseen else 0  # to make room for it
         met = aim <= max(_INNER * left, _UNPROVED if cut else 0.0)
         stuck = not grows and (met or still > patience)
-        if account.converged or account.solves >= max_iter or stuck:
+        if bounds.converged or bounds.solves >= max_iter or stuck:
             break
         settled = not grows and not (found.complete and not found.nodes)
         if grows:
             _let_in(graph, found, max_nodes)
             usual = float(np.median(norms[norms > 1e-3 * norms.max()]))
             norms = np.append(norms, np.full(len(graph.nodes) - len(norms), usual))
-    if polish is not None and account.converged and account.solves < max_iter:
-        most = min(max_iter, account.solves + _POLISH)
-        inner(problem, account, polish, most, norms, coef)
-        account.note()
+    if polish is not None and bounds.converged and bounds.solves < max_iter:
+        most = min(max_iter, bounds.solves + _POLISH)
+        inner(problem, bounds, polish, most, norms, coef)
+        bounds.note()
     if not exact:
         problem = replace(problem, exact=True)
-        bound = problem.settle(account, bound)
-        _certify(graph, machine, account, bound, root, left, sufficient, True)
-        account.note()
+        bound = problem.settle(bounds, bound)
+        _certify(graph, machine, bounds, bound, root, left, sufficient, True)
+        bounds.note()
     # Never return a model that is worse than the zero function, or may be so by rounding.
     nothing = np.zeros_like(Y)
     loss, intercept = machine.loss(nothing, Y, cost)
-    worst = account.upper + problem.upper_rounding(account)
-    if worst > (1.0 + tol) * loss or not account.forms.any():
-        account.at_rounding = account.upper < loss
-        account.upper = np.inf
+    worst = bounds.upper + problem.upper_rounding(bounds)
+    if worst > (1.0 + tol) * loss or not bounds.forms.any():
+        bounds.at_rounding = bounds.upper < loss
+        bounds.upper = np.inf
         forms = np.zeros(len(graph.nodes))
-        account.offer_upper(loss, account.weights, nothing, intercept, forms)
-        account.note()
-    account.rounding = max(unseen, problem.rounding(account, bound))
-    return account.result()
+        bounds.offer_upper(loss, bounds.weights, nothing, intercept, forms)
+        bounds.note()
+    bounds.rounding = max(unseen, problem.rounding(bounds, bound))
+    return bounds.result()
 
 
 def _certify(
     graph: Growing,
     machine: Machine,
-    account: Account,
+    bounds: Bounds,
     bound: Bound,
     root: Floats | None,
     tol: float,
@@ -190,7 +190,7 @@ def _certify(
     whole: bool,
 ) -> Grown:
     """Search the graph for nodes that break the bound, and offer what remains of it."""
-    wanted = account.upper - _MARGIN * tol * account.size
+    wanted = bounds.upper - _MARGIN * tol * bounds.size
     level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
     V = bound.coef if root is None else bound.coef @ root
     most = max(2 * _AT_LEAST, len(graph.nodes))
@@ -198,10 +198,10 @@ def _certify(
         found = graph.sufficient(V, level, most)
     else:
         found = graph.search(V, level, most, 1.0 if whole else _GLANCE)
-    account.readings += 1
+    bounds.readings += 1
     if found.complete:
         dual = max(level, float(found.ratios.max(initial=0.0)))
-        account.offer_lower(lower_bound(machine, bound.linear, dual, bound.ridge))
+        bounds.offer_lower(lower_bound(machine, bound.linear, dual, bound.ridge))
     return found
 
 

@@ -14,7 +14,7 @@ from kernelweave.machines import Machine, solve_tasks
 from kernelweave.weights.dag import Hierarchy
 
 from .anderson import Mixer
-from .bounds import Account
+from .bounds import Bounds
 from .rounding import dual_error, form_errors, loss_error
 
 _FLOOR = 0.3  # of the shares, relative to the gap aimed at
@@ -48,7 +48,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Stand:
+class Evaluation:
     """What solving the machine for some weights has shown.
 
     Parameters
@@ -71,7 +71,7 @@ class Stand:
 
 
 @dataclass(frozen=True)
-class Played:
+class ActiveProblem:
     """The learning problem on the nodes in play.
 
     Parameters
@@ -102,13 +102,13 @@ class Played:
     exact: bool
 
     def stand(
-        self, account: Account, weights: Floats, eta: Floats, aim: float, coef: Floats | None
-    ) -> Stand:
+        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, coef: Floats | None
+    ) -> Evaluation:
         """Solve the machine for kernel weights; offer and return what follows from it.
 
         Parameters
         ----------
-        account : Account
+        bounds : Bounds
             Gets the upper bound.
         weights : ndarray of shape (n_nodes,)
             Kernel weights.
@@ -124,27 +124,27 @@ class Played:
         solution = solve_tasks(
             self.machine, kernel, self.Y, self.cost, self.relation, tol=_MACHINE * aim, start=coef
         )
-        account.solves += 1
-        account.work += solution.work
+        bounds.solves += 1
+        bounds.work += solution.work
         coef, forms = solution.coef, self._forms(solution.coef)
-        value, loss = self._offer(account, kernel, weights, coef, forms)
+        value, loss = self._offer(bounds, kernel, weights, coef, forms)
         bound = self._bound(coef, forms, eta, 0.1 * aim)
         norms = weights * np.sqrt(forms)
         if not norms.max(initial=0.0) > 0.0:
             norms = np.ones(len(norms))
-        return Stand(bound, value, loss, forms, norms)
+        return Evaluation(bound, value, loss, forms, norms)
 
-    def settle(self, account: Account, bound: Bound) -> Bound:
+    def settle(self, bounds: Bounds, bound: Bound) -> Bound:
         """Evaluate the best model and a lower bound again, for the exact kernels."""
-        weights, coef = account.weights, account.coef
-        account.upper, account.lower = np.inf, -np.inf
-        self._offer(account, self._combine(weights), weights, coef, self._forms(coef))
+        weights, coef = bounds.weights, bounds.coef
+        bounds.upper, bounds.lower = np.inf, -np.inf
+        self._offer(bounds, self._combine(weights), weights, coef, self._forms(coef))
         n = len(self.graph.nodes)
         return self.bound(bound.coef, np.full(n, 1.0 / n), 0.0)
 
-    def upper_rounding(self, account: Account) -> float:
+    def upper_rounding(self, bounds: Bounds) -> float:
         """Bound the rounding error of the best objective."""
-        weights, coef, forms = account.weights, account.coef, account.forms
+        weights, coef, forms = bounds.weights, bounds.coef, bounds.forms
         kernel = self._combine(weights)
         diagonal = kernel.diag()
         errors = form_errors(self._related(coef), self.graph.diagonal_sums, diagonal)
@@ -156,17 +156,17 @@ class Played:
             diagonal,
             coef,
             self._fitted(kernel, coef),
-            account.intercept,
+            bounds.intercept,
             self.relation,
         )
         bound = 0.5 * (norms[1] - norms[0]) * (norms[1] + norms[0]) + loss
         return bound if bound >= 0 else np.inf  # not a number where it overflows
 
-    def rounding(self, account: Account, bound: Bound) -> float:
+    def rounding(self, bounds: Bounds, bound: Bound) -> float:
         """Bound the rounding error of the best objective and of a lower bound."""
-        return self.upper_rounding(account) + self._lower_rounding(account, bound)
+        return self.upper_rounding(bounds) + self._lower_rounding(bounds, bound)
 
-    def _lower_rounding(self, account: Account, bound: Bound) -> float:
+    def _lower_rounding(self, bounds: Bounds, bound: Bound) -> float:
         """Bound the rounding error of the best lower bound.
 
         The squared dual norm is the largest weighted sum of forms, so that errors of forms raise it
@@ -179,14 +179,14 @@ class Played:
             eta = np.full(len(values), 1.0 / len(values))
             return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
 
-        V, diagonal = self._related(bound.coef), self._combine(account.weights).diag()
+        V, diagonal = self._related(bound.coef), self._combine(bounds.weights).diag()
         outside = float(form_errors(V, lambda s: np.array(graph.outside_sum(s)), diagonal))
         raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), outside)
         ones = np.ones(len(Y))
         largest = dual_norm(graph.diagonal_sums(ones), graph.outside_sum(ones))
         if self.relation is not None:
             largest *= float(self.relation.diagonal().max())
-        bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * account.upper * largest))
+        bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * bounds.upper * largest))
         rest = dual_error(machine, Y, bound.coef, bound.linear, bound.ridge, bias)
         return 0.5 * raised + rest
 
@@ -207,12 +207,12 @@ class Played:
         return np.asarray(fitted if self.relation is None else fitted @ self.relation)
 
     def _offer(
-        self, account: Account, kernel: Any, weights: Floats, coef: Floats, forms: Floats
+        self, bounds: Bounds, kernel: Any, weights: Floats, coef: Floats, forms: Floats
     ) -> tuple[float, float]:
         """Offer the objective of coefficients; return it and the loss in it."""
         loss, intercept = self.machine.loss(self._fitted(kernel, coef), self.Y, self.cost)
         value = 0.5 * self.hierarchy.norm(weights * np.sqrt(forms)) ** 2 + loss
-        account.offer_upper(value, weights, coef, intercept, forms)
+        bounds.offer_upper(value, weights, coef, intercept, forms)
         return value, loss
 
     def bound(self, coef: Floats, eta: Floats, enough: float) -> Bound:
@@ -228,14 +228,14 @@ class Played:
 
 
 Inner: TypeAlias = Callable[
-    [Played, Account, float, int, Floats, Floats | None], tuple[Bound, Floats]
+    [ActiveProblem, Bounds, float, int, Floats, Floats | None], tuple[Bound, Floats]
 ]
 """Solves the problem on the nodes in play: `take_turns`, or another with its parameters."""
 
 
 def take_turns(
-    problem: Played,
-    account: Account,
+    problem: ActiveProblem,
+    bounds: Bounds,
     aim: float,
     max_iter: int,
     norms: Floats,
@@ -245,14 +245,14 @@ def take_turns(
 
     Parameters
     ----------
-    problem : Played
+    problem : ActiveProblem
         The nodes in play.
-    account : Account
+    bounds : Bounds
         Bounds found so far; gets all upper bounds.
     aim : float
         Relative gap on these nodes to stop at.
     max_iter : int
-        Machines solved at most, with those of the account.
+        Machines solved at most, with those before.
     norms : ndarray of shape (n_nodes,)
         Norms of the functions to begin with.
     coef : ndarray of shape (n_samples, n_outputs) or None
@@ -271,19 +271,19 @@ def take_turns(
     finer, mark, waited, mix = 1.0, np.inf, 0, True
     while True:
         shares = problem.hierarchy.shares(np.exp(x), _FLOOR * finer * aim)
-        stand = problem.stand(account, shares.weights, shares.eta, finer * aim, coef)
+        stand = problem.stand(bounds, shares.weights, shares.eta, finer * aim, coef)
         bound, norms = stand.bound, stand.norms
         coef = bound.coef
         if best is None or bound.value > best.value:
             best = bound
-        account.mean = coef if account.mean is None else (1 - _LAST) * account.mean + _LAST * coef
+        bounds.mean = coef if bounds.mean is None else (1 - _LAST) * bounds.mean + _LAST * coef
         if waited:
             # Where many coefficients are optimal, each turn finds others, and none proves much.
             # Their mean converges.
-            joint = problem.bound(account.mean, shares.eta, 0.1 * aim)
+            joint = problem.bound(bounds.mean, shares.eta, 0.1 * aim)
             best = max(best, joint, key=lambda bound: bound.value)
-        gap = (account.upper - best.value) / account.size
-        if gap <= aim or account.upper <= account.rounding or account.solves >= max_iter:
+        gap = (bounds.upper - best.value) / bounds.size
+        if gap <= aim or bounds.upper <= bounds.rounding or bounds.solves >= max_iter:
             return best, norms
         if gap <= 0.9 * mark:
             mark, waited = gap, 0

@@ -12,7 +12,7 @@ from kernelweave.banks import CombinedKernel
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights import WeightSet
 
-from .bounds import Account
+from .bounds import Bounds
 from .rounding import dual_error, form_error, form_errors, loss_error
 
 _HALVES = 50  # times that a function is halved in search of a better one
@@ -20,7 +20,7 @@ _CORRECTION = 0.1  # share of the tolerance that what features leave out may tak
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """Weights, coefficients, and what the kernels of interest say about them.
 
     Parameters
@@ -105,7 +105,7 @@ class DualPoint:
     ridge: float
 
 
-class Learner:
+class Evaluator:
     """Solves machines on a bank, keeps count of it and offers the bounds.
 
     Parameters
@@ -118,7 +118,7 @@ class Learner:
         The loss.
     weight_set : WeightSet
         Where weights live.
-    account : Account
+    bounds : Bounds
         Receives bounds and work.
     """
 
@@ -129,18 +129,18 @@ class Learner:
         cost: Floats,
         machine: Machine,
         weight_set: WeightSet,
-        account: Account,
+        bounds: Bounds,
     ) -> None:
         self.bank, self.Y, self.cost = bank, Y, cost
-        self.machine, self.weight_set, self.account = machine, weight_set, account
+        self.machine, self.weight_set, self.bounds = machine, weight_set, bounds
         with np.errstate(over="ignore"):
-            account.scale = machine.zero_loss(Y, cost)
+            bounds.scale = machine.zero_loss(Y, cost)
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
         # longer holds, so is everything after it. None: never, nobody sees these bounds.
         self.exact: bool | None = False
         # What features leave out needs a share of the tolerance.
-        account.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
+        bounds.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0
         self._lowest: tuple[float, DualPoint | None] = (-np.inf, None)
         self._best: CombinedKernel  # of the best upper bound
         self._fitted: Floats  # by it
@@ -149,7 +149,7 @@ class Learner:
         # Coefficients, kernels and their forms that were evaluated last, not read from storage.
         self._exactly: tuple[Floats, Indices, Floats] | None = None
 
-    def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Point:
+    def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Iterate:
         """Look at feasible coefficients without solving."""
         kernel = self.bank.combine(weights)
         return self.evaluate(kernel, self.start(kernel, coef), which)
@@ -179,8 +179,8 @@ class Learner:
         solution = self.machine.solve(
             kernel, self.Y, self.cost, tol=tol, floor=floor, start=start, enough=enough
         )
-        self.account.solves += 1
-        self.account.work += solution.work
+        self.bounds.solves += 1
+        self.bounds.work += solution.work
         if solution.scores is not None:
             at_hand = kernel.at_hand  # type: ignore[attr-defined]
             self.bank.remember(solution.coef, at_hand, solution.scores)
@@ -192,16 +192,16 @@ class Learner:
         solution: Solution,
         which: Indices | None = None,
         forms: Floats | None = None,
-    ) -> Point:
+    ) -> Iterate:
         """Read the forms of the kernels of interest, unless known, and offer the upper bound."""
         which = np.flatnonzero(kernel.weights) if which is None else which
         if self._needs_exact_forms:
-            self.account.readings += len(which) / self.bank.n_kernels
+            self.bounds.readings += len(which) / self.bank.n_kernels
             fitted, forms = self._evaluate_exactly(kernel, solution.coef, which)
             return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
         if forms is None:
             forms = self.bank.forms(solution.coef, which)
-            self.account.readings += len(which) / self.bank.n_kernels
+            self.bounds.readings += len(which) / self.bank.n_kernels
         if self.bank.by_features:
             return self._look_at_function(kernel, solution, which, forms)
         fitted = kernel.exact_product(solution.coef) if self.exact else solution.fitted
@@ -209,7 +209,7 @@ class Learner:
 
     def _look_at_function(
         self, kernel: Any, solution: Solution, which: Indices, forms: Floats
-    ) -> Point:
+    ) -> Iterate:
         """Offer the function of a solution on features, which the coefficients only bound."""
         function = solution.function
         if function is None:  # the coefficients come without one
@@ -232,10 +232,10 @@ class Learner:
         known[which] = forms
         constant = self.machine.constant(solution.fitted, self.Y, self.cost)
         upper = self.weight_set.penalty(norms) + loss
-        if self.account.offer_upper(upper, weights, solution.coef, intercept, known, constant):
-            self.account.function = function
+        if self.bounds.offer_upper(upper, weights, solution.coef, intercept, known, constant):
+            self.bounds.function = function
             self._best, self._fitted = kernel, solution.fitted
-        return Point(kernel, solution, which, forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, forms, linear, ridge, loss)
 
     def _look(
         self,
@@ -245,7 +245,7 @@ class Learner:
         which: Indices,
         forms: Floats,
         work: int = 0,
-    ) -> Point:
+    ) -> Iterate:
         weights = kernel.weights
         loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
         linear = self.machine.linear(coef, self.Y)
@@ -266,9 +266,9 @@ class Learner:
         known = np.zeros(len(weights))
         known[which] = forms
         constant = self.machine.constant(fitted, self.Y, self.cost)
-        if self.account.offer_upper(upper, weights, coef, intercept, known, constant):
+        if self.bounds.offer_upper(upper, weights, coef, intercept, known, constant):
             self._best, self._fitted = kernel, fitted
-        return Point(kernel, solution, which, forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, forms, linear, ridge, loss)
 
     @property
     def _needs_exact_forms(self) -> bool:
@@ -287,13 +287,13 @@ class Learner:
         self._exactly = (coef, which, known[which])
         return fitted, known[which]
 
-    def _bound_forms(self, point: Point | DualPoint) -> Floats:
+    def _bound_forms(self, point: Iterate | DualPoint) -> Floats:
         """Bound the forms of all exact kernels.
 
         Bounds of the storage error are added to the forms of stored kernels. Kernels are evaluated
         only where that would take more than `_CORRECTION` of the tolerance.
         """
-        coef, allowed = point.coef, _CORRECTION * self.account.tol * self.account.size
+        coef, allowed = point.coef, _CORRECTION * self.bounds.tol * self.bounds.size
         forms, slack = self.bank.forms(coef), self.bank.storage_errors(coef)
         if self._exactly is not None and np.array_equal(self._exactly[0], coef):
             which = self._exactly[1]
@@ -306,13 +306,13 @@ class Learner:
             forms[which], slack[which] = self.bank.exact_forms(coef, which), 0.0
         return np.asarray(forms + slack)
 
-    def lower_bound(self, point: Point | DualPoint, forms: Floats) -> float:
+    def lower_bound(self, point: Iterate | DualPoint, forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
         return self.weight_set.lower_bound(
             point.linear, point.ridge, forms, bounded=self.machine.bounded
         )
 
-    def offer_lower(self, point: Point | DualPoint, forms: Floats) -> None:
+    def offer_lower(self, point: Iterate | DualPoint, forms: Floats) -> None:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
         if self._needs_exact_forms:
             forms = self._bound_forms(point)
@@ -320,18 +320,18 @@ class Learner:
         value = self.lower_bound(point, forms + dropped)
         if value > self._lowest[0]:
             self._lowest = (value, DualPoint(point.coef, point.linear, point.ridge))
-        self.account.offer_lower(value, point.coef)
+        self.bounds.offer_lower(value, point.coef)
 
     def verify(self) -> bool:
         """Tell whether the gap meets the tolerance for the exact kernels too."""
-        if self.account.converged and not self.bank.by_features:
+        if self.bounds.converged and not self.bank.by_features:
             self.settle()
-        return self.account.converged
+        return self.bounds.converged
 
     def settle(self) -> None:
         """Recompute the best bounds from the exact kernels, once, and measure their rounding."""
-        account = self.account
-        if self.exact is None or not np.isfinite(account.upper):
+        bounds = self.bounds
+        if self.exact is None or not np.isfinite(bounds.upper):
             return
         if self.bank.by_features:  # a function of features is one of the exact kernels as it is
             self._offer_less()
@@ -340,50 +340,50 @@ class Learner:
             return
         if not self.exact:
             self.exact = True
-            account.upper = np.inf
-            kernel, coef = self._best, account.coef
+            bounds.upper = np.inf
+            kernel, coef = self._best, bounds.coef
             which = np.flatnonzero(kernel.weights)
             if self._needs_exact_forms:
                 fitted, forms = self._evaluate_exactly(kernel, coef, which)
                 self._look(kernel, coef, fitted, which, forms)
-                account.lower, (_, point), self._lowest = -np.inf, self._lowest, (-np.inf, None)
+                bounds.lower, (_, point), self._lowest = -np.inf, self._lowest, (-np.inf, None)
                 if point is not None:
                     self.offer_lower(point, np.empty(0))
             else:
                 fitted = kernel.exact_product(coef)
-                self._look(kernel, coef, fitted, which, account.forms[which])
-            account.note()
-        before = account.upper
-        if (before, account.lower) == self._settled:  # at the same bounds, no need to look again
+                self._look(kernel, coef, fitted, which, bounds.forms[which])
+            bounds.note()
+        before = bounds.upper
+        if (before, bounds.lower) == self._settled:  # at the same bounds, no need to look again
             return
         self._offer_less()
-        if account.upper != before:
-            account.note()
+        if bounds.upper != before:
+            bounds.note()
         self.measure_rounding()
-        self._settled = (account.upper, account.lower)
+        self._settled = (bounds.upper, bounds.lower)
 
     def _offer_less(self) -> None:
         """Offer less of the best function, or none but its bias, where that may be better."""
         if not self.machine.by_rows:  # whose callers look at it themselves
             return
-        account, nothing = self.account, np.zeros_like(self.Y)
+        bounds, nothing = self.bounds, np.zeros_like(self.Y)
         loss, _ = self.machine.loss(nothing, self.Y, self.cost)
         if self.bank.by_features:
-            if loss < account.upper:
-                self.at(account.weights, nothing)
+            if loss < bounds.upper:
+                self.at(bounds.weights, nothing)
             return
         rounding = self._upper_rounding()
-        if loss >= account.upper + rounding:
+        if loss >= bounds.upper + rounding:
             return
-        account.at_rounding = rounding > account.tol * loss
-        kernel, coef, fitted = self._best, account.coef, self._fitted
+        bounds.at_rounding = rounding > bounds.tol * loss
+        kernel, coef, fitted = self._best, bounds.coef, self._fitted
         which = np.flatnonzero(kernel.weights)
-        forms = account.forms[which]
-        if loss < account.upper:
+        forms = bounds.forms[which]
+        if loss < bounds.upper:
             for share in (0.5 ** np.arange(1.0, _HALVES)).tolist():
                 self._look(kernel, share * coef, share * fitted, which, share**2 * forms)
-        if loss < account.upper + self._upper_rounding():
-            account.upper = np.inf
+        if loss < bounds.upper + self._upper_rounding():
+            bounds.upper = np.inf
             self._look(kernel, nothing, nothing, which, np.zeros(len(which)))
 
     def measure_rounding(self) -> None:
@@ -391,25 +391,25 @@ class Learner:
 
         Zero where that is not known, or far less than what landmarks leave out.
         """
-        if np.isfinite(self.account.upper):
-            self.account.rounding = self._upper_rounding() + self._lower_rounding()
+        if np.isfinite(self.bounds.upper):
+            self.bounds.rounding = self._upper_rounding() + self._lower_rounding()
 
     @property
     def _rounds(self) -> bool:
         return self.machine.by_rows and not self.bank.by_features
 
     def _upper_rounding(self) -> float:
-        account = self.account
-        if self.bank.by_features and self.machine.by_rows and account.function is not None:
-            slopes = self.machine.loss_slopes(account.coef, self.Y, self.cost)
-            return float(self.bank.value_rounding(account.function, slopes))
+        bounds = self.bounds
+        if self.bank.by_features and self.machine.by_rows and bounds.function is not None:
+            slopes = self.machine.loss_slopes(bounds.coef, self.Y, self.cost)
+            return float(self.bank.value_rounding(bounds.function, slopes))
         if not self._rounds:
             return 0.0
         if self._rounding[0] is self._fitted:  # the same function as before
             return self._rounding[1]
-        coef, diagonal = account.coef, self._best.diag()
+        coef, diagonal = bounds.coef, self._best.diag()
         loss = loss_error(
-            self.machine, self.Y, self.cost, diagonal, coef, self._fitted, account.intercept
+            self.machine, self.Y, self.cost, diagonal, coef, self._fitted, bounds.intercept
         )
         bound = 0.5 * form_error(coef, diagonal) + loss
         # Not a number where it overflows.
@@ -423,7 +423,7 @@ class Learner:
         errors = form_errors(point.coef, self.bank.diagonal_sums, self._best.diag())
         # The best objective is no larger than ours, which bounds the best bias.
         most = self.weight_set.support_value(self.bank.traces())
-        bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.account.upper * most))
+        bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.bounds.upper * most))
         rest = dual_error(self.machine, self.Y, point.coef, point.linear, point.ridge, bias)
         return 0.5 * self.weight_set.support_value(errors) + rest
 
@@ -433,19 +433,19 @@ class Learner:
         The best dual point keeps its place, and forms are corrected by what features leave out:
         by a bound that costs nothing where that does no harm, by all landmarks elsewhere.
         """
-        account = self.account
-        if account.landmark_lower is not None or not np.isfinite(account.lower):
+        bounds = self.bounds
+        if bounds.landmark_lower is not None or not np.isfinite(bounds.lower):
             return
-        account.tol /= 1.0 - _CORRECTION
-        account.complete = self.bank.is_complete
+        bounds.tol /= 1.0 - _CORRECTION
+        bounds.complete = self.bank.is_complete
         point = self._lowest[1]
         assert point is not None
         forms = self.bank.forms(point.coef)
         slack = self.bank.slack(point.coef, forms)
-        allowed = _CORRECTION * account.tol * account.size
+        allowed = _CORRECTION * bounds.tol * bounds.size
         for _ in range(self.bank.n_kernels):
             bound = self.lower_bound(point, forms + slack)
-            if account.lower - bound <= allowed:
+            if bounds.lower - bound <= allowed:
                 break
             # What matters to a bound is a large form, and how much of it is not known.
             doubt = np.where(slack > 0, forms + slack, 0.0)
@@ -453,6 +453,6 @@ class Learner:
             if not doubt[j] > 0 or not self.bank.landmarks[j].complete:
                 break
             forms[j], slack[j] = self.bank.exact_form(point.coef, j), 0.0
-        account.landmark_lower = account.lower
-        account.lower = min(account.lower, self.lower_bound(point, forms + slack))
-        account.note()
+        bounds.landmark_lower = bounds.lower
+        bounds.lower = min(bounds.lower, self.lower_bound(point, forms + slack))
+        bounds.note()

@@ -7,8 +7,8 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import Machine
 from kernelweave.weights import WeightSet
 
-from .bounds import Account, Report, Result, Warm
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, WarmStart
+from .evaluator import Evaluator
 from .sample import start_from_sample
 
 
@@ -20,8 +20,8 @@ def one_shot(
     weight_set: WeightSet,
     *,
     tol: float,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Solve the machine for the starting weights of a set that holds nothing else.
 
@@ -37,7 +37,7 @@ def one_shot(
         A set of one point, or any set when there is one kernel.
     tol : float
         Relative duality gap to stop at.
-    start : Warm, optional
+    start : WarmStart, optional
         Coefficients to begin from.
     report : callable, optional
         Called with every `Step`.
@@ -47,24 +47,24 @@ def one_shot(
     result : Result
         The weights with the machine's certificate.
     """
-    account = Account(tol, report)
-    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    bounds = Bounds(tol, report)
+    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
     weights = weight_set.start(bank.n_kernels)
     kernel = bank.combine(weights)
     if start is None:
-        begin = start_from_sample(learner, kernel)
+        begin = start_from_sample(evaluator, kernel)
     else:
-        begin = learner.start(kernel, machine.repair(start.coef, Y, cost))
-    point = learner.evaluate(kernel, learner.solve(kernel, tol=0.5 * tol, start=begin))
+        begin = evaluator.start(kernel, machine.repair(start.coef, Y, cost))
+    point = evaluator.evaluate(kernel, evaluator.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
-        learner.offer_lower(point, point.forms)
-        account.note()
-        if learner.verify():
+        evaluator.offer_lower(point, point.forms)
+        bounds.note()
+        if evaluator.verify():
             break
         # Drift, or what factored kernels leave out, took the rest of the tolerance.
-        closer = learner.solve(kernel, tol=share * tol, start=point.solution)
-        point = learner.evaluate(kernel, closer)
-    learner.offer_lower(point, point.forms)
-    account.note()
-    learner.settle()
-    return account.result()
+        closer = evaluator.solve(kernel, tol=share * tol, start=point.solution)
+        point = evaluator.evaluate(kernel, closer)
+    evaluator.offer_lower(point, point.forms)
+    bounds.note()
+    evaluator.settle()
+    return bounds.result()

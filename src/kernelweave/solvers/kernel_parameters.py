@@ -22,8 +22,8 @@ from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF, Kernel
 from kernelweave.kernels.vector import squared_distances
 
-from .bounds import Account, Report
-from .radius.criteria import Judged, RadiusMargin
+from .bounds import Bounds, Callback
+from .radius.criteria import Assessment, RadiusMargin
 from .radius.descent import RadiusResult
 
 _LOWEST, _HIGHEST = 1e-4, 1e3  # range of the rates, in units of 1 / median squared distance
@@ -61,7 +61,7 @@ class Family(ABC):
         """Return the same kernels over the training rows."""
 
     @abstractmethod
-    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
+    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
         """Return the derivative of the criterion in the parameters."""
 
     def combine(self, parameters: Floats) -> CombinedKernel:
@@ -105,9 +105,9 @@ class WidthFamily(Family):
     def ladder(self, parameters: Floats) -> Ladder:
         return Ladder(self.distances, np.exp(parameters))
 
-    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
-        rows, pull = _pull(judged)
-        block = judged.kernel.block(rows, rows)
+    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
+        rows, pull = _pull(assessed)
+        block = assessed.kernel.block(rows, rows)
         slope = 0.5 * float((pull * block * self.distances[np.ix_(rows, rows)]).sum())
         return np.exp(parameters) * slope
 
@@ -145,9 +145,9 @@ class ARDFamily(Family):
         rows = self.rows[:, self.varying]
         return Ladder(squared_distances(rows, rows, scales=np.exp(0.5 * parameters)), np.ones(1))
 
-    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
-        rows, pull = _pull(judged)
-        pull *= judged.kernel.block(rows, rows)
+    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
+        rows, pull = _pull(assessed)
+        pull *= assessed.kernel.block(rows, rows)
         # sum_ik P_ik (x_i - x_k)^2 of every column, without an n x n array for each.
         X = self.rows[np.ix_(rows, self.varying)]
         X = X - X.mean(axis=0)  # an offset would take the digits of the differences
@@ -190,16 +190,16 @@ class MixtureFamily(Family):
     def ladder(self, parameters: Floats) -> Ladder:
         return Ladder(self.distances, np.exp(parameters[: self.n_widths]))
 
-    def gradient(self, parameters: Floats, judged: Judged) -> Floats:
-        rows, pull = _pull(judged)
+    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
+        rows, pull = _pull(assessed)
         distances = self.distances[np.ix_(rows, rows)]
-        weights = judged.kernel.weights
+        weights = assessed.kernel.weights
         pull *= distances
         slopes = [
             0.5 * rate * weight * float((pull * np.exp(-rate * distances)).sum())
             for rate, weight in zip(np.exp(parameters[: self.n_widths]), weights, strict=True)
         ]
-        return np.concatenate([slopes, weights * judged.gradient])
+        return np.concatenate([slopes, weights * assessed.gradient])
 
 
 def _typical(rows: Floats, distances: Stored, none: float | None = None) -> float:
@@ -222,13 +222,13 @@ def _width(log_rate: float) -> float:
     return float(np.exp(-0.5 * (log_rate + np.log(2.0))))
 
 
-def _pull(judged: Judged) -> tuple[Indices, Floats]:
+def _pull(assessed: Assessment) -> tuple[Indices, Floats]:
     """Return rows, and P with ``dg = -1/2 sum_ik P_ik dK_ik`` for kernels of constant diagonal."""
-    coef, centre = judged.solution.coef, judged.ball.centre
+    coef, centre = assessed.solution.coef, assessed.ball.centre
     rows = np.union1d(support(coef), np.flatnonzero(centre))
-    quadratic = float(np.vdot(coef, judged.solution.fitted))
+    quadratic = float(np.vdot(coef, assessed.solution.fitted))
     a, b = coef[rows], centre[rows]
-    return rows, judged.ball.squared_radius * (a @ a.T) + quadratic * np.outer(b, b)
+    return rows, assessed.ball.squared_radius * (a @ a.T) + quadratic * np.outer(b, b)
 
 
 @dataclass
@@ -239,33 +239,37 @@ class _Descent:
     criterion: RadiusMargin
     inner: float
     max_iter: int
-    account: Account
-    best: Judged | None = None
+    bounds: Bounds
+    best: Assessment | None = None
     parameters: Floats = field(default_factory=lambda: np.empty(0))
-    last: Judged | None = None
+    last: Assessment | None = None
 
-    def judge(self, parameters: Floats) -> Judged:
-        if self.account.solves >= self.max_iter:
+    def judge(self, parameters: Floats) -> Assessment:
+        if self.bounds.solves >= self.max_iter:
             raise _OutOfBudget
-        self.last = judged = self.criterion.judge(
+        self.last = assessed = self.criterion.judge(
             self.family.combine(parameters), self.Y, self.cost, tol=self.inner, start=self.last
         )
-        self.account.solves += 1
-        self.account.work += judged.solution.work
-        self.account.readings += 2.0
-        solution = judged.solution
-        if self.account.offer_upper(
-            judged.value, judged.kernel.weights, solution.coef, solution.intercept, judged.forms
+        self.bounds.solves += 1
+        self.bounds.work += assessed.solution.work
+        self.bounds.readings += 2.0
+        solution = assessed.solution
+        if self.bounds.offer_upper(
+            assessed.value,
+            assessed.kernel.weights,
+            solution.coef,
+            solution.intercept,
+            assessed.forms,
         ):
-            self.best, self.parameters = judged, parameters.copy()
-        self.account.note()
-        return judged
+            self.best, self.parameters = assessed, parameters.copy()
+        self.bounds.note()
+        return assessed
 
     def descend(self, start: Floats, tol: float) -> tuple[float, bool]:
         """Go downhill; return where that ends, and whether it is stationary there."""
         lowest, highest = self.family.bounds()
-        judged = self.judge(start)
-        value, slope = judged.value, self.family.gradient(start, judged)
+        assessed = self.judge(start)
+        value, slope = assessed.value, self.family.gradient(start, assessed)
         reach = _FIRST_STEP
         for _ in range(_ROUNDS):
             ahead = np.clip(start - slope / value, lowest, highest)
@@ -274,8 +278,8 @@ class _Descent:
             size = value  # values are of order one within a round
 
             def scaled(parameters: Floats, size: float = size) -> tuple[float, Floats]:
-                judged = self.judge(parameters)
-                return judged.value / size, self.family.gradient(parameters, judged) / size
+                assessed = self.judge(parameters)
+                return assessed.value / size, self.family.gradient(parameters, assessed) / size
 
             low, high = np.maximum(lowest, start - reach), np.minimum(highest, start + reach)
             found = minimize(
@@ -305,7 +309,7 @@ def learn_family(
     n_starts: int,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> tuple[RadiusResult, CombinedKernel]:
     """Minimise the radius-margin criterion over the parameters of a family of kernels.
 
@@ -334,9 +338,9 @@ def learn_family(
     kernel : CombinedKernel
         The learned kernel over the training rows.
     """
-    account = Account(tol, report)
+    bounds = Bounds(tol, report)
     inner = max(1e-3 * tol, 1e-12)
-    descent = _Descent(family, Y, cost, criterion, inner, max_iter, account)
+    descent = _Descent(family, Y, cost, criterion, inner, max_iter, bounds)
     converged = False
     with suppress(_OutOfBudget):
         starts = [family.start(share) for share in _STARTS]
@@ -346,7 +350,7 @@ def learn_family(
         converged = min(ends)[1]
     assert descent.best is not None
     result = RadiusResult(
-        **(vars(account.result()) | {"converged": converged, "lower_bound": -np.inf}),
+        **(vars(bounds.result()) | {"converged": converged, "lower_bound": -np.inf}),
         squared_radius=descent.best.ball.squared_radius,
     )
     return result, descent.best.kernel

@@ -15,8 +15,8 @@ from kernelweave.machines import Machine
 from kernelweave.weights import LpBall
 
 from .anderson import Mixer
-from .bounds import Account, Report, Result, Warm
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, WarmStart
+from .evaluator import Evaluator
 from .sample import start_from_sample
 
 _PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
@@ -32,8 +32,8 @@ def closed_form(
     *,
     tol: float,
     max_iter: int,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn weights by alternating with their closed-form update.
 
@@ -51,7 +51,7 @@ def closed_form(
         Relative duality gap to stop at.
     max_iter : int
         Machines solved at most.
-    start : Warm, optional
+    start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`.
@@ -61,41 +61,43 @@ def closed_form(
     result : Result
         Weights on the boundary of the set, with a certificate.
     """
-    account = Account(tol, report)
-    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    bounds = Bounds(tol, report)
+    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
     everything = np.arange(bank.n_kernels)
     weights = weight_set.start(bank.n_kernels)
     if start is not None:
         weights = weight_set.normalise(np.maximum(start.weights, _FLOOR))
     kernel = bank.combine(weights)
     if start is None:
-        begin = start_from_sample(learner, kernel)
+        begin = start_from_sample(evaluator, kernel)
     else:
-        begin = learner.start(kernel, machine.repair(start.coef, Y, cost))
+        begin = evaluator.start(kernel, machine.repair(start.coef, Y, cost))
     void = bank.is_constant if machine.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
     tighter = 1.0
     mark_gap, mark_solves = np.inf, 0
-    while account.solves < max_iter:
-        before = account.gap
+    while bounds.solves < max_iter:
+        before = bounds.gap
         inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
-        point = learner.evaluate(kernel, learner.solve(kernel, tol=inner, start=begin), everything)
-        learner.offer_lower(point, point.forms)
-        account.note()
-        if learner.verify():
+        point = evaluator.evaluate(
+            kernel, evaluator.solve(kernel, tol=inner, start=begin), everything
+        )
+        evaluator.offer_lower(point, point.forms)
+        bounds.note()
+        if evaluator.verify():
             break
-        if account.gap <= 0.9 * mark_gap:
-            mark_gap, mark_solves = account.gap, account.solves
-        elif account.solves - mark_solves >= _PATIENCE:
+        if bounds.gap <= 0.9 * mark_gap:
+            mark_gap, mark_solves = bounds.gap, bounds.solves
+        elif bounds.solves - mark_solves >= _PATIENCE:
             break  # as far as numbers go
-        if account.gap > 0.8 * before:
+        if bounds.gap > 0.8 * before:
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)
             mixer = Mixer()
         value = weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
-        if plain is not None and value > (1.0 + 1e-3 * account.gap) * accepted:
+        if plain is not None and value > (1.0 + 1e-3 * bounds.gap) * accepted:
             weights, plain = plain, None
             mixer = Mixer()
         else:
@@ -107,5 +109,5 @@ def closed_form(
             weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)
         begin = point.start_at(kernel)
-    learner.settle()
-    return account.result()
+    evaluator.settle()
+    return bounds.result()

@@ -17,8 +17,8 @@ from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
 from kernelweave.weights import Simplex
 
-from .bounds import Account, Report, Result, Step
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, Step
+from .evaluator import Evaluator
 
 _CHECK = 10  # steps between two looks at the gap
 _REFRESH = 50  # steps after which squared norms are computed anew, against drift
@@ -149,23 +149,23 @@ class Game:
         lam: float,
         n: float,
         tol: float,
-        report: Report | None,
+        report: Callback | None,
     ) -> None:
         self.bank, self.Y, self.lam, self.n = bank, Y, lam, n
         self.unit = n * lam  # weights of losses are this times dual coefficients
         self.sets = machine.sets(self.unit * cost)
-        self.account = Account(tol)
-        self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
+        self.bounds = Bounds(tol)
+        self.evaluator = Evaluator(bank, Y, cost, machine, Simplex(), self.bounds)
         self.everything = np.arange(bank.n_kernels)
         self.report = report
         self.history: list[Step] = []
         # No function at all is a classifier too, and early steps may be worse.
         equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        self.learner.at(equal, np.zeros_like(Y))
+        self.evaluator.at(equal, np.zeros_like(Y))
 
     def products(self, alpha: Floats) -> Floats:
         """Return ``K_j (y alpha)`` of all kernels."""
-        self.account.readings += 1
+        self.bounds.readings += 1
         return self.bank.products(self.Y * alpha, self.everything)
 
     def project(self, alpha: Floats) -> Floats:
@@ -196,27 +196,27 @@ class Game:
         if not np.isfinite(gap):  # steps that are far too long
             return np.inf
         norms = functions.norms if functions.squares.any() else np.ones(self.bank.n_kernels)
-        point = self.learner.at(norms / norms.sum(), self.Y * alpha / self.unit)
+        point = self.evaluator.at(norms / norms.sum(), self.Y * alpha / self.unit)
         forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
-        self.learner.offer_lower(point, forms / self.unit**2)
-        self.account.solves = steps
+        self.evaluator.offer_lower(point, forms / self.unit**2)
+        self.bounds.solves = steps
         return gap
 
     def note(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> None:
         """Add the bounds of a pair, in units of the returned objective, to the history."""
         upper = self.primal(functions) / self.lam
         lower = self.dual(alpha, products) / self.lam
-        step = Step(upper, lower, steps, 0, self.account.readings)
+        step = Step(upper, lower, steps, 0, self.bounds.readings)
         self.history.append(step)
         if self.report is not None:
             self.report(step)
 
     def result(self) -> Result:
         """Return the best classifier, judged by the exact kernels."""
-        self.learner.settle()
-        account = self.account
-        account.history = [*self.history, *account.history[-1:]]
-        return account.result()
+        self.evaluator.settle()
+        bounds = self.bounds
+        bounds.history = [*self.history, *bounds.history[-1:]]
+        return bounds.result()
 
 
 def mirror_prox(
@@ -230,7 +230,7 @@ def mirror_prox(
     tol: float,
     max_iter: int,
     restarts: bool = True,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn kernels and a classifier by accelerated mirror prox.
 
@@ -287,7 +287,7 @@ def mirror_prox(
         gap = game.offer(mean, average.alpha, average.products, step)
         if restarts:
             game.offer(functions, alpha, products, step)
-        if game.learner.verify():
+        if game.evaluator.verify():
             break
         if restarts and gap <= _RESTART * mark:
             mark, functions, anchor = gap, mean, average.alpha

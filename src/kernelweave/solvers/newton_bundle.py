@@ -22,9 +22,9 @@ from kernelweave.machines.base import MAX_FREE
 from kernelweave.machines.feature_curvature import feature_hessian
 from kernelweave.weights import Simplex
 
-from .bounds import Account, Report, Result, Warm
+from .bounds import Bounds, Callback, Result, WarmStart
 from .bundle_model import minimise_curved
-from .evaluator import Learner, Point
+from .evaluator import Evaluator, Iterate
 from .sample import start_from_function, take_sample
 
 _WORKING_CHEAP, _WORKING_DEAR = 160, 40  # kernels taken up at a time
@@ -58,8 +58,8 @@ def newton_bundle(
     *,
     tol: float,
     max_iter: int,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
     provisional: bool = False,
     leave_kinks: bool = False,
 ) -> Result:
@@ -77,7 +77,7 @@ def newton_bundle(
         Relative duality gap to stop at.
     max_iter : int
         Machines solved at most.
-    start : Warm, optional
+    start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`.
@@ -95,7 +95,7 @@ def newton_bundle(
     """
     bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
     if provisional:
-        bundle.learner.exact = None
+        bundle.evaluator.exact = None
     if leave_kinks:
         bundle.asides = _ASIDES
     if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
@@ -110,7 +110,7 @@ def _learn_on_sample(
     part, targets, costs = take_sample(bank, Y, cost)
     solves = max(1, max_iter // 2)
     bundle = _Bundle(part, targets, costs, machine, _SAMPLE_TOL, solves, None)
-    bundle.learner.exact = None  # nobody sees these bounds
+    bundle.evaluator.exact = None  # nobody sees these bounds
     return bundle.run(None)
 
 
@@ -138,7 +138,7 @@ class _Cuts:
     forms: list[Floats] = field(default_factory=list)
     coefs: list[Floats] = field(default_factory=list)
 
-    def push(self, point: Point) -> None:
+    def push(self, point: Iterate) -> None:
         self.constants = [*self.constants, point.cut][-_CUTS:]
         self.forms = [*self.forms, point.forms][-_CUTS:]
         self.coefs = [*self.coefs, point.coef][-_CUTS:]
@@ -147,12 +147,12 @@ class _Cuts:
         """Restrict the cuts to some of the weights; the others stay zero."""
         self.forms = [forms[kept] for forms in self.forms]
 
-    def with_point(self, point: Point) -> tuple[Floats, Floats]:
+    def with_point(self, point: Iterate) -> tuple[Floats, Floats]:
         """Return constants and slopes, the present point's own cut last."""
         constants = np.array([*self.constants, point.cut])
         return constants, -0.5 * np.array([*self.forms, point.forms])
 
-    def mixed(self, point: Point) -> tuple[Floats, Floats, float]:
+    def mixed(self, point: Iterate) -> tuple[Floats, Floats, float]:
         """Return the mixture of coefficients whose cut has the highest minimum, where, and that.
 
         The minimum, over the simplex, is where all cuts together are lowest.
@@ -187,12 +187,12 @@ class _Bundle:
         machine: Machine,
         tol: float,
         max_iter: int,
-        report: Report | None,
+        report: Callback | None,
     ) -> None:
         self.bank, self.machine = bank, machine
         self.tol, self.max_iter = tol, max_iter
-        self.account = Account(tol, report)
-        self.learner = Learner(bank, Y, cost, machine, Simplex(), self.account)
+        self.bounds = Bounds(tol, report)
+        self.evaluator = Evaluator(bank, Y, cost, machine, Simplex(), self.bounds)
         self.listed = Listed(bank, centred=machine.fit_intercept)
         # A large working set saves solves and costs readings, so it is for banks that read cheaply.
         self.cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
@@ -210,31 +210,31 @@ class _Bundle:
         self.step: Floats = np.empty(0)  # of the weights the model looked at
         self.working_lower = -np.inf  # best bound of the problem restricted to the working set
 
-    def run(self, start: Warm | None) -> Result:
+    def run(self, start: WarmStart | None) -> Result:
         point = self._begin(start)
         closer = 0  # inner solves in a row at the same weights
         mark_gap, mark_solves, fruitless = np.inf, 0, 0
-        while self.account.solves < self.max_iter:
+        while self.bounds.solves < self.max_iter:
             point = self._price(point)
-            self.account.note()
-            if self.account.converged:
+            self.bounds.note()
+            if self.bounds.converged:
                 point = self._thin_out(point)
-                if self.learner.verify():
+                if self.evaluator.verify():
                     break
-            if self.account.gap <= 0.5 * mark_gap:
-                mark_gap, mark_solves = self.account.gap, self.account.solves
-            elif self.account.solves - mark_solves >= _PATIENCE:
-                self.learner.measure_rounding()
-                if self.account.converged:
+            if self.bounds.gap <= 0.5 * mark_gap:
+                mark_gap, mark_solves = self.bounds.gap, self.bounds.solves
+            elif self.bounds.solves - mark_solves >= _PATIENCE:
+                self.evaluator.measure_rounding()
+                if self.bounds.converged:
                     break
                 if np.isfinite(self.asides) and self._is_visible():
                     break
-                fruitless = fruitless + 1 if self.account.gap > 0.9 * mark_gap else 0
+                fruitless = fruitless + 1 if self.bounds.gap > 0.9 * mark_gap else 0
                 lower = None if fruitless >= _FRUITLESS else self._majorise(point)
                 if lower is None:
                     break
                 point = lower
-                mark_gap, mark_solves = self.account.gap, self.account.solves
+                mark_gap, mark_solves = self.bounds.gap, self.bounds.solves
                 continue
             aim = self._inner_aim()
             if point.solution.gap > aim and closer < _CLOSER:
@@ -247,13 +247,13 @@ class _Bundle:
             at_kink = self._is_visible() and self._is_kink(predicted)
             if point.solution.gap > 0.2 * predicted and closer < _CLOSER and not at_kink:
                 # The expected gain is smaller than the inner error: look closer first.
-                aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.account.upper)
+                aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * self.bounds.upper)
                 point, closer = self._tighten(point, aim), closer + 1
                 continue
             closer = 0
-            if predicted <= _FLAT * self.tol * self.account.size:
+            if predicted <= _FLAT * self.tol * self.bounds.size:
                 lowest = self._mix(point)
-                if self.account.converged:
+                if self.bounds.converged:
                     continue
                 if (self.failures > 1 or at_kink) and self.aside >= _ASIDE_LEAST:
                     if self.asides <= 0 and self._is_visible():
@@ -264,58 +264,58 @@ class _Bundle:
             if self.failures >= _FAILURES:  # solved as far as numbers go
                 break
             point = self._try(point, trial, predicted)
-        self.account.note()
-        self.learner.settle()
-        return self.account.result()
+        self.bounds.note()
+        self.evaluator.settle()
+        return self.bounds.result()
 
-    def _thin_out(self, point: Point) -> Point:
+    def _thin_out(self, point: Iterate) -> Iterate:
         """Go a step or two further if that leaves kernels out, though the tolerance is met.
 
         Kernels that are nearly alike would share a weight that one of them could have. Where rows
         are many, a step costs too much for that, as it does where exact kernels are read.
         """
-        if self.bank.by_features or self.learner.exact is not False:
+        if self.bank.by_features or self.evaluator.exact is not False:
             return point
         for _ in range(_THINNER):
             self.damping.mu *= _UNDAMPED
             trial, predicted = self._model_step(point)
             fewer = np.count_nonzero(trial) < np.count_nonzero(point.inner)
-            if not fewer or predicted <= 0.0 or self.account.solves >= self.max_iter:
+            if not fewer or predicted <= 0.0 or self.bounds.solves >= self.max_iter:
                 break
             point = self._try(point, trial, predicted)
         return point
 
-    def _mix(self, point: Point) -> Floats:
+    def _mix(self, point: Iterate) -> Floats:
         """Bound by a mixture of coefficients; return the weights at which all cuts are lowest.
 
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
         """
         coef, lowest, height = self.cuts.mixed(point)
-        allowed = _WORTH * self.tol * self.account.size
-        if height < self.account.upper - allowed and not self.failures:
+        allowed = _WORTH * self.tol * self.bounds.size
+        if height < self.bounds.upper - allowed and not self.failures:
             return lowest  # steps still go down, and nothing is worth a reading but the end
         forms = self.listed.read(coef)
-        self.account.readings += 1
-        self.learner.offer_lower(self.learner.at(point.weights, coef), forms)
+        self.bounds.readings += 1
+        self.evaluator.offer_lower(self.evaluator.at(point.weights, coef), forms)
         return lowest
 
-    def _step_aside(self, point: Point, lowest: Floats) -> Point:
+    def _step_aside(self, point: Iterate, lowest: Floats) -> Iterate:
         """Look a little way towards where all cuts are lowest, and go there if that is better.
 
         For when the mixture of cuts does not close the gap, and the model sees no way down: at a
         kink its curvature stands for no more than the very next step.
         """
-        gap = self.account.upper - self.account.lower
+        gap = self.bounds.upper - self.bounds.lower
         if gap > 0.99 * self.aside_gap:  # the last cut of this kind brought nothing
             self.aside *= 0.5
         self.aside_gap = gap
         weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
         kernel = self.bank.combine(weights)
         start = point.start_at(kernel)
-        floor = max(1e-2 * self.tol * self.account.size, 1e-14 * self.account.upper)
-        solution = self.learner.solve(kernel, floor=floor, start=start)
-        new = self.learner.evaluate(kernel, solution, self.which)
+        floor = max(1e-2 * self.tol * self.bounds.size, 1e-14 * self.bounds.upper)
+        solution = self.evaluator.solve(kernel, floor=floor, start=start)
+        new = self.evaluator.evaluate(kernel, solution, self.which)
         better = new.solution.primal < point.solution.primal
         self.cuts.push(point if better else new)
         return new if better else point
@@ -328,47 +328,47 @@ class _Bundle:
         self.guessed = sample
         self.working, self.patience = _WORKING_DEAR, _PATIENT
         self.damping.mu = 0.04  # first steps are short
-        self.account.solves += sample.history[-1].solves
+        self.bounds.solves += sample.history[-1].solves
 
     def _slack(self) -> float:
         """Return the smaller of the certified gap and that of the working set, absolute."""
-        return min(self.account.gap, self._working_gap()) * self.account.size
+        return min(self.bounds.gap, self._working_gap()) * self.bounds.size
 
     def _is_visible(self) -> bool:
         """Tell whether the gap is so large that rounding cannot be what keeps it open."""
-        return self._slack() > _VISIBLE * self.account.size
+        return self._slack() > _VISIBLE * self.bounds.size
 
     def _is_kink(self, predicted: float) -> bool:
         """Tell whether a step promises so little that the gap cannot come from its length."""
-        return predicted <= _KINK * self._slack() * (self._slack() / self.account.size)
+        return predicted <= _KINK * self._slack() * (self._slack() / self.bounds.size)
 
     def _inner_aim(self) -> float:
         """Return the inner gap at which a step is worth computing."""
-        size = self.account.size
+        size = self.bounds.size
         # Near the end a step promises a tenth to a hundredth of the one before.
         aim = min(1e-3 * size, 0.1 * self._slack(), 0.005 * self.promised)
         return max(aim, 1e-3 * self.tol * size)
 
-    def _begin(self, start: Warm | None) -> Point:
+    def _begin(self, start: WarmStart | None) -> Iterate:
         """Choose first weights and a working set, and solve there."""
-        Y, cost = self.learner.Y, self.learner.cost
+        Y, cost = self.evaluator.Y, self.evaluator.cost
         first: Solution | None
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
             coef = self.machine.repair(start.coef, Y, cost)
-            first = self.learner.start(kernel, coef)
+            first = self.evaluator.start(kernel, coef)
         else:
             kernel = self.bank.combine(self._first_weights())
             # The function that a sample suggests is near that of all rows.
             sampled = None if self.guessed is None else self.guessed.function
-            first = start_from_function(self.learner, sampled)
-        solution = self.learner.solve(kernel, tol=1e-3, start=first)
+            first = start_from_function(self.evaluator, sampled)
+        solution = self.evaluator.solve(kernel, tol=1e-3, start=first)
         forms = self.listed.read(solution.coef)
-        self.account.readings += self.listed.readings
+        self.bounds.readings += self.listed.readings
         extra = np.argsort(-forms, kind="stable")[: self.working]
         self.which = np.union1d(np.flatnonzero(kernel.weights), extra[forms[extra] > 0])
-        point = self.learner.evaluate(kernel, solution, self.which, forms[self.which])
-        self.learner.offer_lower(point, forms)
+        point = self.evaluator.evaluate(kernel, solution, self.which, forms[self.which])
+        self.evaluator.offer_lower(point, forms)
         return point
 
     def _first_weights(self) -> Floats:
@@ -377,7 +377,7 @@ class _Bundle:
             return self.guessed.weights
         m = self.bank.n_kernels
         uniform = np.full(m, 1.0 / m)
-        rough = self.learner.solve(self.bank.combine(uniform, coarse=True), tol=0.1)
+        rough = self.evaluator.solve(self.bank.combine(uniform, coarse=True), tol=0.1)
         forms = self.listed.read(rough.coef)
         weights = np.zeros(m)
         heavy = np.argsort(-forms, kind="stable")[:_FIRST]
@@ -386,23 +386,23 @@ class _Bundle:
         return weights / weights.sum() if weights.sum() > 0 else uniform
 
     def _working_gap(self) -> float:
-        return (self.account.upper - self.working_lower) / self.account.size
+        return (self.bounds.upper - self.working_lower) / self.bounds.size
 
-    def _price(self, point: Point) -> Point:
+    def _price(self, point: Iterate) -> Iterate:
         """Update the bound on the working set; read other kernels once it is the tighter one."""
-        self.working_lower = max(self.working_lower, self.learner.lower_bound(point, point.forms))
+        self.working_lower = max(self.working_lower, self.evaluator.lower_bound(point, point.forms))
         self.listed.note(point.coef, self.which, point.forms)
-        if self._working_gap() > max(self.patience * self.account.gap, 0.7 * self.tol):
+        if self._working_gap() > max(self.patience * self.bounds.gap, 0.7 * self.tol):
             return point
         level = float(point.forms.max(initial=0.0))
         before = self.listed.readings
         priced = self.listed.price(point.coef, level)
-        self.account.readings += self.listed.readings - before
+        self.bounds.readings += self.listed.readings - before
         # One number bounds every form, so a vector of it stands for all kernels.
-        self.learner.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
-        if self.account.converged:
+        self.evaluator.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
+        if self.bounds.converged:
             return point
-        margin = self.account.upper - self.account.lower
+        margin = self.bounds.upper - self.bounds.lower
         fresh = priced.ids[priced.forms > level + 0.05 * margin][: self.working]
         fresh = np.setdiff1d(fresh, self.which)
         idle = (point.inner == 0) & (point.forms < 0.8 * level)
@@ -410,24 +410,24 @@ class _Bundle:
             return point
         return self._change_working_set(point, np.union1d(self.which[~idle], fresh))
 
-    def _change_working_set(self, point: Point, which: Indices) -> Point:
+    def _change_working_set(self, point: Iterate, which: Indices) -> Iterate:
         self.which = which
         self.cuts = _Cuts()
         self.working_lower = -np.inf
-        point = self.learner.evaluate(point.kernel, point.solution, which)
-        self.working_lower = self.learner.lower_bound(point, point.forms)
+        point = self.evaluator.evaluate(point.kernel, point.solution, which)
+        self.working_lower = self.evaluator.lower_bound(point, point.forms)
         return point
 
-    def _solve(self, kernel: CombinedKernel, gap: float, start: Solution) -> Point:
-        solution = self.learner.solve(kernel, floor=gap, start=start)
-        return self.learner.evaluate(kernel, solution, self.which)
+    def _solve(self, kernel: CombinedKernel, gap: float, start: Solution) -> Iterate:
+        solution = self.evaluator.solve(kernel, floor=gap, start=start)
+        return self.evaluator.evaluate(kernel, solution, self.which)
 
-    def _tighten(self, point: Point, gap: float) -> Point:
+    def _tighten(self, point: Iterate, gap: float) -> Iterate:
         return self._solve(point.kernel, gap, point.solution)
 
-    def _model_step(self, point: Point) -> tuple[Floats, float]:
+    def _model_step(self, point: Iterate) -> tuple[Floats, float]:
         """Return the weights that minimise the model, and the decrease they promise."""
-        theta, size = point.inner, abs(self.account.upper)
+        theta, size = point.inner, abs(self.bounds.upper)
         # A kernel far below the average slope would not get a weight now; leave it out.
         near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
         inside = np.flatnonzero(near)
@@ -440,16 +440,16 @@ class _Bundle:
                 point.kernel,
                 self.which[inside],
                 point.coef,
-                self.learner.Y,
-                self.learner.cost,
+                self.evaluator.Y,
+                self.evaluator.cost,
             )
         elif self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
                 lambda rows: self.bank.products(point.coef, self.which[inside], rows),
                 point.coef,
-                self.learner.Y,
-                self.learner.cost,
+                self.evaluator.Y,
+                self.evaluator.cost,
             )
             hessian = self.curvature.hessian
         else:
@@ -464,29 +464,29 @@ class _Bundle:
         trial[inside] = best
         return trial, predicted
 
-    def _most_free(self, point: Point) -> int:
-        shape = self.machine.shape(self.learner.Y, self.learner.cost)
+    def _most_free(self, point: Iterate) -> int:
+        shape = self.machine.shape(self.evaluator.Y, self.evaluator.cost)
         inside = (point.coef > shape.lower) & (point.coef < shape.upper)
         return int(inside.sum(axis=0).max())
 
-    def _try(self, point: Point, trial: Floats, predicted: float) -> Point:
+    def _try(self, point: Iterate, trial: Floats, predicted: float) -> Iterate:
         """Solve at the trial weights; return the new point if it is the better one."""
         self.promised = predicted if predicted > 0 else self.promised
         kernel = self.bank.combine(self._spread(trial))
         start = self._predicted_start(point, kernel)
-        size = self.account.upper
+        size = self.bounds.upper
         measurable = predicted > _MEASURABLE * size
         # A dual value above the present objective settles that the step was too long.
         enough = point.solution.primal if measurable else np.inf
         floor = max(0.2 * predicted, 1e-14 * size)
-        solution = self.learner.solve(kernel, floor=floor, start=start, enough=enough)
+        solution = self.evaluator.solve(kernel, floor=floor, start=start, enough=enough)
         gain = point.solution.primal - solution.primal
         aim = self._inner_aim()
         if measurable and gain > 0.05 * predicted and solution.gap > aim:
             # The next step wants it closer, so go on before anything is read.
-            if self.account.solves < self.max_iter:
-                solution = self.learner.solve(kernel, floor=aim, start=solution)
-        new = self.learner.evaluate(kernel, solution, self.which)
+            if self.bounds.solves < self.max_iter:
+                solution = self.evaluator.solve(kernel, floor=aim, start=solution)
+        new = self.evaluator.evaluate(kernel, solution, self.which)
         if measurable:
             ratio = gain / predicted
         else:
@@ -500,7 +500,7 @@ class _Bundle:
         self.cuts.push(new)
         return point
 
-    def _set_aside(self, point: Point) -> Point:
+    def _set_aside(self, point: Iterate) -> Iterate:
         """Leave kernels out of the working set that get no weight soon; pricing looks at them."""
         kept = (point.inner > 0) | (point.forms >= _IDLE * point.forms.max(initial=0.0))
         if kept.sum() > 0.75 * len(kept):
@@ -510,37 +510,37 @@ class _Bundle:
         self.cuts.keep(kept)
         return replace(point, which=self.which, forms=point.forms[kept])
 
-    def _local_gap(self, point: Point) -> float:
+    def _local_gap(self, point: Iterate) -> float:
         """Return what a point's own bounds leave open on the working set."""
-        return point.solution.primal - self.learner.lower_bound(point, point.forms)
+        return point.solution.primal - self.evaluator.lower_bound(point, point.forms)
 
     def _spread(self, inner: Floats) -> Floats:
         weights = np.zeros(self.bank.n_kernels)
         weights[self.which] = inner
         return weights
 
-    def _predicted_start(self, point: Point, kernel: CombinedKernel) -> Solution:
+    def _predicted_start(self, point: Iterate, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         coef = point.coef
         if self.bank.by_features:  # a machine begins from the function there
             return point.start_at(kernel)
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
             followed = self.curvature.predict(coef, self.step)
-            followed = self.machine.repair(followed, self.learner.Y, self.learner.cost)
-            ahead = self.learner.start(kernel, followed)
+            followed = self.machine.repair(followed, self.evaluator.Y, self.evaluator.cost)
+            ahead = self.evaluator.start(kernel, followed)
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
-            if self.learner.dual_value(ahead) > stay:
+            if self.evaluator.dual_value(ahead) > stay:
                 return ahead
         return point.start_at(kernel)
 
-    def _majorise(self, point: Point) -> Point | None:
+    def _majorise(self, point: Iterate) -> Iterate | None:
         """Ten plain updates, then a fresh bundle; None if rounding error spoils the updates."""
-        allowed = 1e-4 * abs(self.account.upper)
+        allowed = 1e-4 * abs(self.bounds.upper)
         for _ in range(10):
-            if self.account.solves >= self.max_iter:
+            if self.bounds.solves >= self.max_iter:
                 break
             norms = self._spread(point.inner * np.sqrt(point.forms))
-            kernel = self.bank.combine(self.learner.weight_set.update(point.weights, norms))
+            kernel = self.bank.combine(self.evaluator.weight_set.update(point.weights, norms))
             start = point.start_at(kernel)
             before, point = point.solution.primal, self._solve(kernel, allowed, start)
             if not point.solution.primal <= before + 10.0 * allowed:  # exact ones go down

@@ -15,7 +15,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
 from kernelweave.machines import Solution
 
-from .evaluator import Learner, moved
+from .evaluator import Evaluator, moved
 
 _SHARE = 4  # every fourth row, or fewer, so that there are no more than
 _MOST = 25_000
@@ -47,21 +47,21 @@ def take_sample(bank: Any, Y: Floats, cost: Floats) -> tuple[Any, Floats, Floats
     return bank.take(index), np.ascontiguousarray(Y[index]), factors[:, None] * cost[index]
 
 
-def start_from_sample(learner: Learner, kernel: CombinedKernel) -> Solution | None:
+def start_from_sample(evaluator: Evaluator, kernel: CombinedKernel) -> Solution | None:
     """Return where a machine on features of many rows begins: at the function of some of them.
 
     None where there are few rows, or no features; it then begins from nothing.
     """
-    if not learner.bank.by_features or len(learner.Y) < _ROWS:
+    if not evaluator.bank.by_features or len(evaluator.Y) < _ROWS:
         return None
-    bank, Y, cost = take_sample(learner.bank, learner.Y, learner.cost)
-    found = learner.machine.solve(bank.combine(kernel.weights), Y, cost, tol=_TOL)
-    return start_from_function(learner, found.function)
+    bank, Y, cost = take_sample(evaluator.bank, evaluator.Y, evaluator.cost)
+    found = evaluator.machine.solve(bank.combine(kernel.weights), Y, cost, tol=_TOL)
+    return start_from_function(evaluator, found.function)
 
 
-def start_from_function(learner: Learner, function: Floats | None) -> Solution | None:
+def start_from_function(evaluator: Evaluator, function: Floats | None) -> Solution | None:
     """Return where a machine begins from a function of features, if there is one."""
     if function is None:
         return None
-    start = moved(np.zeros_like(learner.Y), learner.bank.blocks.times(function))
+    start = moved(np.zeros_like(evaluator.Y), evaluator.bank.blocks.times(function))
     return replace(start, function=function)

@@ -21,8 +21,8 @@ from kernelweave.machines import Machine
 from kernelweave.machines.smoothed import Smoothed
 from kernelweave.weights import WeightSet
 
-from .bounds import Account, Report, Result, Warm
-from .evaluator import Learner
+from .bounds import Bounds, Callback, Result, WarmStart
+from .evaluator import Evaluator
 
 _FIRST = 0.2  # width of the first rounding, in units of the spread of the targets
 _SHARE = 0.3  # of the tolerance, that rounding may take
@@ -40,8 +40,8 @@ def learn_rounded(
     *,
     tol: float,
     max_iter: int,
-    start: Warm | None = None,
-    report: Report | None = None,
+    start: WarmStart | None = None,
+    report: Callback | None = None,
     before: Result | None = None,
 ) -> Result:
     """Learn weights over many rows, or where few rows make kinks.
@@ -62,7 +62,7 @@ def learn_rounded(
         Relative duality gap to stop at, of the loss as it is.
     max_iter : int
         Machines solved at most.
-    start : Warm, optional
+    start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional
         Called with every `Step`, those of the rounded problems among them.
@@ -74,16 +74,16 @@ def learn_rounded(
     result : Result
         Weights with a certificate for the loss as it is.
     """
-    account = Account(tol, report)
-    learner = Learner(bank, Y, cost, machine, weight_set, account)
+    bounds = Bounds(tol, report)
+    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
     if before is not None:
-        offer_function(learner, before)
-        _count(account, before)
-        account.history = list(before.history)
+        offer_function(evaluator, before)
+        _count(bounds, before)
+        bounds.history = list(before.history)
     width = _FIRST * float(np.sqrt((cost * Y**2).sum() / max(float(cost.sum()), 1e-300)))
     least = _LEAST * width
     close = False  # whether this may be the last width
-    while account.solves < max_iter:
+    while bounds.solves < max_iter:
         rounded = Smoothed(machine, width) if width > least else machine
         found = solve(
             bank,
@@ -91,54 +91,54 @@ def learn_rounded(
             cost,
             rounded,
             tol=0.5 * tol if close else _ROUGH * tol,
-            max_iter=max_iter - account.solves,
+            max_iter=max_iter - bounds.solves,
             start=start,
-            report=_heard(report, account.solves),
+            report=_heard(report, bounds.solves),
             provisional=True,
         )
-        _count(account, found)
-        offer_function(learner, found)
-        account.note()
-        if account.converged or rounded is machine:
+        _count(bounds, found)
+        offer_function(evaluator, found)
+        bounds.note()
+        if bounds.converged or rounded is machine:
             break
         # The error of rounding falls with the square of the width.
         error = 0.5 * rounded.ridge_term(found.coef, cost, Y) - 0.5 * machine.ridge_term(
             found.coef, cost, Y
         )
-        allowed = _SHARE * tol * account.size
+        allowed = _SHARE * tol * bounds.size
         factor = np.sqrt(allowed / error) if error > 0.0 else 1.0
         # Later widths are there for what the first guess missed, and few should do.
         width, close = width * float(np.clip(factor, 0.05, 0.2 if close else 0.7)), True
-        start = Warm(found.weights, found.coef)
-    learner.settle()
-    return account.result()
+        start = WarmStart(found.weights, found.coef)
+    evaluator.settle()
+    return bounds.result()
 
 
-def _count(account: Account, found: Result) -> None:
+def _count(bounds: Bounds, found: Result) -> None:
     last = found.history[-1]
-    account.solves += last.solves
-    account.work += last.work
-    account.readings += last.readings + 1
+    bounds.solves += last.solves
+    bounds.work += last.work
+    bounds.readings += last.readings + 1
 
 
-def _heard(report: Report | None, solves: int) -> Report | None:
+def _heard(report: Callback | None, solves: int) -> Callback | None:
     """Let a listener follow a rounded problem, whose gap is near that of the loss as it is."""
     if report is None:
         return None
     return lambda step: report(replace(step, solves=solves + step.solves))
 
 
-def offer_function(learner: Learner, found: Result) -> None:
-    """Look at the function and the coefficients of a neighbouring problem in that of a learner."""
-    kernel, every = learner.bank.combine(found.weights), np.arange(learner.bank.n_kernels)
+def offer_function(evaluator: Evaluator, found: Result) -> None:
+    """Look at the function and the coefficients of a neighbouring problem in that of an evaluator."""
+    kernel, every = evaluator.bank.combine(found.weights), np.arange(evaluator.bank.n_kernels)
     function = found.function
-    fitted = None if function is None else learner.bank.blocks.times(function)
+    fitted = None if function is None else evaluator.bank.blocks.times(function)
     # Rounding leaves the boxes as they are, so its coefficients are feasible.
     for coef in (found.coef, found.proof):
         if coef is not None:
-            solution = learner.start(kernel, coef)
+            solution = evaluator.start(kernel, coef)
             if fitted is not None:
                 solution = replace(solution, fitted=fitted, function=function)
-            forms = learner.bank.forms(coef)
-            point = learner.evaluate(kernel, solution, every, forms)
-            learner.offer_lower(point, forms)
+            forms = evaluator.bank.forms(coef)
+            point = evaluator.evaluate(kernel, solution, every, forms)
+            evaluator.offer_lower(point, forms)

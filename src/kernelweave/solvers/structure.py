@@ -16,7 +16,7 @@ from kernelweave.machines import Machine, Solution
 from kernelweave.weights.sum_product import SumProduct
 
 from .anderson import Mixer
-from .bounds import Account, Report, Result
+from .bounds import Bounds, Callback, Result
 from .evaluator import moved
 from .rounding import diagonal_roots, dual_error, form_error, loss_error, unit
 
@@ -45,7 +45,7 @@ def alternate(
     start: Floats | None = None,
     update: Update | None = None,
     mix: bool = True,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn the weights of the products of a network and a classifier.
 
@@ -84,18 +84,18 @@ def alternate(
         The weights are those of the products, and forms what each adds to the squared norm of the
         decision function. Without a certificate the lower bound is minus infinity.
     """
-    account = Account(tol, report)
+    bounds = Bounds(tol, report)
     step = weights.update if update is None else update
     u = np.zeros(system.n_nodes) if start is None else start
     mixer, plain, accepted = Mixer(), None, np.inf
     begin: Solution | None = None
     tighter, still = 1.0, 0
     mark_gap, mark_solves = np.inf, 0
-    while account.solves < max_iter:
+    while bounds.solves < max_iter:
         with np.errstate(all="ignore"):
             gram = system.combine(u)
         if not all_finite(gram):  # products of large kernels and weights
-            if not account.solves:
+            if not bounds.solves:
                 raise InputError(
                     "structure: products of its kernels overflow; rescale the columns first, for "
                     "example with scikit-learn's StandardScaler."
@@ -104,40 +104,40 @@ def alternate(
         kernel = GramKernel(gram)
         if begin is not None:
             begin = moved(begin.coef, kernel @ begin.coef)
-        gap = account.gap if certified else tol
+        gap = bounds.gap if certified else tol
         inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
         solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
-        account.solves += 1
-        account.work += solution.work
-        account.readings += 1
+        bounds.solves += 1
+        bounds.work += solution.work
+        bounds.readings += 1
         with np.errstate(over="ignore", invalid="ignore"):
             reading = system.read(solution.coef)
             total, nodes = reading.sums(u)
         fitted = kernel @ solution.coef  # fresh: running sums drift
         loss, intercept = machine.loss(fitted, Y, cost)
-        before, value = account.upper, 0.5 * total + loss + weights.penalty(u)
-        if account.offer_upper(value, np.exp(u), solution.coef, intercept, nodes):
+        before, value = bounds.upper, 0.5 * total + loss + weights.penalty(u)
+        if bounds.offer_upper(value, np.exp(u), solution.coef, intercept, nodes):
             best, values = kernel, fitted
         if certified:
             linear = machine.linear(solution.coef, Y)
-            account.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
-        account.note()
-        if certified and account.converged:
-            error = _upper_rounding(best, values, Y, cost, machine, account)
-            account.rounding = error + _lower_rounding(system, best, Y, machine, weights, account)
-            if account.converged:
+            bounds.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
+        bounds.note()
+        if certified and bounds.converged:
+            error = _upper_rounding(best, values, Y, cost, machine, bounds)
+            bounds.rounding = error + _lower_rounding(system, best, Y, machine, weights, bounds)
+            if bounds.converged:
                 break
         if certified:
-            if account.gap <= 0.9 * mark_gap:
-                mark_gap, mark_solves = account.gap, account.solves
-            elif account.solves - mark_solves < _PATIENCE:
+            if bounds.gap <= 0.9 * mark_gap:
+                mark_gap, mark_solves = bounds.gap, bounds.solves
+            elif bounds.solves - mark_solves < _PATIENCE:
                 tighter = max(1e-4, 0.7 * tighter)
             elif mix:
-                mix, mark_solves = False, account.solves  # plain steps cannot fail
+                mix, mark_solves = False, bounds.solves  # plain steps cannot fail
             else:
                 break
         else:
-            still = still + 1 if before - account.upper <= 0.01 * tol * abs(account.upper) else 0
+            still = still + 1 if before - bounds.upper <= 0.01 * tol * abs(bounds.upper) else 0
             if still >= _STILL:
                 break
         begin = solution
@@ -152,26 +152,26 @@ def alternate(
     loss, intercept = machine.loss(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
-    error = _upper_rounding(best, values, Y, cost, machine, account)
-    if value < account.upper + error:  # or may be better, by rounding
-        account.at_rounding = value >= account.upper
-        account.upper, error = np.inf, 0.0
-        account.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
-        account.note()
-    if certified and not (account.rounding > 0.0 and account.converged):
-        account.rounding = error + _lower_rounding(system, best, Y, machine, weights, account)
-    result = account.result()
+    error = _upper_rounding(best, values, Y, cost, machine, bounds)
+    if value < bounds.upper + error:  # or may be better, by rounding
+        bounds.at_rounding = value >= bounds.upper
+        bounds.upper, error = np.inf, 0.0
+        bounds.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
+        bounds.note()
+    if certified and not (bounds.rounding > 0.0 and bounds.converged):
+        bounds.rounding = error + _lower_rounding(system, best, Y, machine, weights, bounds)
+    result = bounds.result()
     if certified:
         return result
     return replace(result, lower_bound=-np.inf, converged=still >= _STILL)
 
 
 def _upper_rounding(
-    kernel: GramKernel, fitted: Floats, Y: Floats, cost: Floats, machine: Machine, account: Account
+    kernel: GramKernel, fitted: Floats, Y: Floats, cost: Floats, machine: Machine, bounds: Bounds
 ) -> float:
     """Bound the rounding error of the best objective, that of this kernel and fitted values."""
-    V = account.coef
-    loss = loss_error(machine, Y, cost, kernel.diag(), V, fitted, account.intercept)
+    V = bounds.coef
+    loss = loss_error(machine, Y, cost, kernel.diag(), V, fitted, bounds.intercept)
     bound = 0.5 * form_error(V, kernel.diag()) + loss
     return bound if bound >= 0 else np.inf  # not a number where it overflows
 
@@ -182,13 +182,13 @@ def _lower_rounding(
     Y: Floats,
     machine: Machine,
     weights: SumProduct,
-    account: Account,
+    bounds: Bounds,
 ) -> float:
     """Bound the rounding error of the best lower bound."""
-    V = account.proof
+    V = bounds.proof
     if V is None:
         return 0.0
-    linear, upper, u = machine.linear(V, Y), account.upper, np.log(account.weights)
+    linear, upper, u = machine.linear(V, Y), bounds.upper, np.log(bounds.weights)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = diagonal_roots(kernel.diag())
         # What `form_errors` adds to the form of every path, as weights of its diagonal.
@@ -200,7 +200,7 @@ def _lower_rounding(
         largest = np.log(upper / (weights.lam * weights.counts)) / weights.p
         size = float(system.diagonal(largest).max())
         bias = float(np.abs(Y).max() + np.sqrt(2.0 * upper * size))
-    return max(account.lower - raised, 0.0) + dual_error(machine, Y, V, linear, 0.0, bias)
+    return max(bounds.lower - raised, 0.0) + dual_error(machine, Y, V, linear, 0.0, bias)
 
 
 def projected_update(weights: SumProduct) -> Update:

@@ -10,7 +10,7 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import Hinge
 
-from .bounds import Report, Result, Step, Warm
+from .bounds import Callback, Result, Step, WarmStart
 from .newton_bundle import newton_bundle
 
 _STATIONARY = 1e-4  # relative decrease below which the alternation ends
@@ -25,7 +25,7 @@ def trimmed(
     share: float,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Minimise over functions, weights, and the choice of a share of the rows that count.
 
@@ -55,7 +55,7 @@ def trimmed(
     machine = Hinge(fit_intercept=False)
     kept = np.ones(len(Y))
     last = np.inf
-    start: Warm | None = None
+    start: WarmStart | None = None
     best: Result | None = None
     history: list[Step] = []
     solves, converged = 0, False
@@ -87,7 +87,7 @@ def trimmed(
         if solves >= max_iter:
             break
         last, kept = value, chosen
-        start = Warm(result.weights, result.coef)
+        start = WarmStart(result.weights, result.coef)
     assert best is not None
     return replace(best, history=tuple(history), converged=converged)
 

@@ -7,7 +7,7 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.machines import CappedHinge
-from kernelweave.solvers.bounds import Report, Result
+from kernelweave.solvers.bounds import Callback, Result
 from kernelweave.solvers.mirror_prox import Average, Functions, Game
 
 _LENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # first steps that are tried
@@ -25,7 +25,7 @@ def gradient_play(
     n: float,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> Result:
     """Learn kernels and a classifier by subgradient steps of length ``eta / sqrt(t)``.
 
@@ -68,11 +68,11 @@ def gradient_play(
             mean = average.functions
             game.note(mean, average.alpha, average.products, step)
             gap = game.offer(mean, average.alpha, average.products, step)
-            if not np.isfinite(gap) or game.learner.verify():
+            if not np.isfinite(gap) or game.evaluator.verify():
                 break
         return gap
 
-    def new_game(report: Report | None) -> Game:
+    def new_game(report: Callback | None) -> Game:
         return Game(bank, Y, cost, machine, lam=lam, n=n, tol=tol, report=report)
 
     trial = max(1, int(_TRIAL * max_iter))

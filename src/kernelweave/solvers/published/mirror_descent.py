@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.solvers.bounds import Account
-from kernelweave.solvers.dag_problem import Bound, Played, Stand
+from kernelweave.solvers.bounds import Bounds
+from kernelweave.solvers.dag_problem import ActiveProblem, Bound, Evaluation
 
 _SMOOTH = 0.3  # equal shares mixed in, relative to the gap aimed at
 _PATIENCE = 150  # machines without lowering the gap by a tenth before giving up
@@ -14,8 +14,8 @@ _MOST_TURNS = 30  # machines solved for the same shares
 
 
 def mirror_descent(
-    problem: Played,
-    account: Account,
+    problem: ActiveProblem,
+    bounds: Bounds,
     aim: float,
     max_iter: int,
     norms: Floats,
@@ -29,7 +29,7 @@ def mirror_descent(
 
     Parameters
     ----------
-    problem, account, aim, max_iter, norms, coef
+    problem, bounds, aim, max_iter, norms, coef
         As in `take_turns`.
 
     Returns
@@ -48,25 +48,25 @@ def mirror_descent(
     floor = _SMOOTH * aim
     eta = hierarchy.shares(norms, floor).eta
     best: Bound | None = None
-    step, mark = 0, (np.inf, account.solves)  # where the gap was last seen to shrink
+    step, mark = 0, (np.inf, bounds.solves)  # where the gap was last seen to shrink
     while True:
         smooth = (1.0 - floor) * eta + floor / len(eta)
         omega = hierarchy.omega(smooth)
         for _ in range(_MOST_TURNS):
             weights = hierarchy.weights(norms, omega, floor)
-            stand = problem.stand(account, weights, smooth, aim, coef)
+            stand = problem.stand(bounds, weights, smooth, aim, coef)
             norms, coef = stand.norms, stand.bound.coef
             if best is None or stand.bound.value > best.value:
                 best = stand.bound
-            met = account.upper - best.value <= aim * account.size
-            if met or account.upper <= account.rounding or account.solves >= max_iter:
+            met = bounds.upper - best.value <= aim * bounds.size
+            if met or bounds.upper <= bounds.rounding or bounds.solves >= max_iter:
                 return best, norms
-            gap = account.upper - best.value
+            gap = bounds.upper - best.value
             if gap <= 0.9 * mark[0]:
-                mark = gap, account.solves
-            elif account.solves - mark[1] >= _PATIENCE:
+                mark = gap, bounds.solves
+            elif bounds.solves - mark[1] >= _PATIENCE:
                 return best, norms
-            if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * account.size:
+            if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * bounds.size:
                 break
         step += 1
         slopes = hierarchy.slopes(stand.forms, smooth)
@@ -77,7 +77,7 @@ def mirror_descent(
             eta /= eta.sum()
 
 
-def _gap(problem: Played, stand: Stand, omega: Floats) -> float:
+def _gap(problem: ActiveProblem, stand: Evaluation, omega: Floats) -> float:
     """Return the gap of the problem for fixed shares."""
     hierarchy, bound = problem.hierarchy, stand.bound
     primal = 0.5 * hierarchy.fixed_norm(stand.norms, omega) ** 2 + stand.loss

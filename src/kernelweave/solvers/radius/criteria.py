@@ -19,7 +19,7 @@ from kernelweave.machines.support import Hinge, SquaredHinge
 
 
 @dataclass(frozen=True)
-class Judged:
+class Assessment:
     """A criterion at one choice of weights.
 
     Parameters
@@ -76,9 +76,9 @@ class Criterion(ABC):
         """Return the ball that the criterion needs while weights are learned: the smallest."""
         return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
 
-    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
+    def finished(self, assessed: Assessment, cost: Floats, *, tol: float) -> Assessment:
         """Return the same point with the smallest ball."""
-        return judged
+        return assessed
 
     @abstractmethod
     def value(self, objective: float, ball: Ball) -> float:
@@ -110,8 +110,8 @@ class Criterion(ABC):
         cost: Floats,
         *,
         tol: float,
-        start: Judged | None = None,
-    ) -> Judged:
+        start: Assessment | None = None,
+    ) -> Assessment:
         """Solve ball and machine at one choice of weights.
 
         Parameters
@@ -122,7 +122,7 @@ class Criterion(ABC):
             Targets of +-1, and the cost of each error.
         tol : float
             Relative gap of both problems.
-        start : Judged, optional
+        start : Assessment, optional
             A neighbouring choice to begin from.
         """
         kernel.dense()  # ball and machine visit most rows
@@ -138,17 +138,17 @@ class Criterion(ABC):
         solution = self.machine.solve(kernel, Y, inner, tol=tol, start=begin)
         return self._judged(kernel, solution, kernel.bank.forms(solution.coef), ball, Y, cost)
 
-    def verified(self, judged: Judged, Y: Floats, cost: Floats) -> Judged:
+    def verified(self, assessed: Assessment, Y: Floats, cost: Floats) -> Assessment:
         """Return the same point judged afresh by the exact kernels.
 
         Running sums of ball and machine drift, and the bank may leave something out.
         """
-        kernel, old, centre = judged.kernel, judged.solution, judged.ball.centre
+        kernel, old, centre = assessed.kernel, assessed.solution, assessed.ball.centre
         fitted = kernel.exact_product(np.column_stack([old.coef, centre]))
         diagonal = kernel.bank.exact_diagonal(kernel.weights)
         ball = judge_ball(centre, fitted[:, -1].copy(), diagonal, self.ball_ridge(cost))
         solution = replace(old, fitted=np.ascontiguousarray(fitted[:, :-1]))
-        return self._judged(kernel, solution, judged.forms, ball, Y, cost)
+        return self._judged(kernel, solution, assessed.forms, ball, Y, cost)
 
     def _judged(
         self,
@@ -158,13 +158,13 @@ class Criterion(ABC):
         ball: Ball,
         Y: Floats,
         cost: Floats,
-    ) -> Judged:
+    ) -> Assessment:
         inner = self.machine_cost(kernel, ball, cost)
         loss, intercept = self.machine.loss(solution.fitted, Y, inner)
         quadratic = float(np.vdot(solution.coef, solution.fitted))
         solution = replace(solution, intercept=intercept, primal=0.5 * quadratic + loss)
         spreads = kernel.bank.spreads(ball.centre)
-        return Judged(
+        return Assessment(
             kernel=kernel,
             value=self.value(solution.primal, ball),
             gradient=self.gradient(solution, forms, spreads, ball, cost),
@@ -352,8 +352,8 @@ class Do(Criterion):
         row = kernel.rows(np.array([0]))[0].astype(np.float64)
         return judge_ball(first, row, kernel.diag(), self.ball_ridge(cost))
 
-    def finished(self, judged: Judged, cost: Floats, *, tol: float) -> Judged:
-        return replace(judged, ball=super().ball(judged.kernel, cost, tol=tol))
+    def finished(self, assessed: Assessment, cost: Floats, *, tol: float) -> Assessment:
+        return replace(assessed, ball=super().ball(assessed.kernel, cost, tol=tol))
 
     def value(self, objective: float, ball: Ball) -> float:
         return objective

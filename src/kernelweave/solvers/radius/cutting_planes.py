@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 
-from .criteria import Judged
+from .criteria import Assessment
 
 _EXACT = 1e-10  # as far as the linear programs go
 
@@ -67,14 +67,14 @@ class Cuts:
         n = bank.n_samples
         return cls(centres=[np.full(n, 1.0 / n)], spreads=[bank.traces(centred=True) / n])
 
-    def add(self, judged: Judged, linear: float) -> None:
+    def add(self, assessed: Assessment, linear: float) -> None:
         """Add the two cuts of a point; ``linear`` is that part of its machine's dual value."""
-        size = judged.ball.squared_radius
-        self.coefs.append(size * judged.solution.coef)
+        size = assessed.ball.squared_radius
+        self.coefs.append(size * assessed.solution.coef)
         self.linears.append(size * linear)
-        self.forms.append(size**2 * judged.forms)
-        self.centres.append(judged.ball.centre)
-        self.spreads.append(judged.spreads)
+        self.forms.append(size**2 * assessed.forms)
+        self.centres.append(assessed.ball.centre)
+        self.spreads.append(assessed.spreads)
 
     def minimise(self, size: float) -> Lowest | None:
         """Minimise the largest cut of J over weights whose radius may be one by the other cuts.

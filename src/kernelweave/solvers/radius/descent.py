@@ -16,9 +16,9 @@ from scipy.optimize import minimize
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.solvers.bounds import Account, Report, Result
+from kernelweave.solvers.bounds import Bounds, Callback, Result
 
-from .criteria import Criterion, Judged, RadiusMargin
+from .criteria import Assessment, Criterion, RadiusMargin
 from .cutting_planes import Cuts, Lowest
 
 _INNER = 1e-3  # inner gap, relative to the outer tolerance
@@ -81,15 +81,15 @@ class _Search:
         norm: float | None,
         tol: float,
         max_iter: int,
-        report: Report | None,
+        report: Callback | None,
     ) -> None:
         self.bank, self.Y, self.cost, self.criterion = bank, Y, cost, criterion
         # A scale-free criterion has no norm to hold; that would only bend the coordinates.
         self.norm = None if criterion.scale_free else norm
         self.max_iter = max_iter
-        self.account = Account(tol, report)
+        self.bounds = Bounds(tol, report)
         self.inner = max(_INNER * tol, 1e-12)
-        self.best: Judged | None = None
+        self.best: Assessment | None = None
         self.stationary = False
         self.patient = False  # whether to go on however long the gap stays
         self.cuts: Cuts | None = None  # where it is worth collecting them
@@ -97,38 +97,38 @@ class _Search:
 
     def judge(self, theta: Floats) -> tuple[float, Floats]:
         """Return value and gradient along the set; raise `_Done` when that ends the search."""
-        if self.account.solves >= self.max_iter:
+        if self.bounds.solves >= self.max_iter:
             raise _Done
         kernel = self.bank.combine(theta)
-        judged = self.criterion.judge(kernel, self.Y, self.cost, tol=self.inner, start=self.best)
-        self.account.solves += 1
-        self.account.work += judged.solution.work
-        self.account.readings += 2.0
+        assessed = self.criterion.judge(kernel, self.Y, self.cost, tol=self.inner, start=self.best)
+        self.bounds.solves += 1
+        self.bounds.work += assessed.solution.work
+        self.bounds.readings += 2.0
         if self.cuts is not None:
-            self.cuts.add(judged, self.criterion.machine.linear(judged.solution.coef, self.Y))
-        self._offer(judged)
-        self.account.note()
+            self.cuts.add(assessed, self.criterion.machine.linear(assessed.solution.coef, self.Y))
+        self._offer(assessed)
+        self.bounds.note()
         self.stop_if_certified()
         self._watch()
-        gradient = self._tangent(theta, judged.gradient)
-        if judged.lower == -np.inf:
+        gradient = self._tangent(theta, assessed.gradient)
+        if assessed.lower == -np.inf:
             # What moving all weight to the steepest kernel promises: the gap, were this convex.
             total = theta.sum()
             if self.norm is None:  # weights near zero are far from those that matter beside 1 / C
                 total = max(total, 1.0 / float(self.cost.max()))
             promise = total * -gradient.min(initial=0.0) + theta @ np.maximum(gradient, 0.0)
-            self.stationary = bool(promise <= self.account.tol * judged.value)
+            self.stationary = bool(promise <= self.bounds.tol * assessed.value)
             if self.stationary:
                 raise _Done
-        return judged.value, gradient
+        return assessed.value, gradient
 
     def _watch(self) -> None:
         """Look for a better bound if the gap stays, and raise `_Stalled` if it goes on to."""
-        if self.account.gap <= 0.67 * self._mark[0]:
-            self._mark = (self.account.gap, self.account.solves)
+        if self.bounds.gap <= 0.67 * self._mark[0]:
+            self._mark = (self.bounds.gap, self.bounds.solves)
         if self.patient:
             return
-        waited = self.account.solves - self._mark[1]
+        waited = self.bounds.solves - self._mark[1]
         if waited >= _PATIENCE:
             raise _Stalled
         if waited >= _DOUBT:
@@ -141,10 +141,10 @@ class _Search:
         assert isinstance(self.criterion, RadiusMargin)
         lowest = self.cuts.minimise(self.best.value)
         if lowest is not None:
-            self.account.offer_lower(
+            self.bounds.offer_lower(
                 self.criterion.bound(self.bank, lowest.coef, lowest.centre, self.Y, self.cost)
             )
-            self.account.readings += 2.0
+            self.bounds.readings += 2.0
             self.stop_if_certified()
         return lowest
 
@@ -155,28 +155,28 @@ class _Search:
         normal = np.ones_like(theta) if self.norm == 1 else theta
         return gradient - normal * float(theta @ gradient)
 
-    def _offer(self, judged: Judged) -> None:
-        solution = judged.solution
-        self.account.offer_lower(judged.lower)
-        weights = judged.kernel.weights
-        if self.account.offer_upper(
-            judged.value, weights, solution.coef, solution.intercept, judged.forms
+    def _offer(self, assessed: Assessment) -> None:
+        solution = assessed.solution
+        self.bounds.offer_lower(assessed.lower)
+        weights = assessed.kernel.weights
+        if self.bounds.offer_upper(
+            assessed.value, weights, solution.coef, solution.intercept, assessed.forms
         ):
-            self.best = judged
+            self.best = assessed
 
     def stop_if_certified(self) -> None:
         """Raise `_Done` if the gap meets the tolerance for the exact kernels."""
-        if self.account.converged:
+        if self.bounds.converged:
             self.settle()
-            if self.account.converged:
+            if self.bounds.converged:
                 raise _Done
 
     def settle(self) -> None:
         """Recompute the best value from the exact kernels."""
         assert self.best is not None
-        self.account.upper = np.inf
+        self.bounds.upper = np.inf
         self._offer(self.criterion.verified(self.best, self.Y, self.cost))
-        self.account.note()
+        self.bounds.note()
 
     def _offer_nothing(self) -> None:
         """Offer no function but a bias, at the best weights."""
@@ -185,8 +185,8 @@ class _Search:
         cost = criterion.machine_cost(best.kernel, best.ball, self.cost)
         loss, bias = criterion.machine.loss(nothing, self.Y, cost)
         value, forms = criterion.value(loss, best.ball), np.zeros_like(best.forms)
-        if self.account.offer_upper(value, best.kernel.weights, nothing, bias, forms):
-            self.account.note()
+        if self.bounds.offer_upper(value, best.kernel.weights, nothing, bias, forms):
+            self.bounds.note()
 
     def result(self) -> RadiusResult:
         """Return the best point, its value that of the exact kernels."""
@@ -194,7 +194,7 @@ class _Search:
         self.best = self.criterion.finished(self.best, self.cost, tol=self.inner)
         self.settle()
         self._offer_nothing()
-        result = self.account.result()
+        result = self.bounds.result()
         return RadiusResult(
             **(vars(result) | {"converged": result.converged or self.stationary}),
             squared_radius=self.best.ball.squared_radius,
@@ -211,7 +211,7 @@ def lbfgs(
     start: Floats,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
+    report: Callback | None = None,
     sizes: Floats | None = None,
 ) -> RadiusResult:
     """Minimise a criterion over kernel weights by L-BFGS with bounds.
@@ -250,7 +250,7 @@ def lbfgs(
         theta = x / sizes
         length = 1.0 if search.norm is None else _size(theta, search.norm)
         if not (length > 0 and theta.any()):
-            return 10.0 * abs(search.account.upper), np.zeros_like(x)  # no kernel at all
+            return 10.0 * abs(search.bounds.upper), np.zeros_like(x)  # no kernel at all
         value, gradient = search.judge(theta / length)
         return value, gradient / (sizes * length)
 
@@ -263,7 +263,7 @@ def lbfgs(
     with suppress(_Done):
         with suppress(_Stalled):
             for _ in range(_RETRIES):
-                before = search.account.solves
+                before = search.bounds.solves
                 minimize(
                     along,
                     begin,
@@ -272,7 +272,7 @@ def lbfgs(
                     bounds=[(lowest, None)] * bank.n_kernels,
                     options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * max_iter},
                 )
-                if search.account.solves == before or search.best is None:
+                if search.bounds.solves == before or search.best is None:
                     break
                 # The line search failed: the values are not exact enough for it.
                 search.inner = max(0.1 * search.inner, 1e-12)
@@ -294,7 +294,7 @@ def _by_cuts(search: _Search) -> None:
         here = search.best.kernel.weights / search.best.ball.squared_radius
         theta = 0.5 * (here + lowest.weights)
         # Halving alone would never make a weight zero.
-        leaving = (lowest.weights == 0) & (theta <= 1e-2 * search.account.tol * theta.sum())
+        leaving = (lowest.weights == 0) & (theta <= 1e-2 * search.bounds.tol * theta.sum())
         search.judge(np.where(leaving, 0.0, theta))
 
 
@@ -308,7 +308,7 @@ def gradient_projection(
     start: Floats,
     tol: float,
     max_iter: int,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> RadiusResult:
     """Minimise a criterion by gradient steps back onto the set, with Armijo's rule.
 
@@ -389,7 +389,7 @@ def judge_fixed(
     weights: Floats,
     *,
     tol: float,
-    report: Report | None = None,
+    report: Callback | None = None,
 ) -> RadiusResult:
     """Return the function of given weights; the certificate is that of these weights.
 
