@@ -23,6 +23,7 @@ from .views import Views, is_plain_gaussian
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
 _NEGATIVE = 1e-8
+_TINY = 1e-12  # coefficients for which forms of kernels up to the largest number are numbers
 _UNDERFLOW = 1e-240  # below which products of tiny numbers have no digits
 _CHUNK = 512  # rows of exact kernels at a time
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
@@ -88,10 +89,14 @@ class KernelBank:
             Never negative.
         """
         out = np.zeros(self.n_kernels)
-        for part, ids, local in self._split(which):
-            out[ids] = part.forms(V, local)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part, ids, local in self._split(which):
+                out[ids] = part.forms(V, local)
         wanted = np.arange(self.n_kernels) if which is None else which
         values = out[wanted] * self.scales[wanted]
+        if not np.isfinite(values).all() and (largest := float(np.abs(V).max())) > _TINY:
+            # The sizes of huge kernels are divided out too late; of tiny vectors they are numbers.
+            return (self.forms(V * (_TINY / largest), which) / _TINY**2) * largest**2
         self._refuse_negative(values, wanted, V)
         return np.maximum(values, 0.0)
 

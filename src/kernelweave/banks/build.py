@@ -29,8 +29,6 @@ _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the
 _BUFFER = 512  # columns that BLAS packs while it solves a system
 _COPIES = 3  # of the values of a kernel while they are computed
 _BALL_TOL = 1e-5  # of the radii that kernels are divided by
-_LARGEST = 1e280  # trace of a kernel: its products with coefficients must be numbers,
-_LARGEST_PLAIN = 1e140  # and its squares, in second derivatives, if it is not normalised
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,7 @@ def make_bank(
     views = X if isinstance(X, Views) else Views.of(kernels, X)
     n = views.n_samples
     dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
-    most = _LARGEST_PLAIN if normalize is None else _LARGEST
-    diagonals = [_diagonal(kernel, views[j], most) for j, kernel in enumerate(kernels)]
+    diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]
     # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
     factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
@@ -184,11 +181,11 @@ def squared_radii(bank: KernelBank, *, tol: float) -> Floats:
     return np.array([ball.squared_radius for ball in balls])
 
 
-def _diagonal(kernel: Kernel, rows: Rows, most: float) -> Floats:
+def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
     diagonal = kernel.diagonal(rows)
     with np.errstate(over="ignore"):
         total = diagonal.sum()
-    if not total < most:
+    if not np.isfinite(total):
         raise InputError(
             f"{kernel}: its values overflow; rescale the columns first, for example with "
             "scikit-learn's StandardScaler."

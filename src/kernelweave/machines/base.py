@@ -262,7 +262,8 @@ class Machine(ABC):
                 response = solved[:, :-1] - np.outer(
                     solved[:, -1], (solved[:, -1] @ V) / (across @ solved[:, -1])
                 )
-            hessian += V.T @ response
+            with np.errstate(over="ignore", invalid="ignore"):  # of squares of huge kernels
+                hessian += V.T @ response
             responses.append(response)
         return Curvature(0.5 * (hessian + hessian.T), free_sets, responses)
 

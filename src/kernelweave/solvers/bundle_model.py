@@ -95,7 +95,10 @@ class Curved:
         inverse = np.divide(
             1.0, self.lengths, out=np.zeros_like(self.lengths), where=self.lengths > 0
         )
-        B = hessian * inverse[:, None] * inverse
+        with np.errstate(over="ignore", invalid="ignore"):
+            B = hessian * inverse[:, None] * inverse
+        if not np.isfinite(B).all():  # squares of huge kernels: go on without curvature
+            B = np.zeros_like(B)
         # No exact B is larger than this; one of rounding would make the model turn back.
         root = np.sqrt(centre[centre > 0])
         used = B[np.ix_(centre > 0, centre > 0)] * root[:, None] * root
