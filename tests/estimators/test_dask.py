@@ -573,7 +573,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(many, cluster, monkeypatc
 
 
 def test_features_that_this_process_cannot_hold_are_refused_first(many, monkeypatch):
-    monkeypatch.setattr("kernelweave.banks.dask._worker_limits", lambda: None)  # of another test
+    monkeypatch.setattr(
+        "kernelweave.banks.nystroem.dask._worker_limits", lambda: None
+    )  # of another test
     X, f = table()
     with dask.config.set(scheduler="synchronous"):
         model = MKLClassifier(KERNELS, memory_limit="20kB")
