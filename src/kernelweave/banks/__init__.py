@@ -1,4 +1,4 @@
-"""Kernels over rows, computed on demand."""
+"""Banks: all kernels of a fit over the training rows."""
 
 from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank

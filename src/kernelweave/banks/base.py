@@ -1,4 +1,4 @@
-"""Kernels times rows, on demand: what every solver reads."""
+"""A bank holds all kernels of a fit over the training rows and answers products with them."""
 
 from __future__ import annotations
 

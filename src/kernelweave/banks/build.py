@@ -1,4 +1,4 @@
-"""Choose a form for every kernel, within a memory budget, and normalise."""
+"""Choose a storage form for every kernel, within a memory budget, and normalise."""
 
 from __future__ import annotations
 

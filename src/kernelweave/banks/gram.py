@@ -1,4 +1,4 @@
-"""A Gram matrix that is there, where support machines expect a combined kernel."""
+"""A dense Gram matrix with the interface of a weighted kernel sum."""
 
 from __future__ import annotations
 

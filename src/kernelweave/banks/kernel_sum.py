@@ -1,4 +1,4 @@
-"""The weighted sum of a bank's kernels, computed only as far as somebody asks."""
+"""The weighted sum of the kernels of a bank, computed row by row on demand."""
 
 from __future__ import annotations
 

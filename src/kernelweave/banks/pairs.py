@@ -1,4 +1,4 @@
-"""Values of kernels at pairs that are too many to be held twice."""
+"""Kernel values of many pairs, in memory or in a memory-mapped file."""
 
 from __future__ import annotations
 

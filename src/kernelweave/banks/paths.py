@@ -1,4 +1,4 @@
-"""Sums over the paths of a sum-product network, a piece of all matrices at a time.
+"""Sums over the paths of a sum-product network, computed in pieces of the Gram matrices.
 
 No path has a matrix of its own. Paths that share all leaves but the last share the product of
 these, and the last leaves of all paths are one matrix product.

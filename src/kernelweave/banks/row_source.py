@@ -1,4 +1,4 @@
-"""Rows that kernels become features of: where they are, and one pass over them."""
+"""Access to the training rows for Nystroem features: a table in memory, or its parts."""
 
 from __future__ import annotations
 

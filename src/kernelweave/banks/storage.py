@@ -1,4 +1,4 @@
-"""The forms in which a bank holds kernels: factors, shared distances, stored Gram matrices.
+"""Storage forms of kernels in a bank: factors, shared distances, Gram matrices.
 
 Each part holds several kernels of one form and answers the same questions about them. Numbers
 are those of the kernels as written; the bank applies normalising scales.

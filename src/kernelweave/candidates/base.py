@@ -1,4 +1,4 @@
-"""Kernels that are not in play yet, and what they could still contribute."""
+"""Kernels that are not active, and their price (as in column generation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph of kernels that somebody wrote down."""
+"""A directed acyclic graph of kernels, given explicitly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All conjunctions of given propositions, most of which nobody ever looks at."""
+"""The lattice of all conjunctions of propositions, searched without enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain list of kernels, most of which are never read twice."""
+"""A list of kernels with upper bounds of their quadratic forms, read only where needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All products of kernels from several ladders, as users write them down."""
+"""The lattice of all products of kernels from several ladders, as the user specifies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The products of a lattice over training rows, of which a part is in play."""
+"""The lattice of kernel products over the training rows, and its active part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The products of kernels that a linear form sees best, found without looking at all of them."""
+"""Branch and bound search for kernel products with the largest quadratic forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kernel learner shares: fit a bank, keep plain arrays, predict from support rows."""
+"""Base class of the kernel estimators: fitting a bank, fitted attributes, prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kernel classifier shares: labels, class weights, votes."""
+"""Base class of the kernel classifiers: labels, class weights, decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal rows are one row with a larger weight."""
+"""Merge equal rows into one row with the sum of their weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in a graph: a kernel is learned only where those above it are paid for."""
+"""Hierarchical kernel learning (gHKL) on a graph of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What learning on graphs of kernels shares between losses."""
+"""Base class of the estimators on a graph of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifiers that judge the labels they were given."""
+"""Mixin of the classifiers that score the quality of their training labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kernel regressor shares: losses, targets, predictions."""
+"""Base class of the kernel regressors: losses, targets, predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rule ensembles share: propositions, the search over conjunctions, rules that remain."""
+"""Base class of the rule ensembles: propositions, search over conjunctions, selected rules."""
 
 from __future__ import annotations
 

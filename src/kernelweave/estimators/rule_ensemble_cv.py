@@ -1,4 +1,4 @@
-"""Rule ensembles that choose C themselves."""
+"""Rule ensembles with C chosen by cross-validation."""
 
 from __future__ import annotations
 

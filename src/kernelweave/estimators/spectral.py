@@ -1,4 +1,4 @@
-"""Clusters by the leading eigenvectors of a kernel."""
+"""Spectral clustering on a learned or given kernel."""
 
 from __future__ import annotations
 

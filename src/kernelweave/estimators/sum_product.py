@@ -1,4 +1,4 @@
-"""Kernels added and multiplied as a structure says, with learned weights."""
+"""Kernel learning on sum-product structures (SPN-MKL)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learners for one fixed kernel."""
+"""Losses with the solvers of their problem for one fixed kernel."""
 
 from .base import Curvature, DualShape, Machine, Solution
 from .capped import CappedHinge

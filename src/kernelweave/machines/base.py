@@ -1,4 +1,4 @@
-"""The one-kernel problem, the same for every loss.
+"""The problem for one fixed kernel, in one form for every loss.
 
 With a signed dual variable ``beta`` per output (``f = K beta + b``) all losses share
 

@@ -1,4 +1,4 @@
-"""The hinge loss of the rows that fit worst: a support machine with a cap on its coefficients."""
+"""The conditional value at risk of the hinge loss: the mean of its largest values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curvature of the optimal value in the weights of kernels held as features, in one pass."""
+"""Curvature of the optimal value in the kernel weights for Nystroem features, in one pass."""
 
 from __future__ import annotations
 

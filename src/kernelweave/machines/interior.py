@@ -1,4 +1,4 @@
-"""One output of the one-kernel problem by an interior point method.
+"""The problem for one fixed kernel and one output by an interior point method.
 
 Pair updates crawl, and the set of coefficients inside their boxes changes too often for exact
 solves on it, where costs are huge and the kernel is badly conditioned. The number of steps here

@@ -1,4 +1,4 @@
-"""Many rows, few features: Newton steps on the augmented Lagrangian.
+"""Inner problems on Nystroem features: Newton steps on the augmented Lagrangian.
 
 ``min 1/2 |w|^2 + sum_i loss_i(z_i'w + b)`` with multipliers ``a`` and a penalty ``1/s`` becomes
 

@@ -1,4 +1,4 @@
-"""The square loss: one linear system instead of a quadratic program."""
+"""The square loss: its problem for one kernel is a linear system."""
 
 from __future__ import annotations
 

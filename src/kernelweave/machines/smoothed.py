@@ -1,4 +1,4 @@
-"""A loss with rounded corners, for learning weights over many rows."""
+"""A smoothed loss, for continuation on problems with large n."""
 
 from __future__ import annotations
 

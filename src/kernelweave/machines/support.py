@@ -1,4 +1,4 @@
-"""Machines with finite boxes: hinge, epsilon-insensitive, Huber and so on, by pair updates."""
+"""Losses with box constraints in the dual (hinge, epsilon-insensitive, Huber), solved by SMO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several outputs whose functions are related: the machine of the kernel ``B(t, t') k(x, x')``."""
+"""Several related outputs: the problem of the kernel ``B(t, t') k(x, x')``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bank of kernels thinks of labels."""
+"""Label quality by leave-one-out ridge regression on a bank of kernels."""
 
 from __future__ import annotations
 

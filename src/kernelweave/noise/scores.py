@@ -1,4 +1,4 @@
-"""What scores of examples that a model has not seen tell about their labels.
+"""Estimates of label errors from out-of-sample scores.
 
 With two classes a score s estimates ``E[y | x]``, y = +1 or -1 being the observed label. When a
 share q_minus of the true -1 and q_plus of the true +1 carry the other label, s lies between

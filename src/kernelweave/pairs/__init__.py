@@ -1,4 +1,4 @@
-"""Pairs of rows that belong together or apart: where they come from, and what they tell."""
+"""Pairwise constraints: where they come from, and estimates from them."""
 
 from .drawing import draw_pairs, read_pairs
 from .features import check_pairs, check_rows, kernel_features, pair_features

@@ -1,4 +1,4 @@
-"""Clusters of a kernel that is only ever multiplied with."""
+"""Clustering on a kernel that is accessed by products only."""
 
 from __future__ import annotations
 

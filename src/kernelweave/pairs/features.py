@@ -1,4 +1,4 @@
-"""Kernel values at pairs of rows, and nowhere else."""
+"""Kernel values at pairs of rows."""
 
 from __future__ import annotations
 

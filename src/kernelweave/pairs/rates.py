@@ -1,4 +1,4 @@
-"""How far labels of pairs can be trusted, from a few whose truth is known."""
+"""Error rates of pair labels, estimated from a few pairs whose truth is known."""
 
 from __future__ import annotations
 

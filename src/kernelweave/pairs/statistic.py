@@ -1,4 +1,4 @@
-"""What unreliable labels of pairs say about the reliable ones."""
+"""Estimates of the statistic of true pair labels from noisy ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit to pairs needs of a table: the rows that occur in pairs, and kernel values there."""
+"""Rows and kernel values required by pairwise learning."""
 
 from __future__ import annotations
 

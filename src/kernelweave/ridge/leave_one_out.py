@@ -1,4 +1,4 @@
-"""Ridge regression with every kernel and ridge at once, averaged by leave-one-out errors."""
+"""Ridge regression for every kernel and ridge parameter, averaged by leave-one-out errors."""
 
 from __future__ import annotations
 

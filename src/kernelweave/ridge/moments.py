@@ -1,4 +1,4 @@
-"""Features of landmarks, turned so that the ridge models of a kernel are diagonal in them."""
+"""Second moments of Nystroem features, in the basis in which ridge models are diagonal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge regression with every kernel and ridge over many rows, which are read in passes.
+"""Leave-one-out ridge regression by Nystroem features, in passes over the rows.
 
 With the centred features ``Z`` of a kernel's landmarks and ``Z'Z = W diag(d) W'``, the hat matrix
 is ``1/n + T diag(inverse(d)) T'`` with ``T = Z W``: given W and d, which a pass over the rows sums

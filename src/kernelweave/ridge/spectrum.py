@@ -1,4 +1,4 @@
-"""Eigenvectors of centred kernels, with all that is needed to leave one row out."""
+"""Eigenvectors of centred kernels, for leave-one-out values in closed form."""
 
 from __future__ import annotations
 

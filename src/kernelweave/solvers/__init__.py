@@ -1,4 +1,4 @@
-"""Outer loops: how kernel weights are found."""
+"""Outer loops of multiple kernel learning."""
 
 from .bounds import Callback, Result, Step, WarmStart
 from .cvar import solve_capped

@@ -1,4 +1,4 @@
-"""What a solver returns, and the best bounds found so far."""
+"""Bounds of the optimum during a fit, and the result of a solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small program of a bundle step: weights that minimise a model of the objective."""
+"""The subproblem of a bundle step: weights that minimise a model of the objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of the rows that fit worst, solved where the problem is well scaled.
+"""The conditional value at risk of the hinge loss (mean of its largest values), rescaled.
 
 Where a cap binds for one output, all values of ``lam`` from the largest at which it does not bind
 upwards have the same solution but for a factor, and the larger ``lam``, the smaller is the part of

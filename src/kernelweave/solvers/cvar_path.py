@@ -1,4 +1,4 @@
-"""Losses of the rows that fit worst, over many rows: a root search along plain kernel learning.
+"""The conditional value at risk for large n: a root search along ordinary kernel learning.
 
 With one output the capped problem is ``min over gamma of gamma P(lam gamma) + cap (1 - gamma)``,
 where ``P(lam)`` is the optimal value of plain multiple kernel learning with mean loss, and its

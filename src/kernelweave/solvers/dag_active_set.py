@@ -1,4 +1,4 @@
-"""Kernels in a graph: learn with few of them, then let in those that would be worth their cost."""
+"""Kernel learning on a graph by an active set of kernels; the certificate covers the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of a graph that are in play: machine and weights found in turn."""
+"""The learning problem on the active nodes of a graph of kernels, solved by alternation."""
 
 from __future__ import annotations
 

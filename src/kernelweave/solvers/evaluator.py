@@ -1,4 +1,4 @@
-"""One choice of weights with its solved machine, and the bounds it proves."""
+"""Evaluation of kernel weights: objective, lower bound, and their rounding errors."""
 
 from __future__ import annotations
 

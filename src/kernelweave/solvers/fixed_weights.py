@@ -1,4 +1,4 @@
-"""Weights that are given: one machine, no outer loop."""
+"""Fixed kernel weights: one inner problem, no outer loop."""
 
 from __future__ import annotations
 

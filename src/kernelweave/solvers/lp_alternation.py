@@ -1,4 +1,4 @@
-"""Many kernels with smooth weights: closed-form updates, accelerated (norm > 1).
+"""Weights of norm p > 1: closed-form updates with Anderson acceleration.
 
 The update of the weights minimises a majoriser, so a plain step never raises the objective;
 Anderson mixing of the last steps, in the logarithms of the weights, halves their number. A mixed

@@ -1,10 +1,18 @@
-"""Few kernels out of many: Newton steps inside a bundle of cuts, on a working set of kernels.
+"""Newton bundle method for l1 weights: proximal bundle steps with curvature, on a working set.
 
-Every solved machine gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the
-weights, valid however roughly it was solved. A step minimises the largest cut and a model of J by
-its slopes and curvature, damped by the curvature of the majorising update; a failed step still
-leaves its cut behind, which makes the method a proximal bundle method far from the solution and
-Newton's method near it.
+Every inner solve gives a cut ``J(x) >= lin - x . q / 2`` of the optimal value J over the weights
+(its dual value is linear in the weights), valid however roughly the inner problem was solved. A
+step minimises the maximum of the cuts and a model of J by its slopes and curvature, with a proximal
+term from the majorising update. A failed step leaves its cut behind. Far from the solution this is
+a proximal bundle method; near it, it is Newton's method.
+
+References
+----------
+K. C. Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization,
+Mathematical Programming 46.
+O. Chapelle, A. Rakotomamonjy (2008), Second order optimization of kernel parameters, NIPS workshop
+on kernel learning: the Hessian of J in the kernel weights.
+A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9: the problem.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What some of the rows suggest for all of them.
+"""A start from the solution on a sample of the rows.
 
 A fit of many rows begins from the function of a sample, which fits in memory wherever the rows are:
 a table in memory, in a file and in the parts of Dask goes the same way from there.

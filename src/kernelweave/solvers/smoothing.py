@@ -1,4 +1,4 @@
-"""Weights learned with the corners of the loss rounded, less and less.
+"""Multiple kernel learning by continuation on a smoothed loss.
 
 With many rows the optimal value is smooth in the weights at the scale of a step, but its pieces are
 tiny: the few rows inside their box say nothing about the next ones to come in. Rounding the corners
@@ -129,7 +129,7 @@ def _heard(report: Callback | None, solves: int) -> Callback | None:
 
 
 def offer_function(evaluator: Evaluator, found: Result) -> None:
-    """Look at the function and the coefficients of a neighbouring problem in that of an evaluator."""
+    """Offer the function and the dual coefficients of a neighbouring problem to an evaluator."""
     kernel, every = evaluator.bank.combine(found.weights), np.arange(evaluator.bank.n_kernels)
     function = found.function
     fitted = None if function is None else evaluator.bank.blocks.times(function)

@@ -1,4 +1,4 @@
-"""Structured weights: a machine for the weights, weights for the machine, in turn."""
+"""Weights of sum-product structures by alternation with Anderson acceleration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best case of unknown labels: rows that fit worst are left out, by alternation."""
+"""The best case of unknown wrong labels: trimming by alternation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of similar rows, with or without hints about which belong together."""
+"""Cluster the rows of a table, with or without pairwise constraints."""
 
 from __future__ import annotations
 

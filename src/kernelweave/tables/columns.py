@@ -1,4 +1,4 @@
-"""See what the columns of a table hold, and what can be done with them."""
+"""Detect the kinds of the columns of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our methods beside those of scikit-learn, by nested cross-validation."""
+"""Compare methods with those of scikit-learn by nested cross-validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a table to a model that was judged on rows it had not seen."""
+"""Fit a model to a table and evaluate it on held-out rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that look wrong."""
+"""Find labels that are likely to be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions of a saved model for the rows of a table."""
+"""Predict the rows of a table with a saved model."""
 
 from __future__ import annotations
 

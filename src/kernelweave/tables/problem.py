@@ -1,4 +1,4 @@
-"""What to learn from, and what to learn."""
+"""The learning problem of a table: features, target, and the kind of target."""
 
 from __future__ import annotations
 

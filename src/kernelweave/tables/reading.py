@@ -1,4 +1,4 @@
-"""Read a table from a file, whatever program wrote it."""
+"""Read a table from a file: encodings, separators and formats are detected."""
 
 from __future__ import annotations
 

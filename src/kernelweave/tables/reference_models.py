@@ -1,4 +1,4 @@
-"""What scikit-learn offers for the same table, on the same information."""
+"""Reference models of scikit-learn for a table."""
 
 from __future__ import annotations
 

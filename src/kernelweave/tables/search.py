@@ -1,4 +1,4 @@
-"""Choose C by cross-validation, without more work than that takes."""
+"""Choose C by cross-validation."""
 
 from __future__ import annotations
 

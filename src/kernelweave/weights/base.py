@@ -1,4 +1,4 @@
-"""Where kernel weights may live, and what that costs."""
+"""Sets of kernel weights, with their penalties and lower bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A norm that lets a kernel in only after all its ancestors in a graph."""
+"""The norm of hierarchical kernel learning: a kernel is active only if all its ancestors are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of the products of a network, penalised one by one."""
+"""The penalty on the weights of the products of a sum-product network."""
 
 from __future__ import annotations
 

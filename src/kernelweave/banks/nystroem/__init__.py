@@ -1,1 +1,1 @@
-"""Nystroem features of many rows: landmarks, their features, and where these are held."""
+"""Nystroem features for large n: landmarks, features in blocks of rows, and their storage."""

@@ -1,4 +1,4 @@
-"""Many rows: kernels as features by landmarks, held in row blocks; no Gram matrix anywhere."""
+"""A bank of Nystroem features in blocks of rows; no Gram matrix is formed."""
 
 from __future__ import annotations
 

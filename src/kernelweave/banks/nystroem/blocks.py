@@ -1,4 +1,4 @@
-"""Rows of features in blocks: in memory, or in a file that is mapped."""
+"""Blocks of rows of Nystroem features, in memory or in a memory-mapped file."""
 
 from __future__ import annotations
 

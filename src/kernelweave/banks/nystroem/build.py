@@ -1,4 +1,4 @@
-"""Build a bank of features over many rows: landmarks from a sample, then one pass over all rows."""
+"""Build a bank of Nystroem features: landmarks from a sample, then one pass over all rows."""
 
 from __future__ import annotations
 

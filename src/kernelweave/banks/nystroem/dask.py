@@ -1,4 +1,4 @@
-"""Features in the memory of Dask's workers, in blocks of rows."""
+"""Nystroem features in the memory of Dask workers, in blocks of rows."""
 
 from __future__ import annotations
 

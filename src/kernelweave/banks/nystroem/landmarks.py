@@ -1,4 +1,4 @@
-"""Few rows that stand for all: features of a kernel from the rows that a pivoted Cholesky picks.
+"""Landmarks of a kernel by pivoted Cholesky, and the Nystroem features that they give.
 
 With landmarks ``P`` and ``K_PP = L L'`` the features of a row are ``phi(x) = L^-1 k(P, x)``. A
 function ``phi(x)'w`` lies in the space of the exact kernel and has exactly the norm ``|w|`` there,

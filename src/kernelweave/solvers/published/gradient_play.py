@@ -1,4 +1,4 @@
-"""Simultaneous subgradient steps with averaging: the plain way to solve such a game."""
+"""Simultaneous subgradient steps with averaging, as published for the StPMKL game."""
 
 from __future__ import annotations
 

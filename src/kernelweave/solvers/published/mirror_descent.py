@@ -1,4 +1,4 @@
-"""The published descent on the shares of a hierarchy, kept for comparison."""
+"""Mirror descent on the shares of a hierarchy, as published (gHKL, Algorithm 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all judged points together say about the radius-margin criterion, by linear programming.
+"""Cutting planes for the radius-margin criterion: the best joint lower bound of all points.
 
 For weights scaled to unit radius the criterion is the optimal value J of the machine. Every judged
 point bounds both J and the radius from below by functions that are linear in the weights,

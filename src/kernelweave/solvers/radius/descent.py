@@ -1,4 +1,4 @@
-"""Smooth criteria of the kernel weights, by their gradient: L-BFGS, and gradient projection.
+"""Minimise smooth criteria of the kernel weights: L-BFGS and gradient projection.
 
 Both minimise over non-negative weights, with or without a norm. L-BFGS sees a norm through
 ``theta = x / |x|``; gradient projection returns to the set after every step.
