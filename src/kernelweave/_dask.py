@@ -361,7 +361,7 @@ class ScoredByParts:
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             What is true.
         sample_weight : array of shape (n_samples,), optional

@@ -12,7 +12,7 @@ from kernelweave._text import clip, visible
 from kernelweave._types import Floats
 
 _TOP = 5  # weights that a notebook shows
-_LEAST = 1e-6  # per cent below which digits tell nobody anything
+_LEAST = 1e-6  # per cent below which digits are not meaningful
 _VACUOUS = 0.01  # relative gap beyond which a bound for the exact kernels is not worth telling
 APPROXIMATE = "approximate kernels, not certified"  # of a Nystroem fit without a proof beyond it
 

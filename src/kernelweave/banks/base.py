@@ -46,7 +46,7 @@ class KernelBank:
     views : Views
         The training rows.
     measured : ndarray of shape (n_kernels,) or None
-        `centred_traces`, where somebody needed them already.
+        `centred_traces`, if they were computed already.
     dtype : dtype
         Of combined Gram matrices.
     """

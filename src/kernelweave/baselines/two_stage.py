@@ -209,7 +209,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------

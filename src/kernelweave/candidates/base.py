@@ -45,7 +45,7 @@ class Candidates(ABC):
 
 @dataclass(frozen=True)
 class Grown:
-    """Nodes of a graph that are not in play and stand out for the present coefficients.
+    """Nodes of a graph that are not active and stand out for the present coefficients.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Grown:
 
 
 class Growing(ABC):
-    """A graph of kernels of which a part, closed under ancestors, is in play."""
+    """A graph of kernels of which a part, closed under ancestors, is active."""
 
     nodes: list[Any]
 
@@ -78,7 +78,7 @@ class Growing(ABC):
     @property
     @abstractmethod
     def costs(self) -> Floats:
-        """Cost of every node in play."""
+        """Cost of every active node."""
 
     @property
     @abstractmethod
@@ -87,37 +87,37 @@ class Growing(ABC):
 
     @abstractmethod
     def combine(self, weights: Floats, n_related: int = 1) -> Any:
-        """Return the weighted sum of the kernels in play, for so many related outputs."""
+        """Return the weighted sum of the active kernels, for so many related outputs."""
 
     @abstractmethod
     def forms(self, V: Floats) -> Floats:
-        """Return ``tr(V' K_w V)`` of the kernels in play."""
+        """Return ``tr(V' K_w V)`` of the active kernels."""
 
     def form_bounds(self, V: Floats) -> Floats:
-        """Bound ``tr(V' K_w V)`` of the exact kernels in play, their rounding apart."""
+        """Bound ``tr(V' K_w V)`` of the exact active kernels, their rounding apart."""
         return self.forms(V)
 
     @abstractmethod
     def diagonal_sums(self, shares: Floats) -> Floats:
-        """Return ``sum_i shares_i K_w[i, i]`` of the kernels in play."""
+        """Return ``sum_i shares_i K_w[i, i]`` of the active kernels."""
 
     def outside_sum(self, shares: Floats) -> float:
-        """Bound ``sum_i shares_i K_w[i, i] / cost_w^2`` of nodes not in play.
+        """Bound ``sum_i shares_i K_w[i, i] / cost_w^2`` of nodes not active.
 
-        Zero by default: it is no larger than that of the nodes in play.
+        Zero by default: it is no larger than that of the active nodes.
         """
         return 0.0
 
     @abstractmethod
     def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
-        """Find nodes not in play whose ``tr(V' K_w V) / cost_w^2`` exceeds the level.
+        """Find nodes not active whose ``tr(V' K_w V) / cost_w^2`` exceeds the level.
 
         Where a limit says how many nodes are looked at, ``effort`` is the share of it to use.
         """
 
     @abstractmethod
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
-        """Find nodes not in play, with all parents in play, by the published condition.
+        """Find nodes not active, with all parents active, by the published condition.
 
         The ratio of such a node ``u`` is the sum of ``tr(V' K_w V) / (sum of costs between u and
         w)^2`` over all ``w`` below it, equation (15) of [1]_. None above the level proves as much
@@ -131,11 +131,11 @@ class Growing(ABC):
 
     @abstractmethod
     def add(self, nodes: Iterable[Any], most: int | None = None) -> int:
-        """Bring nodes into play with all their ancestors; return how many came in.
+        """Activate nodes with all their ancestors; return how many came in.
 
         At most ``most`` of them come in, ancestors first.
         """
 
     @abstractmethod
     def is_source(self, node: Any) -> bool:
-        """Tell whether all parents of a node are in play."""
+        """Tell whether all parents of a node are active."""

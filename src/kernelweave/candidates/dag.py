@@ -20,7 +20,7 @@ from .base import Growing, Grown
 class ExplicitDag(Growing):
     """Kernels of a bank, each below its parents in a graph without cycles.
 
-    The nodes without parents are in play at first. A search reads all kernels that are not, so it
+    The nodes without parents are active at first. A search reads all kernels that are not, so it
     is exact.
 
     Parameters
@@ -66,7 +66,7 @@ class ExplicitDag(Growing):
 
     @property
     def played(self) -> Indices:
-        """Numbers of the nodes in play."""
+        """Numbers of the active nodes."""
         return np.array(self._played, dtype=np.intp)
 
     def combine(self, weights: Floats, n_related: int = 1) -> CombinedKernel:

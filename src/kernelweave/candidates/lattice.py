@@ -47,7 +47,7 @@ class ConjunctionLattice(Growing):
         self._place: dict[Conjunction, int] = {}
         self._indices: list[int] = []
         self._starts = [0]
-        # One proposition alone says little at first: with only the empty conjunction in play the
+        # One proposition alone says little at first: with only the empty conjunction active the
         # dual coefficients are not unique, and the first search is blind.
         singles = [(c,) for c in range(propositions.shape[1])] if self.max_length else []
         self._append([(), *singles])
@@ -122,7 +122,7 @@ class ConjunctionLattice(Growing):
         return len(missing)
 
     def is_source(self, node: Conjunction) -> bool:
-        """Tell whether all parents of a node are in play."""
+        """Tell whether all parents of a node are active."""
         return all(parent in self._place for parent in combinations(node, len(node) - 1))
 
     def _append(self, nodes: Sequence[Conjunction]) -> None:

@@ -42,7 +42,7 @@ class Listed(Candidates):
         return forms
 
     def note(self, V: Floats, which: Indices, forms: Floats) -> None:
-        """Remember forms that somebody else computed."""
+        """Store quadratic forms computed by the caller."""
         self.forms[which] = forms
         self.place[which] = len(self.places)
         self.places.append(V)

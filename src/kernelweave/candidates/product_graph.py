@@ -124,7 +124,7 @@ class ProductGraph(Growing):
         return out
 
     def _sources(self) -> list[Node]:
-        """Return the nodes not in play whose parents all are."""
+        """Return the nodes not active whose parents all are."""
         found: dict[Node, None] = {}
         for node in self.nodes:
             rungs = dict(node)
@@ -146,7 +146,7 @@ class ProductGraph(Growing):
         return len(missing)
 
     def is_source(self, node: Node) -> bool:
-        """Tell whether all parents of a node are in play."""
+        """Tell whether all parents of a node are active."""
         return all(
             (*node[:k], *([(j, rung - 1)] if rung > 1 else []), *node[k + 1 :]) in self._place
             for k, (j, rung) in enumerate(node)

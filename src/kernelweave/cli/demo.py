@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             f"{accuracy}   (plain SVM: {plain.score(X_test, y_test):.1%})",
         ),
         certificate(summary),
-        ("fit", f"{seconds:.2f} s, {summary['machines_solved']} support vector machines solved"),
+        ("fit", f"{seconds:.2f} s, {summary['machines_solved']} inner SVM solves"),
     ]
     _write(folder, model, figure, X_test)
     print_facts(console, [*facts, ("written", f"kernels.png, model.kw, held_out.csv in {folder}")])

@@ -95,7 +95,7 @@ def _add_method(group: Any) -> None:
         **number,
     )
     group.add_argument(
-        "--max-iter", type=int, help="machines solved at most (200; rules 2000)", **number
+        "--max-iter", type=int, help="maximum number of inner solves (200; rules 2000)", **number
     )
     yes_or_no = argparse.BooleanOptionalAction
     group.add_argument(

@@ -88,7 +88,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         certificate(report),
         *radius_facts(report),
         *noise_facts(report),
-        ("machines solved", str(report["machines_solved"])),
+        ("inner solves", str(report["machines_solved"])),
         file,
     ]
     console.print(report["model"], soft_wrap=True)

@@ -58,7 +58,7 @@ class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------
@@ -75,7 +75,7 @@ class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------

@@ -65,14 +65,14 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         How shares are found: in closed form, in turn with the machine; or by the published mirror
         descent.
     certificate : {"tight", "paper"}
-        When a node that is not in play is worth letting in: by its own form, which is nearly exact;
+        When a node that is not active is worth letting in: by its own form, which is nearly exact;
         or by the published sufficient condition, which lets in many more.
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
-        Machines solved at most, give or take the step under way.
+        Maximum number of inner solves; may be exceeded by one step.
     max_nodes : int
-        No more nodes come into play once there are so many.
+        No node is activated beyond this number.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -99,7 +99,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     scales_ : ndarray of shape (n_active,)
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
-        Nodes that came into play.
+        Number of activated nodes.
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
@@ -108,7 +108,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     converged_ : bool
         Whether the gap met `tol`.
     n_iter_ : int
-        Machines solved.
+        Number of inner solves.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)
@@ -224,7 +224,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------
@@ -303,14 +303,14 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         How shares are found: in closed form, in turn with the machine; or by the published mirror
         descent.
     certificate : {"tight", "paper"}
-        When a node that is not in play is worth letting in: by its own form, which is nearly exact;
+        When a node that is not active is worth letting in: by its own form, which is nearly exact;
         or by the published sufficient condition, which lets in many more.
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
-        Machines solved at most, give or take the step under way.
+        Maximum number of inner solves; may be exceeded by one step.
     max_nodes : int
-        No more nodes come into play once there are so many.
+        No node is activated beyond this number.
     fit_intercept : bool
         Whether to add a bias to every output.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -335,7 +335,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     scales_ : ndarray of shape (n_active,)
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
-        Nodes that came into play.
+        Number of activated nodes.
     objective_ : float
         Value of the objective at the returned model.
     duality_gap_ : float
@@ -344,7 +344,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     converged_ : bool
         Whether the gap met `tol`.
     n_iter_ : int
-        Machines solved.
+        Number of inner solves.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)

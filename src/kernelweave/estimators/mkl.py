@@ -34,7 +34,7 @@ class MKLClassifier(KernelClassifier):
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
-        Support vector machines solved at most, give or take the step under way.
+        Maximum number of inner SVM solves; may be exceeded by one step.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -74,7 +74,7 @@ class MKLClassifier(KernelClassifier):
         function.
         `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
-        Support vector machines solved.
+        Number of inner SVM solves.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)
@@ -164,7 +164,7 @@ class MKLRegressor(KernelRegressor):
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     fit_intercept : bool
         Whether to add a bias.
     warm_start : bool
@@ -202,7 +202,7 @@ class MKLRegressor(KernelRegressor):
         function.
         `landmark_gap_` counts where landmarks leave something out.
     n_iter_ : int
-        Machines solved.
+        Number of inner solves.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)

@@ -425,7 +425,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------

@@ -94,7 +94,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Relative duality gap to stop at, at least 1e-9; relative to the part of the objective that
         depends on the classifier, since a cap adds a constant.
     max_iter : int
-        Support vector machines solved at most, or steps of a first-order method.
+        Maximum number of inner SVM solves, or of steps of a first-order method.
     fit_intercept : bool
         Whether to add a constant kernel, whose function is a bias. It has a weight of its own and
         counts in the norm.
@@ -144,7 +144,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
-        Support vector machines solved, or steps.
+        Number of inner SVM solves, or of steps.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)
@@ -467,7 +467,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------

@@ -102,7 +102,7 @@ class RadiusMKLClassifier(KernelClassifier):
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the gradient promises no more than that.
     n_iter_ : int
-        Support vector machines solved, with a ball each.
+        Number of inner SVM solves, each with an enclosing ball.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)

@@ -88,7 +88,7 @@ class RadiusKernelClassifier(KernelClassifier):
     converged_ : bool
         Whether the end is a stationary point, to `tol`.
     n_iter_ : int
-        Support vector machines solved, with a ball each.
+        Number of inner SVM solves, each with an enclosing ball.
     history_ : list of Step
         Values and work as the fit went on.
     support_ : ndarray of shape (n_support,)

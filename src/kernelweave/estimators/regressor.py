@@ -134,7 +134,7 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
 
         Returns
         -------

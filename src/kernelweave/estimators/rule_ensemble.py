@@ -73,9 +73,9 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
-        Support vector machines solved at most.
+        Maximum number of inner SVM solves.
     max_nodes : int, default=20000
-        No more conjunctions come into play once there are so many.
+        No conjunction is activated beyond this number.
     fit_intercept : bool, default=True
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
@@ -98,7 +98,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     propositions_ : tuple of Proposition
         What the rules are made of.
     n_nodes_ : int
-        Conjunctions that came into play.
+        Number of activated conjunctions.
     n_changed_ : int
         Distinct training rows whose prediction `threshold` changed.
     objective_ : float
@@ -108,7 +108,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     converged_ : bool
         Whether the gap met the tolerance.
     n_iter_ : int
-        Support vector machines solved.
+        Number of inner SVM solves.
     history_ : list of Step
         Bounds as they were found.
     classes_ : ndarray
@@ -330,7 +330,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
         task : array of shape (n_samples,) or one task
             The task of the rows, where `fit` was given tasks.
 
@@ -354,7 +354,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
         task : array of shape (n_samples,) or one task
             The task of the rows, where `fit` was given tasks.
 
@@ -423,7 +423,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     max_iter : int, default=2000
         One-kernel problems solved at most.
     max_nodes : int, default=20000
-        No more conjunctions come into play once there are so many.
+        No conjunction is activated beyond this number.
     fit_intercept : bool, default=True
         Whether to add a bias.
     warm_start : bool, default=False
@@ -444,7 +444,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     propositions_ : tuple of Proposition
         What the rules are made of.
     n_nodes_ : int
-        Conjunctions that came into play.
+        Number of activated conjunctions.
     n_changed_ : int
         Always zero here.
     objective_ : float
@@ -621,7 +621,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Rows to judge.
+            Rows to predict.
         task : array of shape (n_samples,) or one task
             The task of the rows, where `fit` was given tasks.
 

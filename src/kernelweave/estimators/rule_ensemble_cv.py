@@ -176,7 +176,7 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     max_iter : int, default=2000
         One-kernel problems solved at most in one fit.
     max_nodes : int, default=20000
-        No more conjunctions come into play once there are so many.
+        No conjunction is activated beyond this number.
     fit_intercept : bool, default=True
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
@@ -202,7 +202,7 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     propositions_ : tuple of Proposition
         What the rules are made of.
     n_nodes_ : int
-        Conjunctions that came into play.
+        Number of activated conjunctions.
     n_changed_ : int
         Distinct training rows whose prediction `threshold` changed.
     objective_ : float
@@ -212,7 +212,7 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     converged_ : bool
         Whether the gap met the tolerance.
     n_iter_ : int
-        Support vector machines solved.
+        Number of inner SVM solves.
     history_ : list of Step
         Bounds as they were found.
     classes_ : ndarray
@@ -322,7 +322,7 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     max_iter : int, default=2000
         One-kernel problems solved at most in one fit.
     max_nodes : int, default=20000
-        No more conjunctions come into play once there are so many.
+        No conjunction is activated beyond this number.
     fit_intercept : bool, default=True
         Whether to add a bias.
     n_jobs : int or None, default=None
@@ -346,7 +346,7 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     propositions_ : tuple of Proposition
         What the rules are made of.
     n_nodes_ : int
-        Conjunctions that came into play.
+        Number of activated conjunctions.
     n_changed_ : int
         Always zero here.
     objective_ : float

@@ -86,7 +86,7 @@ class SumProductMKLClassifier(KernelClassifier):
         Relative duality gap to stop at, at least 1e-12; without a bound, a hundred times the
         relative decrease.
     max_iter : int
-        Support vector machines solved at most, for each start.
+        Maximum number of inner SVM solves for each start.
     max_paths : int
         Paths written out at most. Structures with more are evaluated as they are where all paths
         give a weight the same exponent, and refused otherwise.
@@ -129,7 +129,7 @@ class SumProductMKLClassifier(KernelClassifier):
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the objective stood still.
     n_iter_ : int
-        Support vector machines solved.
+        Number of inner SVM solves.
     history_ : list of Step
         Bounds and work as the fit went on.
     support_ : ndarray of shape (n_support,)

@@ -205,7 +205,7 @@ class CappedHinge(Machine):
 
 
 class SignedKernel:
-    """``y_i y_k K_ik`` with a last row and column of zeros, made as far as somebody asks.
+    """``y_i y_k K_ik`` with a last row and column of zeros, computed on demand.
 
     Stands in for a `CombinedKernel` where support machines read one.
 

@@ -19,7 +19,7 @@ from .drawing import DARK, GREY, LIGHT, new_axes, tidy
 
 
 def plot_history(model: Any, ax: Any = None) -> Any:
-    """Draw the relative duality gap, and both bounds behind it, over the machines solved.
+    """Draw the relative duality gap, and both bounds behind it, over the inner solves.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def plot_history(model: Any, ax: Any = None) -> Any:
             ax.plot(solves[kept], values[kept], marker="o", ms=4, label=label, **style)
     ax.axhline(model.tol, color=GREY, linewidth=1, linestyle=":", label=f"tol = {model.tol:g}")
     ax.set_yscale("log")
-    ax.set_xlabel("machines solved")
+    ax.set_xlabel("inner solves")
     ax.set_ylabel("relative to the objective")
     ax.set_title(_verdict(model), loc="left", fontsize=11)
     ax.xaxis.get_major_locator().set_params(integer=True)

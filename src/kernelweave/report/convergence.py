@@ -48,7 +48,7 @@ def _facts(model: Any) -> Markup | None:
     if hasattr(model, "tol"):
         lines_.append(("Tolerance", f"{model.tol:g}"))
     if hasattr(model, "n_nodes_"):
-        lines_.append(("Candidates that came into play", f"{model.n_nodes_:,}"))
+        lines_.append(("Activated candidates", f"{model.n_nodes_:,}"))
     return facts(lines_) if lines_ else None
 
 
@@ -80,7 +80,7 @@ def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
         caption += (
             " The last point is for the exact kernels, those before it for the Nystroem problem."
         )
-    return figure(plot.render("machines solved", marks, label), caption)
+    return figure(plot.render("inner solves", marks, label), caption)
 
 
 def _values(solves: Floats, values: Floats) -> Markup | None:
@@ -91,7 +91,7 @@ def _values(solves: Floats, values: Floats) -> Markup | None:
     plot = Plot(_steps(solves), linear(values.min(), values.max()))
     label = f"The objective fell from {values[0]:.4g} to {values[-1]:.4g}."
     return figure(
-        plot.render("machines solved", plot.line(solves, values), label),
+        plot.render("inner solves", plot.line(solves, values), label),
         "The objective as the search went on. There is no bound to compare it with.",
     )
 

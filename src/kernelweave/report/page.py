@@ -105,7 +105,7 @@ def _tile(value: str, words: str, good: bool = True) -> Markup:
 
 
 def _tiles(subject: Subject) -> list[Any]:
-    """Return the numbers that somebody in a hurry looks for."""
+    """Return the key figures of a model."""
     model = subject.estimator
     out: list[Any] = []
     found = subject.performance

@@ -110,7 +110,7 @@ def _graph(model: Any) -> Section:
     }
     words = (
         f"{count(len(nodes), 'node')} of the graph of kernels are in use, of "
-        f"{count(int(model.n_nodes_), 'node')} that came into play. A kernel can be learned only "
+        f"{count(int(model.n_nodes_), 'node')} that were activated. A kernel can be learned only "
         "where its parents in the graph are paid for."
     )
     known = "" if shown is names else ", with their numbers in the table"

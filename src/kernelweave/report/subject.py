@@ -123,7 +123,7 @@ class Subject:
 
     @cached_property
     def n_rows(self) -> int | None:
-        """Rows that the model was fitted to, or else rows given; None where nobody knows."""
+        """Rows that the model was fitted to, or else rows given; None if unknown."""
         if self.preparer is not None:
             return int(self.preparer.n_samples_seen_)
         for name in ("label_quality_", "labels_"):

@@ -47,7 +47,7 @@ class Moments:
     sums : ndarray of shape (n_landmarks,)
         Of the features.
     products : ndarray of shape (n_landmarks, n_landmarks)
-        Of the features with each other; of shape (1, 1) where nobody asked.
+        Of the features with each other; of shape (1, 1) if not requested.
     cross : ndarray of shape (n_landmarks, n_outputs)
         Of the features with centred targets.
     worst : list of int

@@ -56,7 +56,7 @@ def solve_capped(
     tol : float
         Relative gap to stop at.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional

@@ -15,15 +15,15 @@ from kernelweave.weights.dag import Hierarchy
 from .bounds import Bounds, Callback, Result
 from .dag_problem import ActiveProblem, Bound, Inner, lower_bound, take_turns
 
-_INNER = 0.3  # gap on the nodes in play, relative to the tolerance
+_INNER = 0.3  # gap on the active nodes, relative to the tolerance
 _SEARCH = (
     0.1  # the same, relative to the gap over the whole graph: early rounds are only to find nodes
 )
 _ROUGHEST = 0.1
-_GROWTH = 0.5  # nodes let in at a time, relative to those in play
+_GROWTH = 0.5  # nodes activated at a time, relative to the active ones
 _AT_LEAST = 50
 _AT_A_TIME = 10  # nodes found that are let in together
-_UNPROVED = 0.03  # gap on the nodes in play where the graph is too large for a certificate
+_UNPROVED = 0.03  # gap on the active nodes where the graph is too large for a certificate
 _GLANCE = 1 / 16  # effort of a search that need not prove anything, only find nodes
 _POLISH = 25  # machines for it at most
 _MARGIN = 0.99  # aimed a little below the tolerance, so that rounding cannot undo it
@@ -37,7 +37,7 @@ class Start:
     Parameters
     ----------
     norms : ndarray of shape (n_nodes,)
-        Norms of the functions of the nodes in play.
+        Norms of the functions of the active nodes.
     coef : ndarray of shape (n_samples, n_outputs) or None
         Dual coefficients, feasible.
     """
@@ -65,8 +65,8 @@ def grow(
 ) -> Result:
     """Minimise ``1/2 Omega(f)^2 + loss`` over all kernels of a graph.
 
-    ``Omega`` is the norm of `Hierarchy`. The problem is solved on the nodes in play. Then the graph
-    is searched for nodes whose form exceeds what the certificate allows; they come into play with
+    ``Omega`` is the norm of `Hierarchy`. The problem is solved on the active nodes. Then the graph
+    is searched for nodes whose form exceeds what the certificate allows; they are activated with
     their ancestors.
 
     Parameters
@@ -84,18 +84,18 @@ def grow(
     tol : float
         Relative duality gap over the whole graph to stop at.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     max_nodes : int
-        No more nodes come into play once there are so many.
+        No node is activated beyond this number.
     start : Start, optional
         Where to begin.
     inner : callable
-        How the problem on the nodes in play is solved.
+        How the problem on the active nodes is solved.
     sufficient : bool
         Whether nodes are judged by the published condition, `Growing.sufficient`, in place of the
         tight one, `Growing.search`.
     polish : float or None
-        Relative gap on the nodes in play to go on to in the end. Nodes of no use then have norms
+        Relative gap on the active nodes to go on to in the end. Nodes of no use then have norms
         next to nothing, which the gap over the whole graph alone does not bring about.
     report : callable, optional
         Called with every `Step`.
@@ -103,7 +103,7 @@ def grow(
     Returns
     -------
     result : Result
-        Weights and forms of the nodes in play. The lower bound holds for the whole graph.
+        Weights and forms of the active nodes. The lower bound holds for the whole graph.
     """
     bounds = Bounds(tol, report)
     with np.errstate(over="ignore"):

@@ -26,7 +26,7 @@ _PATIENCE = 30  # machines without lowering the gap by a tenth before trying oth
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound from coefficients that were only priced against the nodes in play.
+    """A lower bound from coefficients that were only priced against the active nodes.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class ActiveProblem:
-    """The learning problem on the nodes in play.
+    """The learning problem on the active nodes.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class ActiveProblem:
 Inner: TypeAlias = Callable[
     [ActiveProblem, Bounds, float, int, Floats, Floats | None], tuple[Bound, Floats]
 ]
-"""Solves the problem on the nodes in play: `take_turns`, or another with its parameters."""
+"""Solves the problem on the active nodes: `take_turns`, or another with its parameters."""
 
 
 def take_turns(
@@ -246,13 +246,13 @@ def take_turns(
     Parameters
     ----------
     problem : ActiveProblem
-        The nodes in play.
+        The active nodes.
     bounds : Bounds
         Bounds found so far; gets all upper bounds.
     aim : float
         Relative gap on these nodes to stop at.
     max_iter : int
-        Machines solved at most, with those before.
+        Maximum number of inner solves, those before included.
     norms : ndarray of shape (n_nodes,)
         Norms of the functions to begin with.
     coef : ndarray of shape (n_samples, n_outputs) or None

@@ -137,7 +137,7 @@ class Evaluator:
             bounds.scale = machine.zero_loss(Y, cost)
         # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
-        # longer holds, so is everything after it. None: never, nobody sees these bounds.
+        # longer holds, so is everything after it. None: never, these bounds are internal.
         self.exact: bool | None = False
         # What features leave out needs a share of the tolerance.
         bounds.tol *= 1.0 - _CORRECTION if bank.by_features else 1.0

@@ -327,7 +327,7 @@ def learn_family(
         Stop when a relative change of a parameter changes the criterion by no more than this times
         the change, relatively.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     report : callable, optional
         Called with every `Step`.
 

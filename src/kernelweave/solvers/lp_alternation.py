@@ -50,7 +50,7 @@ def closed_form(
     tol : float
         Relative duality gap to stop at.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional

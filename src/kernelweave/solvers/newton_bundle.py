@@ -84,7 +84,7 @@ def newton_bundle(
     tol : float
         Relative duality gap to stop at.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional
@@ -118,7 +118,7 @@ def _learn_on_sample(
     part, targets, costs = take_sample(bank, Y, cost)
     solves = max(1, max_iter // 2)
     bundle = _Bundle(part, targets, costs, machine, _SAMPLE_TOL, solves, None)
-    bundle.evaluator.exact = None  # nobody sees these bounds
+    bundle.evaluator.exact = None  # these bounds are internal
     return bundle.run(None)
 
 

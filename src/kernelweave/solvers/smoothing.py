@@ -61,7 +61,7 @@ def learn_rounded(
     tol : float
         Relative duality gap to stop at, of the loss as it is.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     start : WarmStart, optional
         Weights and coefficients to begin from.
     report : callable, optional

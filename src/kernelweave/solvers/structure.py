@@ -68,7 +68,7 @@ def alternate(
         Relative duality gap to stop at; without a certificate, a hundred times the relative
         decrease.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     start : ndarray of shape (n_nodes,), optional
         Logarithms of the first weights; zeros by default.
     update : callable, optional

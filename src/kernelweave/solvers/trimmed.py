@@ -43,7 +43,7 @@ def trimmed(
     tol : float
         Relative gap to which each round is solved.
     max_iter : int
-        Machines solved at most.
+        Maximum number of inner solves.
     report : callable, optional
         Called with every `Step`.
 

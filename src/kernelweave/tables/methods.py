@@ -89,7 +89,7 @@ class Settings:
     tol : float or None
         Relative gap to stop at.
     max_iter : int or None
-        Machines solved at most.
+        Maximum number of inner solves.
     per_feature : bool
         Whether to offer kernels on single columns.
     standardize : bool

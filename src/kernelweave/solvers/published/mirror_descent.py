@@ -10,7 +10,7 @@ from kernelweave.solvers.dag_problem import ActiveProblem, Bound, Evaluation
 
 _SMOOTH = 0.3  # equal shares mixed in, relative to the gap aimed at
 _PATIENCE = 150  # machines without lowering the gap by a tenth before giving up
-_MOST_TURNS = 30  # machines solved for the same shares
+_MOST_TURNS = 30  # inner solves for the same shares
 
 
 def mirror_descent(
