@@ -239,7 +239,7 @@ def test_many_whole_numbers_are_a_quantity(folder, capsys):
     table.to_csv("count.csv", index=False)
     run(capsys, "fit", "count.csv", "--target", "count", "--quiet")
     assert type(load("count.kw")[-1]) is MKLRegressor
-    run(capsys, "fit", "count.csv", "--target", "count", "--quiet", "--task", "classes")
+    run(capsys, "fit", "count.csv", "--target", "count", "--quiet", "--task", "classification")
     assert type(load("count.kw")[-1]) is MKLClassifier
 
 
@@ -305,8 +305,8 @@ FIT = ("fit", "table.csv", "--target")
         ("has no column 'tow'; did you mean 'town' or 'two'?", (*FIT, "tow")),
         ("has no column 'zzzz'; its columns are: age, ", (*FIT, "zzzz")),
         ("has no column 'zzzz'", (*FIT, "two", "--ignore", "zzzz")),
-        ("the target 'town' must hold numbers", (*FIT, "town", "--task", "quantity")),
-        ("numbers with decimals, which are no classes", (*FIT, "age", "--task", "classes")),
+        ("the target 'town' must hold numbers", (*FIT, "town", "--task", "regression")),
+        ("numbers with decimals, which are no classes", (*FIT, "age", "--task", "classification")),
         (
             "--out: absent/m.kw is in a folder that does not exist",
             (*FIT, "two", "--out", "absent/m.kw"),

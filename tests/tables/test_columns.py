@@ -81,8 +81,8 @@ def test_kernels_follow_the_kinds():
         (np.arange(N) % 3 + 0.0, "auto", False, int),
         (np.arange(N) % 3 > 0, "auto", False, bool),
         (np.arange(N) % 25, "auto", True, float),
-        (np.arange(N) % 25, "classes", False, int),
-        (np.arange(N) % 3, "quantity", True, float),
+        (np.arange(N) % 25, "classification", False, int),
+        (np.arange(N) % 3, "regression", True, float),
         (RANDOM.normal(size=N), "auto", True, float),
     ],
 )

@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
         "model": str(out),
         "report": write_page(fit, page, args),
         "target": args.target,
-        "task": "quantity" if fit.problem.regression else "classes",
+        "task": "regression" if fit.problem.regression else "classification",
         "n_classes": None if fit.problem.regression else int(fit.problem.y.nunique()),
         "method": fit.method,
         "rows": len(fit.problem.y),
@@ -246,7 +246,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     from .console import certificate, noise_facts, radius_facts
     from .printing import print_facts, print_kernels, print_rules
 
-    task = "a quantity" if report["task"] == "quantity" else f"{report['n_classes']} classes"
+    task = "a quantity" if report["task"] == "regression" else f"{report['n_classes']} classes"
     console.print(
         f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
         f"target {parsing.shown(repr(report['target']), 60)} ({task}).",
@@ -261,7 +261,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
             f"{C:g}: {score:.3f}"
             for C, score in zip(search["values"], search["mean_scores"], strict=True)
         )
-        measure = "R2" if report["task"] == "quantity" else "accuracy"
+        measure = "R2" if report["task"] == "regression" else "accuracy"
         facts.append(("C", f"{search['C']:g}, by {measure} on {search['folds']} folds ({tried})"))
     facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:

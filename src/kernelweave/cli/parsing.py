@@ -95,7 +95,7 @@ def add_table(parser: Any) -> None:
     add_ignore(parser)
     parser.add_argument(
         "--task",
-        choices=("auto", "classes", "quantity"),
+        choices=("auto", "classification", "regression"),
         default="auto",
         help="auto: a target of numbers with decimals or of more than 20 values is a quantity",
     )

@@ -128,7 +128,7 @@ def compare_table(
         The column to predict.
     methods : sequence of str
         Ours: keys of ``METHODS`` other than "pairs".
-    task : {"auto", "classes", "quantity"}
+    task : {"auto", "classification", "regression"}
         What the target is.
     ignore : sequence of str
         Columns to leave out.

@@ -94,7 +94,7 @@ def fit_table(
         The column to predict.
     method : str
         "auto", "mkl", "radius", "noisy", "rules", "structure" or "pairs".
-    task : {"auto", "classes", "quantity"}
+    task : {"auto", "classification", "regression"}
         What the target is.
     C : float or "auto"
         Cost of errors; "auto" chooses it by cross-validation. For a quantity in units of its

@@ -55,7 +55,7 @@ def find_suspects(
         if rows is None:
             rows = np.arange(model[0].n_samples_seen_)
         _refuse_another(rows.max() >= len(frame))
-        problem = make_problem(frame, model[0].target_ or "", task="classes")
+        problem = make_problem(frame, model[0].target_ or "", task="classification")
         _refuse_another(not np.isin(rows, problem.y.index).all())
         X, y = frame.loc[rows], problem.y.loc[rows]
         found = suspects(model, X, y, limit=limit).to_frame()

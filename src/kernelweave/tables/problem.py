@@ -17,7 +17,7 @@ from .reading import is_number
 if TYPE_CHECKING:
     import pandas as pd
 
-TASKS = ("auto", "classes", "quantity")
+TASKS = ("auto", "classification", "regression")
 _MANY = 20  # a target of more different numbers than this is taken as a quantity
 
 
@@ -78,7 +78,7 @@ def make_problem(
         The column to predict.
     ignore : sequence of str
         Columns to leave out.
-    task : {"auto", "classes", "quantity"}
+    task : {"auto", "classification", "regression"}
         What the target is; "auto": numbers with decimals, or more than 20 different ones, are a
         quantity.
     grams : dict, optional
@@ -172,7 +172,7 @@ def _typed_target(y: pd.Series[Any], task: str) -> tuple[pd.Series[Any], bool]:
         y = y.astype(bool) if y.dtype.kind == "b" else y.astype(y.to_numpy().dtype)
     whole = not number or bool((y == np.floor(y)).all())
     regression = (
-        number and (not whole or y.nunique() > _MANY) if task == "auto" else (task == "quantity")
+        number and (not whole or y.nunique() > _MANY) if task == "auto" else (task == "regression")
     )
     if regression:
         if not number:
