@@ -399,12 +399,12 @@ def test_cross_validated_models_are_clones_and_pickles():
 @pytest.mark.parametrize("kind", [RuleEnsembleClassifier, RuleEnsembleClassifierCV])
 @pytest.mark.parametrize("after", [0, 2])
 def test_an_interruption_leaves_the_old_model(kind, after, monkeypatch):
-    from kernelweave.solvers import played
+    from kernelweave.solvers import dag_problem
 
     options = {"Cs": [0.1, 1.0]} if kind is RuleEnsembleClassifierCV else {}
     model = kind(**options).fit(TRAIN, TWO)
     before, rules = dict(vars(model)), list(model.rules_)
-    solve, calls = played.solve_tasks, []
+    solve, calls = dag_problem.solve_tasks, []
 
     def stop(*args, **kwargs):
         calls.append(1)
@@ -412,7 +412,7 @@ def test_an_interruption_leaves_the_old_model(kind, after, monkeypatch):
             raise KeyboardInterrupt
         return solve(*args, **kwargs)
 
-    monkeypatch.setattr(played, "solve_tasks", stop)
+    monkeypatch.setattr(dag_problem, "solve_tasks", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(TRAIN.iloc[:50].rename(columns={"smoker": "other"}), THREE[:50])
     assert vars(model).keys() == before.keys()
