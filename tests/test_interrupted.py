@@ -94,7 +94,7 @@ def test_interrupted(kind):
     quietly(model, X, target_of(model))
     before = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):  # other rows and columns, so that all would change
-        interrupted(model, FRAME.iloc[:30, :2], target_of(model, 30), after=0.4 * total)
+        interrupted(model, FRAME.iloc[:30, :2], target_of(model, 30), after=0.2 * total)
     assert_untouched(model, before)
 
 
