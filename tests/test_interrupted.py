@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import kernelweave
-from kernelweave import baselines, io, noise
+from kernelweave import _core, _threads, baselines, io, noise
 from kernelweave.errors import InputError, ModelFileError
 from kernelweave.io import TablePreparer
 from model_files import packed, unpacked
@@ -68,11 +68,18 @@ def interrupted(model, *data, after):
         if count >= after:
             raise KeyboardInterrupt
 
+    libraries = [item for some in _threads._blas_libraries() for item in some]
+    before = [item.get_num_threads() for item in libraries], _core.get_threads()
     sys.setprofile(watch)
     try:
         quietly(model, *data)
     finally:
         sys.setprofile(None)
+        # An error that a profiler raises where a generator goes on skips its last steps, unlike
+        # one from a signal: what they would put back is put back here.
+        _threads._holders = 0
+        _threads._limit(libraries, before[0])
+        _core.set_threads(before[1])
     return count
 
 

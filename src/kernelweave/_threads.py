@@ -47,35 +47,56 @@ def _blas_libraries() -> tuple[list[Any], list[Any]]:
     return [item for item in found if item not in by_thread], by_thread
 
 
-def _limit(libraries: list[Any], counts: list[int]) -> list[int]:
-    """Set the threads of BLAS libraries; return how many they had."""
-    before = [item.get_num_threads() for item in libraries]
+def _limit(libraries: list[Any], counts: list[int]) -> None:
+    """Set the threads of BLAS libraries."""
     for item, count in zip(libraries, counts, strict=True):
         # threadpoolctl >= 3.7 ignores all threads but the first one that sets a limit.
         release = getattr(item, "clear_controlling_thread", lambda force=False: None)
         release(force=True)
         item.set_num_threads(count)
         release()
-    return before
 
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    global _holders, _before
     shared, own = _blas_libraries()
+    _hold(shared)
+    try:
+        before = [item.get_num_threads() for item in own]
+        try:
+            _limit(own, [1] * len(own))
+            yield
+        finally:
+            _limit(own, before)
+    finally:
+        _release(shared)
+
+
+def _hold(libraries: list[Any]) -> None:
+    """Give libraries one thread, unless they have it; an interrupt leaves them as they were."""
+    global _holders, _before
     with _lock:
         if _holders == 0:
-            _before = _limit(shared, [1] * len(shared))
+            _before = [item.get_num_threads() for item in libraries]
+            try:
+                _limit(libraries, [1] * len(libraries))
+            except BaseException:
+                _limit(libraries, _before)
+                raise
         _holders += 1
-    own_before = _limit(own, [1] * len(own))
-    try:
-        yield
-    finally:
-        _limit(own, own_before)
-        with _lock:
-            _holders -= 1
-            if _holders == 0:
-                _limit(shared, _before)
+
+
+def _release(libraries: list[Any]) -> None:
+    """Undo `_hold`, even where it is interrupted."""
+    global _holders
+    with _lock:
+        _holders -= 1
+        if _holders == 0:
+            try:
+                _limit(libraries, _before)
+            except BaseException:
+                _limit(libraries, _before)
+                raise
 
 
 @contextmanager
