@@ -134,8 +134,9 @@ class KernelBank:
             return self.products(V, once, rows)[places]
         n_rows = self.n_samples if rows is None else len(rows)
         out = np.empty((len(which), n_rows, V.shape[1]))
-        for part, ids, local in self._split(which):
-            out[place[ids]] = self.scales[ids, None, None] * part.products(V, local, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part, ids, local in self._split(which):
+                out[place[ids]] = self.scales[ids, None, None] * part.products(V, local, rows)
         return out
 
     def traces(self, *, centred: bool = False) -> Floats:

@@ -83,7 +83,7 @@ class SumProduct:
             if not np.isfinite(total):
                 break
             best = max(best, self._bound(linear, total, nodes, u))
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", over="ignore"):
                 balanced = np.log(nodes / (2.0 * self.lam * self.p * self.counts)) / self.p
             before, u = u, np.maximum(balanced, _LOWEST)
             if np.abs(u - before).max() < 1e-6:
