@@ -231,3 +231,14 @@ def test_no_capped_model_is_worse_than_zero_whatever_the_solver(seed):
         kernels, normalize=None, solver="fast", cap=0.9, lam=0.07, noise_level=0.1, tol=1e-6
     ).fit(X, y)
     assert model.objective_ <= 0.9 * (1 + 1e-9)  # the mean of the largest losses of zero
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_structure_without_any_finite_objective_is_the_zero_function(monkeypatch):
+    sums = "kernelweave.banks.paths.PathReading.sums"
+    monkeypatch.setattr(sums, lambda self, u: (np.inf, np.zeros(len(u))))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    model = SumProductMKLClassifier(RBF(1.0) * RBF(2.0) + Linear(), max_iter=5).fit(X, y)
+    assert model.objective_ == pytest.approx(20.0)
+    assert not model.converged_

@@ -140,7 +140,8 @@ def grow(
         cut = cut or (whole and not found.complete)
         bounds.rounding = unseen
         if bounds.converged:
-            bounds.rounding = max(unseen, problem.rounding(bounds, bound))
+            error = problem.upper_rounding(bounds) + problem.lower_rounding(bounds, bound)
+            bounds.rounding = max(unseen, error)
         bounds.note()
         left = max(tol - 2.0 * bounds.rounding / bounds.size, _LEFT * tol)
         grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
@@ -168,14 +169,15 @@ def grow(
     # Never return a model that is worse than the zero function, or may be so by rounding.
     nothing = np.zeros_like(Y)
     loss, intercept = machine.loss(nothing, Y, cost)
-    worst = bounds.upper + problem.upper_rounding(bounds)
-    if worst > (1.0 + tol) * loss or not bounds.forms.any():
+    error = problem.upper_rounding(bounds)
+    if bounds.upper + error > (1.0 + tol) * loss or not bounds.forms.any():
         bounds.at_rounding = bounds.upper < loss
         bounds.upper = np.inf
         forms = np.zeros(len(graph.nodes))
         bounds.offer_upper(loss, bounds.weights, nothing, intercept, forms)
         bounds.note()
-    bounds.rounding = max(unseen, problem.rounding(bounds, bound))
+        error = problem.upper_rounding(bounds)
+    bounds.rounding = max(unseen, error + problem.lower_rounding(bounds, bound))
     return bounds.result()
 
 

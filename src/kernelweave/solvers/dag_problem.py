@@ -162,11 +162,7 @@ class ActiveProblem:
         bound = 0.5 * (norms[1] - norms[0]) * (norms[1] + norms[0]) + loss
         return bound if bound >= 0 else np.inf  # not a number where it overflows
 
-    def rounding(self, bounds: Bounds, bound: Bound) -> float:
-        """Bound the rounding error of the best objective and of a lower bound."""
-        return self.upper_rounding(bounds) + self._lower_rounding(bounds, bound)
-
-    def _lower_rounding(self, bounds: Bounds, bound: Bound) -> float:
+    def lower_rounding(self, bounds: Bounds, bound: Bound) -> float:
         """Bound the rounding error of the best lower bound.
 
         The squared dual norm is the largest weighted sum of forms, so that errors of forms raise it

@@ -89,6 +89,7 @@ def alternate(
     u = np.zeros(system.n_nodes) if start is None else start
     mixer, plain, accepted = Mixer(), None, np.inf
     begin: Solution | None = None
+    best: tuple[GramKernel, Floats] | None = None  # kernel and fitted values of the upper bound
     tighter, still = 1.0, 0
     mark_gap, mark_solves = np.inf, 0
     while bounds.solves < max_iter:
@@ -117,14 +118,14 @@ def alternate(
         loss, intercept = machine.loss(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + loss + weights.penalty(u)
         if bounds.offer_upper(value, np.exp(u), solution.coef, intercept, nodes):
-            best, values = kernel, fitted
+            best = kernel, fitted
         if certified:
             linear = machine.linear(solution.coef, Y)
             bounds.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
         bounds.note()
         if certified and bounds.converged:
-            error = _upper_rounding(best, values, Y, cost, machine, bounds)
-            bounds.rounding = error + _lower_rounding(system, best, Y, machine, weights, bounds)
+            bounds.rounding = _upper_rounding(best, Y, cost, machine, bounds)
+            bounds.rounding += _lower_rounding(system, best, Y, machine, weights, bounds)
             if bounds.converged:
                 break
         if certified:
@@ -152,7 +153,7 @@ def alternate(
     loss, intercept = machine.loss(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
-    error = _upper_rounding(best, values, Y, cost, machine, bounds)
+    error = _upper_rounding(best, Y, cost, machine, bounds)
     if value < bounds.upper + error:  # or may be better, by rounding
         bounds.at_rounding = value >= bounds.upper
         bounds.upper, error = np.inf, 0.0
@@ -167,10 +168,16 @@ def alternate(
 
 
 def _upper_rounding(
-    kernel: GramKernel, fitted: Floats, Y: Floats, cost: Floats, machine: Machine, bounds: Bounds
+    best: tuple[GramKernel, Floats] | None,
+    Y: Floats,
+    cost: Floats,
+    machine: Machine,
+    bounds: Bounds,
 ) -> float:
-    """Bound the rounding error of the best objective, that of this kernel and fitted values."""
-    V = bounds.coef
+    """Bound the rounding error of the best objective, that of a kernel and its fitted values."""
+    if best is None:  # no objective was a number
+        return np.inf
+    (kernel, fitted), V = best, bounds.coef
     loss = loss_error(machine, Y, cost, kernel.diag(), V, fitted, bounds.intercept)
     bound = 0.5 * form_error(V, kernel.diag()) + loss
     return bound if bound >= 0 else np.inf  # not a number where it overflows
@@ -178,7 +185,7 @@ def _upper_rounding(
 
 def _lower_rounding(
     system: NodeSystem,
-    kernel: GramKernel,
+    best: tuple[GramKernel, Floats] | None,
     Y: Floats,
     machine: Machine,
     weights: SumProduct,
@@ -188,9 +195,11 @@ def _lower_rounding(
     V = bounds.proof
     if V is None:
         return 0.0
+    if best is None:
+        return np.inf
     linear, upper, u = machine.linear(V, Y), bounds.upper, np.log(bounds.weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        roots = diagonal_roots(kernel.diag())
+        roots = diagonal_roots(best[0].diag())
         # What `form_errors` adds to the form of every path, as weights of its diagonal.
         sizes = np.abs(V)
         added = unit(len(V)) * (sizes @ (roots @ sizes)) / roots
