@@ -178,7 +178,7 @@ def _rulefit(part: Division, setting: Setting) -> Answer:
     model = RuleFitClassifier(random_state=setting.seed).fit(part.P.astype(float), codes)
     P_test = part.P_test.astype(float)
     scores = np.ravel(model._predict_continuous_output(P_test))
-    n_linear = int(np.count_nonzero(model.coef[: part.P.shape[1]]))
+    n_linear = int(np.count_nonzero(model.dual_coef[: part.P.shape[1]]))
     lengths = [str(rule).count(" and ") + 1 for rule in model.rules_] + [1] * n_linear
     # Its predict asks for log odds above 1/2, where even odds would be zero; both are kept.
     even = classes[(scores > 0).astype(int)]

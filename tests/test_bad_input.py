@@ -458,8 +458,12 @@ def squared_norm(model, table):
     """Return the squared norm of the function, with the best weights for its parts."""
     rows, alpha = np.asarray(table)[model.support_], model.dual_coef_[0]
     weights = model.weights_ * model.scales_
-    forms = [alpha @ kernel(rows) @ alpha if len(rows) else 0.0 for kernel in model.kernels_]
-    squares = weights * model.weights_ * np.maximum(forms, 0.0)  # of the norm of every part
+    quadratic_forms = [
+        alpha @ kernel(rows) @ alpha if len(rows) else 0.0 for kernel in model.kernels_
+    ]
+    squares = (
+        weights * model.weights_ * np.maximum(quadratic_forms, 0.0)
+    )  # of the norm of every part
     if model.norm == "uniform" or len(squares) == 1:
         return (squares / np.where(model.weights_ > 0, model.weights_, 1.0)).sum()
     p = float(model.norm)
