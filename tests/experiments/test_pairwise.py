@@ -1,6 +1,7 @@
 """The re-run of the tables on linked documents, on a made-up citation network."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from experiments.pairwise_protocol import KINDS, classify, evaluate
 from experiments.pairwise_published import TABLE_2
 from experiments.pairwise_report import collect, leads, show, to_markdown
 from kernelweave import PairwiseKernelLearner
-from kernelweave.pairs.shrink import GAMMAS, RHOS, STEPS
+from kernelweave.pairs.shrink import GRIDS
 
 SEED = 5
 
@@ -47,9 +48,8 @@ def _data(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.pairwise_methods.RESTARTS", 5)
     monkeypatch.setattr("experiments.pairwise_protocol.DRAWS", 1)
     for shape in ("diag", "words", "graph"):
-        monkeypatch.setitem(GAMMAS, shape, (0.0, 0.5))
-        monkeypatch.setitem(RHOS, shape, (1.0, np.inf))
-        monkeypatch.setitem(STEPS, shape, (1,))
+        few = replace(GRIDS[shape], gamma=(0.0, 0.5), rho=(1.0, np.inf), steps=(1,))
+        monkeypatch.setitem(GRIDS, shape, few)
     open_trial.cache_clear()
     yield
     open_trial.cache_clear()
