@@ -16,7 +16,7 @@ from kernelweave.banks import make_bank
 from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
 from kernelweave.errors import InputError, InputTypeError, KernelweaveError
-from kernelweave.noise import judge_labels, judge_rows
+from kernelweave.noise import assess_labels, assess_rows
 from kernelweave.noise.scores import (
     Range,
     Transition,
@@ -194,7 +194,7 @@ def test_bad_input_gets_one_sentence(options, message):
 def test_a_report_of_a_bank():
     for normalize in ("trace", "diagonal", None):
         bank = make_bank([RBF(1.0), Linear(), RBF(4.0)], X, normalize=normalize)
-        report = judge_labels(bank, NOISY, 2)
+        report = assess_labels(bank, NOISY, 2)
         assert roc_auc_score(WRONG, -report.label_quality) > 0.95
         assert report.noise_level == pytest.approx(report.wrong_label_probability.mean())
         assert report.noise_level == pytest.approx(WRONG.mean(), abs=0.08)
@@ -202,32 +202,32 @@ def test_a_report_of_a_bank():
         assert report.scores.shape == (300,)
         assert ((report.suggested != NOISY) == (report.label_quality < 0.5)).all()
     # each kernel counts the same whatever its scale
-    plain = judge_labels(make_bank([RBF(1.0), Linear()], X, normalize=None), NOISY, 2)
-    scaled = judge_labels(make_bank([RBF(1.0), 9 * Linear()], X, normalize=None), NOISY, 2)
+    plain = assess_labels(make_bank([RBF(1.0), Linear()], X, normalize=None), NOISY, 2)
+    scaled = assess_labels(make_bank([RBF(1.0), 9 * Linear()], X, normalize=None), NOISY, 2)
     np.testing.assert_allclose(plain.scores, scaled.scores, atol=1e-7)
 
 
 def test_a_report_of_several_classes():
     X, y, noisy = three()
-    report = judge_labels(make_bank([RBF(2.0), Linear()], X), noisy, 3)
+    report = assess_labels(make_bank([RBF(2.0), Linear()], X), noisy, 3)
     assert roc_auc_score(y != noisy, -report.label_quality) > 0.95
     assert report.scores.shape == (300, 3)
     assert ((report.suggested != noisy) == (report.label_quality < 0.5)).all()
     assert ((report.wrong_label_probability >= 0) & (report.wrong_label_probability <= 1)).all()
 
 
-def test_many_rows_are_judged_in_passes(monkeypatch):
+def test_labels_of_large_tables_are_assessed_in_passes(monkeypatch):
     kernels = [RBF(2.0), Linear()]
     exact = estimate_noise(X, NOISY, kernels, random_state=0)
-    report = judge_labels(make_bank(kernels, X), NOISY, 2)
+    report = assess_labels(make_bank(kernels, X), NOISY, 2)
     monkeypatch.setattr(large, "PASS_ROWS", 10)
     monkeypatch.setattr(source, "WORK_ROWS", 70)
     found = estimate_noise(X, NOISY, kernels, random_state=0)
     assert found.level == pytest.approx(exact.level, abs=1e-5)
     np.testing.assert_allclose(found.interval, exact.interval, atol=1e-5)
-    passed = judge_rows(kernels, X, NOISY, 2)
+    passed = assess_rows(kernels, X, NOISY, 2)
     np.testing.assert_allclose(passed.label_quality, report.label_quality, atol=1e-5)
-    shares = judge_rows([Linear()], np.ones((300, 1)), NOISY, 2)  # no kernel tells anything
+    shares = assess_rows([Linear()], np.ones((300, 1)), NOISY, 2)  # no kernel tells anything
     np.testing.assert_allclose(shares.label_quality, np.bincount(NOISY)[NOISY] / 300)
 
 
@@ -282,7 +282,7 @@ def test_the_given_model_is_not_fitted():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((LogisticRegression(),), {}, "has not judged its training labels"),
+        ((LogisticRegression(),), {}, "has not assessed its training labels"),
         ((LogisticRegression(), X), {}, "y is missing"),
         ((LogisticRegression(), None, NOISY), {}, "X is missing"),
         ((LinearRegression(), X, NOISY), {}, "must be a classifier"),
@@ -293,7 +293,7 @@ def test_the_given_model_is_not_fitted():
         ((LogisticRegression(), X, np.ones(300)), {}, "two classes or more"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(arguments, options, message):
+def test_what_cannot_be_assessed_is_refused(arguments, options, message):
     with pytest.raises((InputError, InputTypeError), match=message) as refused:
         suspects(*arguments, **options)
     assert "\n" not in str(refused.value)
