@@ -15,6 +15,7 @@ from experiments.pairwise_protocol import KINDS, classify, evaluate
 from experiments.pairwise_published import TABLE_2
 from experiments.pairwise_report import collect, leads, show, to_markdown
 from kernelweave import PairwiseKernelLearner
+from kernelweave.baselines import nonparametric
 from kernelweave.pairs.shrink import GRIDS
 
 SEED = 5
@@ -119,7 +120,8 @@ def test_what_fails_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_a_system_that_refuses_keeps_its_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernelweave.baselines.nonparametric._LIMIT", 80)
+    few = replace(nonparametric.OPTIONS, max_rows=80)
+    monkeypatch.setattr(nonparametric, "OPTIONS", few)
     run(tmp_path, "--parts", "table", "--methods", "npk")
     page = (tmp_path / "pairs-quick.md").read_text()
     assert "| NPK | 0.016 (0.001) | refused |  |" in page
