@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from kernelweave._types import Floats
 from kernelweave.pairs.solver import NewtonOptions
@@ -96,27 +97,24 @@ def _newton(
     diagonal: Floats,
     damping: Floats,
 ) -> Floats:
-    """Solve the Newton system of the free weights by conjugate gradients."""
+    """Return the Newton direction of the free weights by conjugate gradients."""
     diagonal = diagonal + damping
-    r = np.where(free, -grad, 0.0)
-    size = float(np.linalg.norm(r))
-    stop = min(OPTIONS.cg_tol, np.sqrt(size)) * size
-    x, z = np.zeros_like(r), r / diagonal
-    q, rz = z.copy(), float(r @ z)
-    for _ in range(OPTIONS.cg_steps):
+    rhs = np.where(free, -grad, 0.0)
+
+    def hessian(q: Floats) -> Floats:
         along = np.asarray(transposed @ (curvature * np.asarray(G @ q))) + pull * float(pull @ q)
-        Hq = np.where(free, along + damping * q, 0.0)
-        qHq = float(q @ Hq)
-        if qHq <= 0.0:
-            break
-        x = x + (rz / qHq) * q
-        r = r - (rz / qHq) * Hq
-        if float(np.linalg.norm(r)) <= stop:
-            break
-        z = r / diagonal
-        before, rz = rz, float(r @ z)
-        q = z + (rz / before) * q
-    return x
+        return np.where(free, along + damping * q, 0.0)
+
+    shape = (len(rhs), len(rhs))
+    return np.asarray(
+        cg(
+            LinearOperator(shape, matvec=hessian, dtype=np.float64),
+            rhs,
+            rtol=min(OPTIONS.cg_tol, np.sqrt(float(np.linalg.norm(rhs)))),
+            maxiter=OPTIONS.cg_steps,
+            M=LinearOperator(shape, matvec=lambda r: r / diagonal, dtype=np.float64),
+        )[0]
+    )
 
 
 def minimize_full(V: Floats, tol: float, max_iter: int) -> Minimum:

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GridSearchCV, check_cv
 from sklearn.utils import column_or_1d
 
 from kernelweave._types import Floats
@@ -173,18 +171,17 @@ class HKLTwoStageClassifier(DecisionClassifier):
             n_jobs=self.n_jobs,
         )
         values = sorted(set(check_costs(_spread(self.Cs))))
-        scores = []
+        # No warm starts: from the few kernels of a small C a fit can stall.
+        folds = check_cv(self.cv, y, classifier=True)
+        search = GridSearchCV(
+            svm, {"C": values}, scoring=self.scoring, cv=folds, error_score="raise"
+        )
         with warnings.catch_warnings():
             # A small C may leave the intercept alone, which is a valid candidate here.
             warnings.filterwarnings("ignore", ".*the best weights are zero", UserWarning)
-            for train, test in check_cv(self.cv, y, classifier=True).split(Z, y):
-                # No warm starts: from the few kernels of a small C a fit can stall.
-                models = [clone(svm).set_params(C=C).fit(Z[train], y[train]) for C in values]
-                scores.append(
-                    [check_scoring(m, scoring=self.scoring)(m, Z[test], y[test]) for m in models]
-                )
-            self.C_ = float(values[int(np.mean(scores, axis=0).argmax())])
-            second = self.second_ = svm.set_params(C=self.C_).fit(Z, y)
+            search.fit(Z, y)
+        self.C_ = float(search.best_params_["C"])
+        second = self.second_ = search.best_estimator_
         self.converged_ = self.converged_ and bool(second.converged_)
         coef = second.weights_[:, None] * (Z[second.support_].T @ second.dual_coef_.T)
         norms = np.linalg.norm(coef, axis=1)
