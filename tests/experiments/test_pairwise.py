@@ -149,9 +149,9 @@ def test_trials_share_links_and_draw_the_rest():
     left, right = one.pairs.T
     np.testing.assert_array_equal(one.truth > 0, one.y[left] == one.y[right])
     assert len(one.known) == 10 == len(np.unique(one.known))
-    changed = np.flatnonzero(one.mended != one.constraints.labels)
+    changed = np.flatnonzero(one.corrected != one.constraints.labels)
     assert set(changed) <= set(one.known)
-    np.testing.assert_array_equal(one.mended[one.known], one.truth[one.known])
+    np.testing.assert_array_equal(one.corrected[one.known], one.truth[one.known])
     rows = one.labelled(0)
     assert np.unique(one.y[rows], return_counts=True)[1].tolist() == [PER_CLASS] * 3
     assert set(rows) != set(one.labelled(1))
