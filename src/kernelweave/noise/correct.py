@@ -94,12 +94,7 @@ def correct_two(
     z, targets, intercept = s, y - y.mean(), y.mean()
     threshold, width = found.middle, found.width
     if refurbish and not empty:
-        tau = 2.0 * posterior - 1.0
-        again = average.loo(tau[:, None])[:, 0]
-        first, second = 0.5 / s.std(), 0.5 / max(float(again.std()), 1e-12)
-        z = first * s + second * again
-        targets = first * (y - y.mean()) + second * (tau - tau.mean())
-        intercept = first * y.mean() + second * tau.mean()
+        z, targets, intercept, first = _refurbish(average, s, y, 2.0 * posterior - 1.0, 0.5)
         low, high = score_range(z, tail)
         width = max(high - low, 1e-12)
         threshold = 0.5 * (low + high)
@@ -143,11 +138,7 @@ def correct_many(
     posterior = found.posterior(codes)
     Z, targets, intercept = S, Y - Y.mean(axis=0), Y.mean(axis=0)
     if refurbish and not found.is_empty:
-        again = average.loo(posterior)
-        first, second = 1.0 / S.std(), 1.0 / max(float(again.std()), 1e-12)
-        Z = first * S + second * again
-        targets = first * targets + second * (posterior - posterior.mean(axis=0))
-        intercept = first * intercept + second * posterior.mean(axis=0)
+        Z, targets, intercept, _ = _refurbish(average, S, Y, posterior, 1.0)
     wrong = 1.0 - noise.posterior(codes)[np.arange(len(codes)), codes]
     return Correction(
         targets=targets,
@@ -161,6 +152,25 @@ def correct_many(
         rates=noise.rates,
         suggested=Z.argmax(axis=1).astype(np.intp),
         learned=not found.is_empty and _gain(average, Y) > OPTIONS.least_gain * (n_classes - 1),
+    )
+
+
+def _refurbish(
+    average: RidgeAverage, scores: Floats, targets: Floats, expected: Floats, share: float
+) -> tuple[Floats, Floats, Floats, float]:
+    """Add a fit to expected true labels to that to the given ones, both scaled to one deviation.
+
+    Returns scores, centred targets and their means, and the factor of the fit to given labels.
+    """
+    again = average.loo(expected.reshape(len(expected), -1)).reshape(scores.shape)
+    first, second = share / scores.std(), share / max(float(again.std()), 1e-12)
+    means = targets.mean(axis=0), expected.mean(axis=0)
+    centred = first * (targets - means[0]) + second * (expected - means[1])
+    return (
+        first * scores + second * again,
+        centred,
+        first * means[0] + second * means[1],
+        float(first),
     )
 
 
