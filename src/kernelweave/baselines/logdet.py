@@ -21,16 +21,8 @@ _STRETCH = 16.0  # scale of the variables: the first step of L-BFGS, of length o
 class LogDet:
     """A metric and multipliers of its bounds, with objective and duality gap.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n_pairs, n_features)
-        Differences, none of them zero.
-    labels : ndarray of shape (n_pairs,)
-        +1 for upper, -1 for lower bounds.
-    start : ndarray of shape (n_pairs,)
-        Bounds without slack.
-    gamma : float
-        Cost of slack.
+    ``V`` holds the differences of the pairs, none of them zero; ``labels`` are +1 for upper and -1
+    for lower bounds, ``start`` the bounds without slack, ``gamma`` the cost of slack.
     """
 
     def __init__(self, V: Floats, labels: Floats, start: Floats, gamma: float) -> None:

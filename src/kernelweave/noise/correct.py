@@ -62,22 +62,10 @@ def correct_two(
     rates: tuple[float, float] | None = None,
     prior: float | None = None,
 ) -> Correction:
-    """Correct a classifier of two classes for wrong labels.
+    """Correct a classifier of two classes, fitted to labels -1 and +1, for wrong labels.
 
-    Parameters
-    ----------
-    average : RidgeAverage
-        Fitted to labels -1 and +1.
-    shift : float
-        Position of the threshold between 0 (at 0) and the middle of the range of scores (at 1).
-    refurbish : bool
-        Whether to average with a fit to expected true labels.
-    tail : float
-        Share of examples beyond each end of the range.
-    rates : tuple of float, optional
-        Known (q_minus, q_plus).
-    prior : float, optional
-        Known share of the true class 1, which sets the threshold.
+    ``shift`` places the threshold between 0 (at 0) and the middle of the range of scores (at 1),
+    unless it follows from known ``rates`` (q_minus, q_plus) or a known ``prior`` of class 1.
     """
     y = label_targets(codes, 2)[:, 0]
     s, soft = average.scores[:, 0], average.soft_scores[:, 0]

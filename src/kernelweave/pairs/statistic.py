@@ -123,16 +123,8 @@ def correct_statistic(
     Solves ``min |Z B - A|_F^2`` subject to ``Z p = a`` in closed form, equation (6) corrected,
     where ``A`` holds the means by label, ``B`` and ``p`` the rates and ``a`` the mean of all pairs.
 
-    Parameters
-    ----------
-    same, different : ndarray of shape (n_kernels,)
-        Means over the pairs labelled +1 and -1.
-    share : float
-        Share of pairs labelled +1.
-    rates : Rates
-        Rates of right labels.
-    nonneg : bool
-        Add ``Z >= 0``, for kernels without negative values.
+    ``same`` and ``different`` are the means over the pairs labelled +1 and -1, ``share`` the share
+    of pairs labelled +1. ``nonneg`` adds ``Z >= 0``, for kernels without negative values.
     """
     mean = share * same + (1.0 - share) * different
     A = np.column_stack([same, different])

@@ -61,11 +61,11 @@ class ColumnSummary:
         return count_values(np.asarray(values, dtype=np.float64), counts)
 
     def ranks(self) -> tuple[Floats, Floats]:
-        """Return the places of an ordered column among its levels, ascending, and their weights."""
-        place = {level: float(rank) for rank, level in enumerate(self.levels)}
-        ranks = np.array([place[value] for value in self.values])
-        there = self.counts > 0
-        return count_values(ranks[there], self.counts[there])
+        """Return the ranks of an ordered column among its levels, ascending, and their weights."""
+        rank_of = {level: float(rank) for rank, level in enumerate(self.levels)}
+        ranks = np.array([rank_of[value] for value in self.values])
+        present = self.counts > 0
+        return count_values(ranks[present], self.counts[present])
 
     def present(self) -> list[Label]:
         """Return the values that occur, in the order of the categories, else sorted."""
@@ -118,15 +118,12 @@ class ColumnSummary:
             np.concatenate([mine.values, theirs.values]),
             np.concatenate([mine.weight, theirs.weight]),
         )
-        if not (self.complete and other.complete):
-            return replace(
-                self, values=np.empty(0), counts=np.empty(0), drawn=drawn, complete=False
-            )
         values, counts = count_values(
             np.concatenate([self.values, other.values]),
             np.concatenate([self.counts, other.counts]),
         )
-        return _limited(replace(self, values=values, counts=counts, drawn=drawn))
+        complete = self.complete and other.complete
+        return _limited(replace(self, values=values, counts=counts, drawn=drawn, complete=complete))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,17 +153,9 @@ def summarise(X: Any, weight: Floats | None = None) -> TableSummary:
 def summarise_block(X: Any, first: int, weight: Floats | None, n_rows: int) -> TableSummary:
     """Count the values of every column of one block of `RowParts`.
 
-    Rows are sampled by their number in the whole table, so that the sample does not depend on where
-    blocks begin. `join_summaries` joins the summaries in the order of the blocks.
-
-    Parameters
-    ----------
-    first : int
-        Number of rows before the block.
-    weight : ndarray of shape (n_samples,) or None
-        Weights of the rows of the block; rows without weight are left out.
-    n_rows : int
-        Rows of the whole table.
+    ``first`` rows of the ``n_rows`` of the whole table come before the block. Rows are sampled by
+    their number in the table, so that the sample does not depend on where blocks begin; rows
+    without weight are left out. `join_summaries` joins summaries in the order of the blocks.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED).advance(first))
     drawn = generator.random(read_table(X).n_rows) < DRAWN / n_rows
@@ -215,7 +204,8 @@ def _count(column: Column, weight: Floats | None, drawn: Bools | None) -> Column
 
 
 def _limited(summary: ColumnSummary) -> ColumnSummary:
-    if len(summary.values) <= COUNTED:
+    """Drop the counts of a column with too many distinct numbers."""
+    if summary.complete and len(summary.values) <= COUNTED:
         return summary
     return replace(summary, values=np.empty(0), counts=np.empty(0), complete=False)
 
