@@ -22,7 +22,7 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.machines import CappedHinge
-from kernelweave.noise import LabelReport, judge_labels, judge_rows
+from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
     Callback,
     Result,
@@ -314,8 +314,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _judge(self, bank: Any, rows: Merged) -> LabelReport:
         plain, codes = self._plain(bank), _codes(rows.Y)
         if bank.by_features:
-            return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
-        return judge_labels(plain, codes, len(self.classes_))
+            return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
+        return assess_labels(plain, codes, len(self.classes_))
 
     def _takes_parts(self, Y: Floats, weight: Floats | None) -> bool:
         """Tell whether many rows may be held as features, and stay where they are."""

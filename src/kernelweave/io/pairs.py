@@ -13,7 +13,7 @@ from kernelweave.estimators import PairwiseKernelLearner
 from kernelweave.kernels import Kernel
 from kernelweave.pairs import Rates, Statistic
 from kernelweave.pairs.shapes import SHAPES, ShapedKernel
-from kernelweave.pairs.shrink import Judged, Setting
+from kernelweave.pairs.shrink import Assessment, Setting
 
 from .archive import Writer
 from .checks import check_array, check_columns, check_type
@@ -83,7 +83,7 @@ def decode_pairs(node: dict[str, Any], decode: Decoder) -> PairwiseKernelLearner
     setting = decode(node["setting"])
     model.setting_ = None if setting is None else _setting(*setting)
     model.selection_ = [
-        Judged(_setting(*one), tuple(float(score) for score in scores))
+        Assessment(_setting(*one), tuple(float(score) for score in scores))
         for one, scores in decode(node["selection"])
     ]
     model._kernel = _kernel(model, decode(node["shape"]))
