@@ -84,11 +84,12 @@ class LadderSegment {
         ladder_segment(distances, steps_, values_.data());
     }
 
-    // The same for the distances at(k), k < length.
-    template <class At>
-    void compute(std::size_t length, At&& at) noexcept {
-        for (std::size_t k = 0; k < length; ++k) distances_[k] = static_cast<double>(at(k));
-        compute(std::span<const double>(distances_).first(length));
+    // The same for distances that load(out) writes.
+    template <class Load>
+    void compute(std::size_t length, Load&& load) noexcept {
+        const auto distances = std::span(distances_).first(length);
+        load(distances);
+        compute(distances);
     }
 
     [[nodiscard]] std::span<const double> kernel(std::size_t j) const noexcept {
@@ -106,10 +107,16 @@ class LadderSegment {
     std::size_t length_ = 0;
 };
 
-// Calls visit(start, length) for the segments of [first, n).
-template <class Visit>
-void each_segment(std::size_t first, std::size_t n, Visit&& visit) {
-    for (std::size_t start = first; start < n; start += kSegment) visit(start, std::min(kSegment, n - start));
+// out[k] = row[k], in double precision.
+template <class T>
+void widen(std::span<const T> row, std::span<double> out) noexcept {
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<double>(row[k]);
+}
+
+// out[k] = row[index[k]], in double precision.
+template <class T>
+void gather(std::span<const T> row, Index index, std::span<double> out) noexcept {
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<double>(row[row_at(index, k)]);
 }
 
 // Quadratic forms: forms[j] = sum over i, k in `index` of K_j(i, k) * <V_i, V_k>; V has one row per entry of `index`.
@@ -117,6 +124,8 @@ template <class T>
 void ladder_forms(Matrix<const T> distances, std::span<const LadderStep> steps, Index index, Matrix<const double> V,
                   std::span<double> forms) {
     const std::size_t n = index.size(), n_kernels = steps.size();
+    const auto columns = transposed(V);
+    const Matrix<const double> by_output{columns.data(), V.columns, n};
     std::vector<double> partial(n_blocks(n, kRowBlock) * n_kernels, 0.0);
     parallel_blocks(n, kRowBlock, [&](std::size_t first, std::size_t last) {
         LadderSegment segment(steps);
@@ -124,17 +133,19 @@ void ladder_forms(Matrix<const T> distances, std::span<const LadderStep> steps, 
         const auto sums = std::span(partial).subspan(first / kRowBlock * n_kernels, n_kernels);
         for (std::size_t a = first; a < last; ++a) {
             const auto row = distances.row(row_at(index, a));
-            each_segment(a, n, [&](std::size_t start, std::size_t length) {
-                for (std::size_t k = 0; k < length; ++k) {
-                    double product = 0.0;
-                    for (std::size_t o = 0; o < V.columns; ++o) product += V(a, o) * V(start + k, o);
-                    products[k] = 2.0 * product;
+            for (std::size_t start = a; start < n; start += kSegment) {
+                const std::size_t length = std::min(kSegment, n - start);
+                const auto product = std::span(products).first(length);  // 2 <V_a, V_k>
+                std::fill(product.begin(), product.end(), 0.0);
+                for (std::size_t o = 0; o < V.columns; ++o) {
+                    const auto column = by_output.row(o).subspan(start, length);
+                    for (std::size_t k = 0; k < length; ++k) product[k] += V(a, o) * column[k];
                 }
-                if (start == a) products[0] *= 0.5;  // the diagonal counts once, pairs twice
-                segment.compute(length, [&](std::size_t k) { return row[row_at(index, start + k)]; });
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    sums[j] += dot(segment.kernel(j), std::span<const double>(products).first(length));
-            });
+                for (double& value : product) value *= 2.0;
+                if (start == a) product[0] *= 0.5;  // the diagonal counts once, pairs twice
+                segment.compute(length, [&](auto out) { gather(row, index.subspan(start, length), out); });
+                for (std::size_t j = 0; j < n_kernels; ++j) sums[j] += dot(segment.kernel(j), product);
+            }
         }
     });
     std::fill(forms.begin(), forms.end(), 0.0);
@@ -154,12 +165,13 @@ void ladder_products(Matrix<const T> distances, std::span<const LadderStep> step
         for (std::size_t i = first; i < last; ++i) {
             const auto row = distances.row(row_at(rows, i));
             std::fill(sums.begin(), sums.end(), 0.0);
-            each_segment(0, index.size(), [&](std::size_t start, std::size_t length) {
-                segment.compute(length, [&](std::size_t k) { return row[row_at(index, start + k)]; });
+            for (std::size_t start = 0; start < index.size(); start += kSegment) {
+                const std::size_t length = std::min(kSegment, index.size() - start);
+                segment.compute(length, [&](auto to) { gather(row, index.subspan(start, length), to); });
                 for (std::size_t j = 0; j < n_kernels; ++j)
                     for (std::size_t o = 0; o < n_outputs; ++o)
                         sums[j * n_outputs + o] += dot(segment.kernel(j), by_output.row(o).subspan(start, length));
-            });
+            }
             for (std::size_t j = 0; j < n_kernels; ++j)
                 for (std::size_t o = 0; o < n_outputs; ++o)
                     out[(j * rows.size() + i) * n_outputs + o] = sums[j * n_outputs + o];
@@ -167,24 +179,24 @@ void ladder_products(Matrix<const T> distances, std::span<const LadderStep> step
     });
 }
 
-// Adds sum_j weights_j K_j to each row of `out` from column first(row) on; at(row, k) is the distance of an entry.
-template <class Out, class First, class At>
+// Adds sum_j weights_j K_j to each row of `out` from column first(row) on; load(row, start, distances) writes the
+// distances of the entries from column `start` on.
+template <class Out, class First, class Load>
 void ladder_combine(std::span<const LadderStep> steps, std::span<const double> weights, Matrix<Out> out,
-                    First&& first, At&& at) {
+                    First&& first, Load&& load) {
     parallel_blocks(out.rows, kRowBlock, [&](std::size_t top, std::size_t bottom) {
         LadderSegment segment(steps);
         std::vector<double> buffer(kSegment);
-        for (std::size_t i = top; i < bottom; ++i) {
-            const auto distance = at(i);
-            each_segment(first(i), out.columns, [&](std::size_t start, std::size_t length) {
-                segment.compute(length, [&](std::size_t k) { return distance(start + k); });
+        for (std::size_t i = top; i < bottom; ++i)
+            for (std::size_t start = first(i); start < out.columns; start += kSegment) {
+                const std::size_t length = std::min(kSegment, out.columns - start);
+                segment.compute(length, [&](std::span<double> distances) { load(i, start, distances); });
                 const auto target = out.row(i).subspan(start, length);
                 const auto sum = std::span(buffer).first(length);  // double, whatever the type of `out`
-                for (std::size_t k = 0; k < length; ++k) sum[k] = static_cast<double>(target[k]);
+                widen<Out>(target, sum);
                 segment.add_to(sum, weights);
                 for (std::size_t k = 0; k < length; ++k) target[k] = static_cast<Out>(sum[k]);
-            });
-        }
+            }
     });
 }
 
@@ -194,7 +206,7 @@ void ladder_combine_upper(Matrix<const T> distances, std::span<const LadderStep>
                           std::span<const double> weights, Matrix<Out> out) {
     ladder_combine(
         steps, weights, out, [](std::size_t i) { return i; },
-        [&](std::size_t i) { return [row = distances.row(i)](std::size_t k) { return row[k]; }; });
+        [&](std::size_t i, std::size_t start, std::span<double> to) { widen(distances.row(i).subspan(start), to); });
 }
 
 // Adds the listed rows of sum_j weights_j K_j to `out`.
@@ -203,8 +215,8 @@ void ladder_combine_rows(Matrix<const T> distances, std::span<const LadderStep> 
                          Index index, Matrix<Out> out) {
     ladder_combine(
         steps, weights, out, [](std::size_t) { return std::size_t{0}; },
-        [&](std::size_t a) {
-            return [row = distances.row(row_at(index, a))](std::size_t k) { return row[k]; };
+        [&](std::size_t a, std::size_t start, std::span<double> to) {
+            widen(distances.row(row_at(index, a)).subspan(start), to);
         });
 }
 
@@ -214,8 +226,8 @@ void ladder_combine_block(Matrix<const T> distances, std::span<const LadderStep>
                           std::span<const double> weights, Index index, Matrix<double> out) {
     ladder_combine(
         steps, weights, out, [](std::size_t a) { return a; },
-        [&](std::size_t a) {
-            return [row = distances.row(row_at(index, a)), index](std::size_t k) { return row[row_at(index, k)]; };
+        [&](std::size_t a, std::size_t start, std::span<double> to) {
+            gather(distances.row(row_at(index, a)), index.subspan(start), to);
         });
 }
 
@@ -238,7 +250,8 @@ inline void gaussian_products(Matrix<const double> features, Matrix<const double
         std::vector<double> distances(kSegment), buffer(kSegment);
         for (std::size_t i = first; i < last; ++i) {
             for (double& value : out.row(i)) value = 0.0;
-            each_segment(0, kept.columns, [&](std::size_t start, std::size_t length) {
+            for (std::size_t start = 0; start < kept.columns; start += kSegment) {
+                const std::size_t length = std::min(kSegment, kept.columns - start);
                 const auto distance = std::span(distances).first(length), sum = std::span(buffer).first(length);
                 std::fill(distance.begin(), distance.end(), 0.0);
                 for (std::size_t c = 0; c < features.rows; ++c)
@@ -248,7 +261,7 @@ inline void gaussian_products(Matrix<const double> features, Matrix<const double
                 segment.add_to(sum, weights);
                 for (std::size_t o = 0; o < n_outputs; ++o)
                     out(i, o) += dot(sum, by_output.row(o).subspan(start, length));
-            });
+            }
         }
     });
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace kw {
@@ -17,6 +18,11 @@ struct Matrix {
     [[nodiscard]] std::span<T> entries() const noexcept { return {data, size()}; }
     [[nodiscard]] std::span<T> row(std::size_t i) const noexcept { return {data + i * columns, columns}; }
     [[nodiscard]] T& operator()(std::size_t i, std::size_t k) const noexcept { return data[i * columns + k]; }
+    operator Matrix<const T>() const noexcept  // NOLINT(google-explicit-constructor): as std::span converts
+        requires(!std::is_const_v<T>)
+    {
+        return {data, rows, columns};
+    }
 };
 
 // Row numbers, as numpy stores them.

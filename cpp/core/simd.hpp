@@ -27,6 +27,15 @@
 #define KW_INLINE inline
 #endif
 
+// A function whose loop must not share registers with its caller.
+#if defined(__GNUC__)
+#define KW_NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define KW_NOINLINE __declspec(noinline)
+#else
+#define KW_NOINLINE
+#endif
+
 // Iterations of the next loop are independent, except for the reductions named: KW_SIMD(reduction(+ : sum)).
 // Without the pragma the same loop runs, in scalar order.
 #if defined(__GNUC__)

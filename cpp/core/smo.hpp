@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "bias.hpp"
+#include "simd.hpp"
 #include "smo_loops.hpp"
 #include "smo_problem.hpp"
 #include "status.hpp"
@@ -138,12 +138,7 @@ class Smo {
 
    private:
     static constexpr double kInfinity = smo_loops::kInfinity;
-    static constexpr std::size_t kBlock = 256;  // samples of a vector loop; its arrays stay in the first-level cache
-
-    struct Choice {
-        std::size_t index;  // n where there is none
-        double value;
-    };
+    using Choice = smo_loops::Choice;
 
     [[nodiscard]] double gap() const noexcept { return primal_ - dual_; }
     [[nodiscard]] double allowed_gap(const SmoLimits& limits) const noexcept {
@@ -261,23 +256,11 @@ class Smo {
         }
     }
 
-    // Without an intercept: steps of the coefficient with the largest gain, force^2 / (2 K_ii).
+    // Without an intercept: steps of single coefficients.
     [[nodiscard]] Status single_steps(std::int64_t& left) {
         std::int64_t until_shrink = shrink_period();
         while (true) {
-            std::size_t i = n_;
-            double gain = 0.0, worst = 0.0;
-            for (const auto k : active_) {
-                const double raise = v_[k] - up_[k], lower = down_[k] - v_[k];
-                const double force = std::max(raise, lower);
-                if (force <= 0.0) continue;
-                worst = std::max(worst, force);
-                const double value = force * (force / std::max(diagonal_[k], smo_loops::kTiny));
-                if (value > gain) {
-                    gain = value;
-                    i = k;
-                }
-            }
+            const auto [i, worst] = pick_single();
             violation_ = i == n_ ? 0.0 : worst;
             if (violation_ <= target_violation_) return Status::converged;
             if (!has(i)) return lack(i);
@@ -301,7 +284,8 @@ class Smo {
             v_[i] -= problem_.ridge[i] * change;
             refresh(i);
             note_change(i);
-            update_and_pick(rows_[i], change, rows_[i], 0.0);
+            if (all_active()) update_and_pick(rows_[i], change, rows_[i], 0.0);
+            else update_active(rows_[i], change, rows_[i], 0.0);
         }
     }
 
@@ -315,6 +299,7 @@ class Smo {
     }
 
     // The loops below run over all samples when none is shrunk (contiguous, vectorised) and over the list otherwise.
+    // They are not inlined, because their running maxima would be spilled to the stack of the caller.
 
     [[nodiscard]] bool all_active() const noexcept { return active_.size() == n_; }
 
@@ -324,76 +309,75 @@ class Smo {
     }
 
     // i: the largest derivative among the coefficients that can be raised.
-    [[nodiscard]] Choice pick_raise() const noexcept {
-        Choice best{n_, -kInfinity};
+    [[nodiscard]] KW_NOINLINE Choice pick_raise() const noexcept {
+        std::size_t index = n_;
+        double best = -kInfinity;
+        for (const auto k : active_) {
+            const double value = v_[k] - up_[k];
+            if (value > best) {
+                best = value;
+                index = k;
+            }
+        }
+        return {index, best};
+    }
+
+    // Without an intercept: the coefficient with the largest gain, force^2 / (2 K_ii); the value is the largest force.
+    [[nodiscard]] KW_NOINLINE Choice pick_single() const noexcept {
+        std::size_t index = n_;
+        double gain = 0.0, worst = 0.0;
+        for (const auto k : active_) {
+            const double raise = v_[k] - up_[k], lower = down_[k] - v_[k];
+            const double force = std::max(raise, lower);
+            if (force <= 0.0) continue;
+            worst = std::max(worst, force);
+            const double value = force * (force / std::max(diagonal_[k], smo_loops::kTiny));
+            if (value > gain) {
+                gain = value;
+                index = k;
+            }
+        }
+        return {index, worst};
+    }
+
+    // v -= di K_i + dj K_j on the active samples.
+    void update_active(const T* row_i, double di, const T* row_j, double dj) noexcept {
         for (const auto k : active_)
-            if (const double value = v_[k] - up_[k]; value > best.value) best = {k, value};
-        return best;
+            v_[k] -= di * static_cast<double>(row_i[k]) + dj * static_cast<double>(row_j[k]);
     }
 
     // v -= di K_i + dj K_j, and pick_raise of the result.
-    Choice update_and_pick(const T* row_i, double di, const T* row_j, double dj) noexcept {
+    KW_NOINLINE Choice update_and_pick(const T* row_i, double di, const T* row_j, double dj) noexcept {
         if (!all_active()) {
-            for (const auto k : active_)
-                v_[k] -= di * static_cast<double>(row_i[k]) + dj * static_cast<double>(row_j[k]);
+            update_active(row_i, di, row_j, dj);
             return pick_raise();
         }
-        Choice best{n_, -kInfinity};
-        for (std::size_t start = 0; start < n_; start += kBlock) {
-            const std::size_t length = std::min(kBlock, n_ - start);
-            const double top = smo_loops::update<T>({v_.data() + start, length}, up_.data() + start, row_i + start, di,
-                                                    row_j + start, dj);
-            if (!(top > best.value)) continue;
-            best.value = top;
-            for (std::size_t k = start; k < start + length; ++k)  // the vector loop gives the value; find its place
-                if (v_[k] - up_[k] == top) {
-                    best.index = k;
-                    break;
-                }
-        }
-        return best;
+        return smo_loops::update_all<T>(v_, up_.data(), row_i, di, row_j, dj);
     }
 
     // j: the partner of i with the largest decrease of the objective (WSS 3 of Fan, Chen and Lin). The value is the
     // smallest derivative among the coefficients that can be lowered; best - value is the violation.
-    [[nodiscard]] Choice pick_lower(std::size_t i, double best) const noexcept {
+    [[nodiscard]] KW_NOINLINE Choice pick_lower(std::size_t i, double best) const noexcept {
         const T* row = rows_[i];
         const double own = diagonal_[i];
-        double gain = 0.0;
-        Choice partner{n_, kInfinity};
-        if (!all_active()) {
-            for (const auto k : active_) {
-                const double value = v_[k] - down_[k];
-                partner.value = std::min(partner.value, value);
-                const double difference = best - value;
-                if (!(difference > 0.0)) continue;
-                const double sum = own + diagonal_[k];
-                const double curvature =
-                    std::max(sum - 2.0 * static_cast<double>(row[k]), smo_loops::kLeastCurvature * sum);
-                const double score = difference * (difference / std::max(curvature, smo_loops::kTiny));
-                if (score > gain) {
-                    gain = score;
-                    partner.index = k;
-                }
+        if (all_active()) return smo_loops::score_all<T>(v_, down_.data(), diagonal_.data(), row, own, best);
+        std::size_t partner = n_;
+        double gain = 0.0, lowest = kInfinity;
+        for (const auto k : active_) {
+            const double value = v_[k] - down_[k];
+            lowest = std::min(lowest, value);
+            const double difference = best - value;
+            if (!(difference > 0.0)) continue;
+            const double sum = own + diagonal_[k];
+            const double curvature =
+                std::max(sum - 2.0 * static_cast<double>(row[k]), smo_loops::kLeastCurvature * sum);
+            const double score = difference * (difference / std::max(curvature, smo_loops::kTiny));
+            if (score > gain) {
+                gain = score;
+                partner = k;
             }
-            return partner;
         }
-        std::array<double, kBlock> scores;
-        for (std::size_t start = 0; start < n_; start += kBlock) {
-            const std::size_t length = std::min(kBlock, n_ - start);
-            const auto [highest, lowest] =
-                smo_loops::score<T>({v_.data() + start, length}, down_.data() + start, diagonal_.data() + start,
-                                    row + start, own, best, scores.data());
-            partner.value = std::min(partner.value, lowest);
-            if (!(highest > gain)) continue;
-            gain = highest;
-            for (std::size_t k = 0; k < length; ++k)
-                if (scores[k] == highest) {
-                    partner.index = start + k;
-                    break;
-                }
-        }
-        return partner;
+        return {partner, lowest};
     }
 
     // Shrinking. Samples at a bound that cannot take part in any violating pair leave the active list. Their v is
