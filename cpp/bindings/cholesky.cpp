@@ -22,8 +22,7 @@ FactorParts by_columns(const Vector<const double>& diagonal, const nb::callable&
                        std::size_t max_rank) {
     return to_python(pivoted_cholesky(view(diagonal), tol, max_rank, [&](std::size_t i, std::span<double> out) {
         Vector<const double> values;
-        if (!nb::try_cast(column(i), values, false))
-            throw nb::type_error("a kernel column must be a float64 vector");
+        if (!nb::try_cast(column(i), values, false)) throw nb::type_error("a kernel column must be a float64 vector");
         require(values.shape(0) == out.size(), "a kernel column has the wrong length");
         std::copy_n(values.data(), out.size(), out.begin());
     }));
@@ -47,6 +46,7 @@ std::vector<FactorParts> gaussians(const std::vector<Table<const double>>& views
         });
     }
     std::vector<FactorParts> parts;
+    parts.reserve(factors.size());
     for (auto& factor : factors) parts.push_back(to_python(std::move(factor)));
     return parts;
 }

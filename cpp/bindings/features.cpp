@@ -36,9 +36,9 @@ std::pair<double, double> descend(const Table<const T>& Z, const Vector<const do
                                   double dead_zone, double stiff, double bias, std::uint64_t seed, double total,
                                   const Vector<double>& t, const Vector<double>& v) {
     const std::size_t n = Z.shape(0), rank = Z.shape(1);
-    require(target.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && ridge.shape(0) == n &&
-                t.shape(0) == n,
-            "target, lower, upper, ridge and t must have one entry per row");
+    require(
+        target.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n && ridge.shape(0) == n && t.shape(0) == n,
+        "target, lower, upper, ridge and t must have one entry per row");
     require(squares.shape(0) == rank && v.shape(0) == rank, "squares and v need one entry per feature");
     require(n <= std::numeric_limits<std::uint32_t>::max(), "too many rows in one block");
     require(dead_zone >= 0.0 && stiff >= 0.0, "dead_zone and stiff must be >= 0");

@@ -38,8 +38,7 @@ template <class T>
 Out<double> forms(const GramList<T>& list, const RowNumbers& index, const Table<const double>& V) {
     const auto grams = stored(list);
     check_vectors(V, index, grams.n);
-    return compute_array({grams.count()},
-                         [&](std::span<double> out) { gram_forms(grams, view(index), view(V), out); });
+    return compute_array({grams.count()}, [&](std::span<double> out) { gram_forms(grams, view(index), view(V), out); });
 }
 
 template <class T>

@@ -89,8 +89,7 @@ Out<double> gaussians(const Table<const double>& features, const Table<const dou
 }  // namespace
 
 void bind_ladder(nb::module_& m) {
-    m.def("ladder_plan", &plan, "rates"_array,
-          "For each rate the kernel it is squared from (-1: none) and how often.");
+    m.def("ladder_plan", &plan, "rates"_array, "For each rate the kernel it is squared from (-1: none) and how often.");
     for_types<double, float>([&]<class T>() {
         m.def("ladder_forms", &forms<T>, "distances"_array, "rates"_array, "index"_array, "V"_array,
               "tr(V' K_j V) over the listed rows for every rate.");

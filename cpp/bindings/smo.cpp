@@ -61,9 +61,8 @@ std::vector<Status> run(const std::vector<LentSmo<T>*>& solvers, double tol, dou
     require(!std::isnan(tol) && !std::isnan(floor), "tol and floor must be numbers");
     std::vector<Status> status(solvers.size());
     const nb::gil_scoped_release release;
-    parallel_for(solvers.size(), [&](std::size_t o) {
-        status[o] = solvers[o]->core.run({tol, floor, max_updates, enough});
-    });
+    parallel_for(solvers.size(),
+                 [&](std::size_t o) { status[o] = solvers[o]->core.run({tol, floor, max_updates, enough}); });
     return status;
 }
 
@@ -72,8 +71,8 @@ void bind_solver(nb::module_& m, const char* name) {
     using Solver = LentSmo<T>;
     using Array = const Vector<const double>&;
     nb::class_<Solver>(m, name, "One support vector problem being solved; rows of the Gram matrix are lent to it.")
-        .def(nb::init<Array, Array, Array, Array, Array, double, bool>(), "target"_array, "lower"_array,
-             "upper"_array, "ridge"_array, "diagonal"_array, "dead_zone"_a, "intercept"_a)
+        .def(nb::init<Array, Array, Array, Array, Array, double, bool>(), "target"_array, "lower"_array, "upper"_array,
+             "ridge"_array, "diagonal"_array, "dead_zone"_a, "intercept"_a)
         .def("start", &Solver::start, "beta"_array, "fitted"_array,
              "Begin from a feasible beta whose K @ beta is known.")
         .def(

@@ -71,8 +71,7 @@ class Ball {
     [[nodiscard]] Status run(double tol, std::int64_t max_updates) noexcept {
         const std::size_t n = size();
         for (std::int64_t step = 0; step < max_updates; ++step) {
-            const auto i =
-                static_cast<std::size_t>(std::max_element(reach_.begin(), reach_.end()) - reach_.begin());
+            const auto i = static_cast<std::size_t>(std::max_element(reach_.begin(), reach_.end()) - reach_.begin());
             const double top = reach_[i];
             double mean = 0.0, value = 0.0;  // beta'g and the dual value
             for (std::size_t k = 0; k < n; ++k) {
@@ -131,9 +130,9 @@ class Ball {
     }
 
     std::vector<double> diagonal_, ridge_, beta_;
-    std::vector<double> reach_;    // g: squared distance from the centre, up to a constant
-    std::vector<const T*> rows_;   // null: not lent yet
-    std::size_t needed_ = kNone;   // the row that the last run lacked
+    std::vector<double> reach_;   // g: squared distance from the centre, up to a constant
+    std::vector<const T*> rows_;  // null: not lent yet
+    std::size_t needed_ = kNone;  // the row that the last run lacked
     std::int64_t updates_ = 0;
     int small_ = 0;  // consecutive moves with a gain below rounding
 };

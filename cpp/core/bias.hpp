@@ -151,11 +151,11 @@ class BiasSearch {
                 slope += breakpoints[k].slope;
                 if (breakpoints[k].slope < 0.0) ++open;
                 if (breakpoints[k].slope > 0.0) --open;
-            } while (++k < breakpoints.size() && breakpoints[k].place == place);
+                ++k;
+            } while (k < breakpoints.size() && breakpoints[k].place == place);
             if (open == 0) slope = 0.0;
             if (sum < -zero) return at;  // the zero lies in the jump
-            if (sum <= zero)
-                return k < breakpoints.size() && slope == 0.0 ? 0.5 * (at + breakpoints[k].place) : at;
+            if (sum <= zero) return k < breakpoints.size() && slope == 0.0 ? 0.5 * (at + breakpoints[k].place) : at;
         }
         return slope < 0.0 ? std::min(at - sum / slope, to) : at;
     }

@@ -72,8 +72,7 @@ template <class Column>
         for (std::size_t start = 0; start < n; start += tile) {
             const std::size_t length = std::min(tile, n - start);
             for (std::size_t r = 0; r < rank; ++r)
-                subtract_scaled(fresh.subspan(start, length), columns.row(r).subspan(start, length),
-                                columns(r, pivot));
+                subtract_scaled(fresh.subspan(start, length), columns.row(r).subspan(start, length), columns(r, pivot));
         }
         // Earlier pivots are reproduced exactly: their entries in later columns are zero by definition.
         for (const auto earlier : factor.pivots) fresh[static_cast<std::size_t>(earlier)] = 0.0;

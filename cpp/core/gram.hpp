@@ -75,8 +75,7 @@ void gram_forms(const Grams<T>& grams, Index index, Matrix<const double> V, std:
         for (std::size_t a = 0; a < n_index; ++a) {
             const auto row = grams.row(j, row_at(index, a));
             const std::size_t length = n_index - a - 1;
-            for (std::size_t k = 0; k < length; ++k)
-                gathered[k] = static_cast<double>(row[row_at(index, a + 1 + k)]);
+            for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[row_at(index, a + 1 + k)]);
             const double own = static_cast<double>(row[row_at(index, a)]);
             for (std::size_t o = 0; o < V.columns; ++o) {
                 const auto v = std::span(columns).subspan(o * n_index + a, length + 1);
@@ -101,8 +100,7 @@ void gram_products(const Grams<T>& grams, Index index, Matrix<const double> V, s
                 add_scaled(std::span(sums).subspan(o * length, length), row, V(k, o));
         }
         for (std::size_t i = 0; i < length; ++i)
-            for (std::size_t o = 0; o < n_outputs; ++o)
-                out[(j * n + first + i) * n_outputs + o] = sums[o * length + i];
+            for (std::size_t o = 0; o < n_outputs; ++o) out[(j * n + first + i) * n_outputs + o] = sums[o * length + i];
     });
 }
 

@@ -45,8 +45,8 @@ struct LadderStep {
     return steps;
 }
 
-constexpr std::size_t kSegment = 256;   // entries processed at a time; all kernels of them stay in cache
-constexpr std::size_t kRowBlock = 16;   // rows per task; part of the summation order, so never thread-dependent
+constexpr std::size_t kSegment = 256;  // entries processed at a time; all kernels of them stay in cache
+constexpr std::size_t kRowBlock = 16;  // rows per task; part of the summation order, so never thread-dependent
 
 // values[j * kSegment + k] = exp(-rate_j * distance[k]). Roots first, then their squares.
 KW_CLONES static inline void ladder_segment(std::span<const double> distance, std::span<const LadderStep> steps,
@@ -182,8 +182,8 @@ void ladder_products(Matrix<const T> distances, std::span<const LadderStep> step
 // Adds sum_j weights_j K_j to each row of `out` from column first(row) on; load(row, start, distances) writes the
 // distances of the entries from column `start` on.
 template <class Out, class First, class Load>
-void ladder_combine(std::span<const LadderStep> steps, std::span<const double> weights, Matrix<Out> out,
-                    First&& first, Load&& load) {
+void ladder_combine(std::span<const LadderStep> steps, std::span<const double> weights, Matrix<Out> out, First&& first,
+                    Load&& load) {
     parallel_blocks(out.rows, kRowBlock, [&](std::size_t top, std::size_t bottom) {
         LadderSegment segment(steps);
         std::vector<double> buffer(kSegment);
@@ -202,8 +202,8 @@ void ladder_combine(std::span<const LadderStep> steps, std::span<const double> w
 
 // Adds sum_j weights_j K_j to the upper triangle of the square `out`; the lower one is left alone.
 template <class T, class Out>
-void ladder_combine_upper(Matrix<const T> distances, std::span<const LadderStep> steps,
-                          std::span<const double> weights, Matrix<Out> out) {
+void ladder_combine_upper(Matrix<const T> distances, std::span<const LadderStep> steps, std::span<const double> weights,
+                          Matrix<Out> out) {
     ladder_combine(
         steps, weights, out, [](std::size_t i) { return i; },
         [&](std::size_t i, std::size_t start, std::span<double> to) { widen(distances.row(i).subspan(start), to); });
@@ -222,8 +222,8 @@ void ladder_combine_rows(Matrix<const T> distances, std::span<const LadderStep> 
 
 // Adds the block of the listed rows and columns of sum_j weights_j K_j to the upper triangle of `out`.
 template <class T>
-void ladder_combine_block(Matrix<const T> distances, std::span<const LadderStep> steps,
-                          std::span<const double> weights, Index index, Matrix<double> out) {
+void ladder_combine_block(Matrix<const T> distances, std::span<const LadderStep> steps, std::span<const double> weights,
+                          Index index, Matrix<double> out) {
     ladder_combine(
         steps, weights, out, [](std::size_t a) { return a; },
         [&](std::size_t a, std::size_t start, std::span<double> to) {

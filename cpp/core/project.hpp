@@ -32,9 +32,7 @@ inline void project_capped_box(std::span<const double> x, std::span<const double
                                std::span<double> out) {
     const std::size_t n = x.size();
     // Optimality: |x_i| less one shift, the multiplier of the cap, clipped to the box.
-    const auto clipped = [&](std::size_t i, double shift) {
-        return std::clamp(std::abs(x[i]) - shift, 0.0, upper[i]);
-    };
+    const auto clipped = [&](std::size_t i, double shift) { return std::clamp(std::abs(x[i]) - shift, 0.0, upper[i]); };
     double total = 0.0;
     for (std::size_t i = 0; i < n; ++i) total += clipped(i, 0.0);
     double shift = 0.0;

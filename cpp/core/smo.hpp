@@ -98,8 +98,7 @@ class Smo {
             if (gap() <= allowed) return Status::converged;
             if (violation_ <= 1e-14 * violation_scale()) return Status::stalled;
             // The gap falls about in proportion to the violation; 0.8 leaves a margin.
-            target_violation_ =
-                std::min(target_violation_, violation_) * std::clamp(0.8 * allowed / gap(), 0.1, 0.5);
+            target_violation_ = std::min(target_violation_, violation_) * std::clamp(0.8 * allowed / gap(), 0.1, 0.5);
         }
     }
 
@@ -342,8 +341,7 @@ class Smo {
 
     // v -= di K_i + dj K_j on the active samples.
     void update_active(const T* row_i, double di, const T* row_j, double dj) noexcept {
-        for (const auto k : active_)
-            v_[k] -= di * static_cast<double>(row_i[k]) + dj * static_cast<double>(row_j[k]);
+        for (const auto k : active_) v_[k] -= di * static_cast<double>(row_i[k]) + dj * static_cast<double>(row_j[k]);
     }
 
     // v -= di K_i + dj K_j, and pick_raise of the result.

@@ -19,7 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // The curvature along a pair is at least this share of K_ii + K_jj (LIBSVM uses an absolute 1e-12 likewise), so that
 // equal rows and rounding give finite steps.
 constexpr double kLeastCurvature = 1e-12;
-constexpr double kTiny = 1e-300;      // against division by zero where the diagonal is zero
+constexpr double kTiny = 1e-300;     // against division by zero where the diagonal is zero
 constexpr std::size_t kBlock = 256;  // samples of a vector loop; its arrays stay in the first-level cache
 
 struct Choice {
@@ -97,8 +97,8 @@ template <class T>
     std::array<double, kBlock> scores;
     for (std::size_t start = 0; start < v.size(); start += kBlock) {
         const std::size_t length = std::min(kBlock, v.size() - start);
-        const auto [highest, low] = score<T>(v.subspan(start, length), down + start, diagonal + start, row + start, own,
-                                             best, scores.data());
+        const auto [highest, low] =
+            score<T>(v.subspan(start, length), down + start, diagonal + start, row + start, own, best, scores.data());
         lowest = std::min(lowest, low);
         if (!(highest > gain)) continue;
         gain = highest;

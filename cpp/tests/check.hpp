@@ -68,7 +68,9 @@ template <class T>
 [[nodiscard]] inline const char* name_of(float) { return "float"; }
 [[nodiscard]] inline const char* name_of(double) { return "double"; }
 
-[[nodiscard]] inline std::string at(const char* what, std::size_t n) { return std::string(what) + ", size " + std::to_string(n); }
+[[nodiscard]] inline std::string at(const char* what, std::size_t n) {
+    return std::string(what) + ", size " + std::to_string(n);
+}
 
 template <class T>
 [[nodiscard]] Matrix<const T> as_matrix(const std::vector<T>& values, std::size_t rows, std::size_t columns) {

@@ -28,7 +28,8 @@ void test_bits() {
             check(count_bits(table.columns().row(c)) == count, "count of ones");
             check_close(sums[c * n_outputs], sum, 1e-10, "sum under the ones");
             for (const int side : {0, 1}) {
-                const Planes planes = make_planes(table.columns(), as_matrix(values, n_outputs, length).row(0), 1.0 - 2.0 * side);
+                const Planes planes =
+                    make_planes(table.columns(), as_matrix(values, n_outputs, length).row(0), 1.0 - 2.0 * side);
                 const Words own = planes.column(c);
                 const auto found = plane_sum(own, planes.planes.data(), planes.n_groups);
                 const auto best = best_plane_sums()(own, planes.planes.data(), planes.n_groups);

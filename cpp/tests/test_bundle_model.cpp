@@ -42,7 +42,8 @@ void test_bundle_model() {
     }
     // Input that is no quadratic program must end all the same, with the last numbers there were.
     for (const double bad : {kNaN, kInfinity, -kInfinity, -1e300, 1e300}) {
-        const std::vector<double> cuts{0.0, bad}, slopes{-1.0, -2.0, -1.5, bad}, M{bad, 0.0, 0.0, 1.0}, centre{0.5, 0.5};
+        const std::vector<double> cuts{0.0, bad}, slopes{-1.0, -2.0, -1.5, bad}, M{bad, 0.0, 0.0, 1.0},
+            centre{0.5, 0.5};
         InteriorPoint solver({cuts, as_matrix(slopes, 2, 2), as_matrix(M, 2, 2), centre});
         solver.run();
         for (const double x : solver.x()) check(std::isfinite(x), "weights are numbers");

@@ -8,8 +8,7 @@ namespace {
 
 std::vector<double> gaussian_gram(const std::vector<double>& features, std::size_t n, std::size_t d, double rate) {
     std::vector<double> K(n * n);
-    for (std::size_t i = 0; i < n; ++i)
-        gaussian_column(as_matrix(features, d, n), rate, i, as_matrix(K, n, n).row(i));
+    for (std::size_t i = 0; i < n; ++i) gaussian_column(as_matrix(features, d, n), rate, i, as_matrix(K, n, n).row(i));
     return K;
 }
 

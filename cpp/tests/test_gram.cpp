@@ -37,8 +37,10 @@ void test_grams_of(std::size_t n, std::size_t n_outputs) {
             for (std::size_t o = 0; o < n_outputs; ++o) {
                 double product = 0.0;
                 for (std::size_t k = 0; k < index.size(); ++k)
-                    product += static_cast<double>(grams[j][i * n + static_cast<std::size_t>(index[k])]) * V[k * n_outputs + o];
-                check(std::abs(product - all[(j * n + i) * n_outputs + o]) <= near, at("product with a stored matrix", n));
+                    product += static_cast<double>(grams[j][i * n + static_cast<std::size_t>(index[k])]) *
+                               V[k * n_outputs + o];
+                check(std::abs(product - all[(j * n + i) * n_outputs + o]) <= near,
+                      at("product with a stored matrix", n));
                 if (i % 2 == 0) form += V[(i / 2) * n_outputs + o] * product;
                 for (std::size_t r = 0; r < rows.size(); ++r)
                     if (static_cast<std::size_t>(rows[r]) == i)
@@ -82,7 +84,8 @@ void test_sums_of_grams(std::size_t n) {
     const double near = std::is_same_v<Out, float> ? 1e-5 : 1e-13;
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t k = 0; k < n; ++k)
-            check_close(static_cast<double>(upper[i * n + k]), k < i ? 1.0 : 1.0 + sum[i * n + k], near, "upper triangle of a sum");
+            check_close(static_cast<double>(upper[i * n + k]), k < i ? 1.0 : 1.0 + sum[i * n + k], near,
+                        "upper triangle of a sum");
     for (std::size_t a = 0; a < few; ++a) {
         for (std::size_t k = 0; k < n; ++k)
             check_close(static_cast<double>(rows[a * n + k]), 1.0 + sum[3 * a * n + k], near, "rows of a sum");

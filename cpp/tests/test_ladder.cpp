@@ -20,7 +20,8 @@ void test_plan() {
         check(rates[parent] * std::exp2(steps[j].squarings) == rates[j], "squarings reach the rate");
     }
     check(steps[4].parent == 0 && steps[4].squarings == 4, "16 is 1 squared four times");
-    check(steps[5].parent < 0 || rates[static_cast<std::size_t>(steps[5].parent)] > 1.0, "32 is not 1 squared five times");
+    check(steps[5].parent < 0 || rates[static_cast<std::size_t>(steps[5].parent)] > 1.0,
+          "32 is not 1 squared five times");
     check(plan_ladder({}).empty(), "no rates, no steps");
     const std::vector<double> odd = {0.0, 1.0, 1e-320, 1e308, 2.0};
     const auto plan = plan_ladder(odd);
@@ -116,7 +117,7 @@ void test_gaussian_products(std::size_t n, std::size_t n_kept) {
     const auto features = normals(d * n, 9), kept = normals(d * n_kept, 10), V = normals(n_kept * n_outputs, 11);
     std::vector<double> out(n * n_outputs, kNaN);
     gaussian_products(as_matrix(features, d, n), as_matrix(kept, d, n_kept), plan_ladder(rates), weights,
-                          as_matrix(V, n_kept, n_outputs), as_matrix(out, n, n_outputs));
+                      as_matrix(V, n_kept, n_outputs), as_matrix(out, n, n_outputs));
     double worst = 0.0;
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t o = 0; o < n_outputs; ++o) {

@@ -32,13 +32,13 @@ void test_lattice() {
         for (const auto& found : all)
             if (!known.contains(found.members)) rest.push_back(found);
         LatticeSearch search{.bits = table.columns(),
-                                 .values = as_matrix(values, n_outputs, words_for(n) * kWordBits),
-                                 .base = base,
-                                 .level = 0.0,
-                                 .max_length = p,
-                                 .max_found = 20,
-                                 .max_visited = 1'000'000,
-                                 .poll = nullptr};
+                             .values = as_matrix(values, n_outputs, words_for(n) * kWordBits),
+                             .base = base,
+                             .level = 0.0,
+                             .max_length = p,
+                             .max_found = 20,
+                             .max_visited = 1'000'000,
+                             .poll = nullptr};
         const auto answer = LatticeWalk(search, known).run();
         check(answer.complete && answer.found.size() == 20, "a whole search");
         for (std::size_t k = 0; k < answer.found.size(); ++k) {
@@ -50,8 +50,7 @@ void test_lattice() {
         search.max_visited = 1'000'000;
         search.max_length = 2;
         const auto short_ones = LatticeWalk(search, known).run();
-        for (const auto& found : short_ones.found)
-            check(found.members.size() <= 2, "conjunctions that are too long");
+        for (const auto& found : short_ones.found) check(found.members.size() <= 2, "conjunctions that are too long");
     }
 }
 

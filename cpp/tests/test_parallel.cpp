@@ -15,7 +15,8 @@ namespace {
 struct ScarceThread {
     static inline int left = 0;
     template <class Run>
-    explicit ScarceThread(Run&& run) : thread(left-- > 0 ? std::jthread(run) : throw std::system_error(EAGAIN, std::generic_category())) {}
+    explicit ScarceThread(Run run)
+        : thread(left-- > 0 ? std::jthread(run) : throw std::system_error(EAGAIN, std::generic_category())) {}
     std::jthread thread;
 };
 
@@ -41,9 +42,8 @@ void test_parallel() {
         check(caught, "an exception of a task arrives");
         // Loops inside tasks must not deadlock.
         std::vector<int> inner(16, 0);
-        parallel_for(4, [&](std::size_t outer) {
-            parallel_for(4, [&](std::size_t task) { ++inner[4 * outer + task]; });
-        });
+        parallel_for(4,
+                     [&](std::size_t outer) { parallel_for(4, [&](std::size_t task) { ++inner[4 * outer + task]; }); });
         check(std::accumulate(inner.begin(), inner.end(), 0) == 16, "nested loops");
     }
     thread_limit = 4;
@@ -52,7 +52,8 @@ void test_parallel() {
         std::vector<int> visits(1000, 0);
         parallel_for<ScarceThread>(visits.size(), [&](std::size_t task) { ++visits[task]; });
         check(ScarceThread::left == -1, "a thread was refused");
-        check(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }), at("each task once with threads", std::size_t(available)));
+        check(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }),
+              at("each task once with threads", std::size_t(available)));
     }
     int other = 0;
     std::jthread([&] { other = thread_limit; }).join();

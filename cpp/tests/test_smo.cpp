@@ -32,14 +32,14 @@ struct Task {
         diagonal.assign(n, 1.0);
     }
 
-    Smo<T> solver(const SmoProblem& problem, bool lend = true) const {
+    [[nodiscard]] Smo<T> solver(const SmoProblem& problem, bool lend = true) const {
         Smo<T> smo(problem, diagonal);
         if (lend)
             for (std::size_t i = 0; i < n; ++i) smo.lend(i, as_matrix(K, n, n).row(i));
         return smo;
     }
 
-    std::vector<double> product(const std::vector<double>& beta) const {
+    [[nodiscard]] std::vector<double> product(const std::vector<double>& beta) const {
         std::vector<double> out(n, 0.0);
         for (std::size_t i = 0; i < n; ++i)
             for (std::size_t k = 0; k < n; ++k) out[i] += exact[i * n + k] * beta[k];
@@ -178,9 +178,11 @@ void test_smo() {
     for (int threads = 1; threads <= 4; ++threads) {
         thread_limit = threads;
         std::vector<Smo<double>> several;
-        for (const double C : {0.1, 1.0, 10.0}) several.push_back(task.solver(make_problem(task.y, C, Loss::hinge, true)));
+        for (const double C : {0.1, 1.0, 10.0})
+            several.push_back(task.solver(make_problem(task.y, C, Loss::hinge, true)));
         parallel_for(several.size(), [&](std::size_t o) { (void)several[o].run({1e-8, 0.0, 1'000'000, kInfinity}); });
-        for (const auto& solved : several) check(solved.primal() - solved.dual() <= 1e-8 * solved.primal(), "in threads");
+        for (const auto& solved : several)
+            check(solved.primal() - solved.dual() <= 1e-8 * solved.primal(), "in threads");
     }
     thread_limit = 0;
 }

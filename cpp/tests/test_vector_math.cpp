@@ -7,7 +7,8 @@ namespace kw::test {
 
 void test_vector_math() {
     double worst = 0.0;
-    for (double x = 0.0; x > -708.0; x -= 0.0137) {
+    for (int step = 0; step < 51'678; ++step) {  // 0 to -708
+        const double x = -0.0137 * step;
         const double expected = std::exp(x);
         worst = std::max(worst, std::abs(exp_negative(x) - expected) / expected);
     }

@@ -30,7 +30,8 @@ struct Truths {
 }
 
 // One row per output, padded with zeros to whole words.
-[[nodiscard]] inline std::vector<double> padded(const std::vector<double>& values, std::size_t n, std::size_t n_outputs) {
+[[nodiscard]] inline std::vector<double> padded(const std::vector<double>& values, std::size_t n,
+                                                std::size_t n_outputs) {
     const std::size_t length = words_for(n) * kWordBits;
     std::vector<double> out(n_outputs * length, 0.0);
     for (std::size_t i = 0; i < n; ++i)
