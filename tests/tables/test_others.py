@@ -61,7 +61,7 @@ def test_compare_a_quantity():
     assert found.measure == "R2"
     assert "SVR" in found.scores
     assert found.n_rows == 80
-    assert "80 of 120 rows are compared on, drawn by chance" in found.notes
+    assert "80 of 120 rows are compared on, drawn at random" in found.notes
 
 
 def test_compare_refuses_rare_classes():
@@ -116,7 +116,7 @@ def test_cluster_by_pairs_and_by_a_model(tmp_path):
     assert (judged["same"] == same).mean() > 0.9
     with pytest.raises(InputError, match="Only one of target, pairs and model"):
         cluster_table(TABLE, 3, model=fit.model, target="y")
-    with pytest.raises(InputError, match="judges pairs"):
+    with pytest.raises(InputError, match="scores pairs"):
         predict_table(fit.model, TABLE)
 
 
@@ -144,7 +144,7 @@ def test_suspects(method):
     options = {} if method == "noisy" else {"C": 1.0}
     fit = fit_table(wrong, "y", method=method, test_share=0, **options)
     if method == "mkl":
-        with pytest.raises(InputError, match="has not judged its labels"):
+        with pytest.raises(InputError, match="has not scored its labels"):
             find_suspects(fit.model)
     found = find_suspects(fit.model, wrong, limit=2)
     assert set(found["row"]) == {10, 70}

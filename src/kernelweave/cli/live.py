@@ -12,7 +12,7 @@ from typing import Any
 from kernelweave._progress import listening
 from kernelweave.solvers import Step
 
-from .parsing import shown
+from .terminal import shown
 
 _SURE = 0.05  # share of the work from which on the time left is told
 

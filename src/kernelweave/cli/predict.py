@@ -2,55 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from .parsing import add_command
+import click
+
+from .commands import command, file_argument, file_option, model_argument
+from .terminal import complain, write_frame
 
 _HELP = """\
 The table needs the columns the model was fitted to, in any order; others are ignored. A model that
-was learned from pairs judges pairs of rows, which --pairs names.
+was learned from pairs scores pairs of rows, which --pairs names.
 
 examples:
   kernelweave predict patients.kw new.csv > predictions.csv
   kernelweave predict patients.kw new.parquet --decision --out predictions.csv"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "predict", "predict the rows of a table, as CSV", _HELP)
-    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
-    parser.add_argument("file", metavar="FILE", help="a .csv, .tsv, .txt (or .gz) or .parquet file")
-    parser.add_argument("--out", metavar="CSV", help="where to write; standard output by default")
-    parser.add_argument(
-        "--decision", action="store_true", help="add decision values (classifiers only)"
-    )
-    parser.add_argument(
-        "--pairs", metavar="CSV", help="pairs to judge: two columns of row numbers, from 0"
-    )
-    parser.add_argument("--json", action="store_true", help="print as JSON in place of CSV")
-    parser.add_argument("--quiet", action="store_true", help="no notes on how the file was read")
-
-
-def run(args: argparse.Namespace) -> int:
+@command("predict", _HELP)
+@model_argument
+@file_argument
+@file_option("--out", "CSV", "where to write; standard output by default")
+@click.option("--decision", is_flag=True, help="add decision values (classifiers only)")
+@file_option("--pairs", "CSV", "pairs to score: two columns of row numbers, from 0")
+@click.option("--json", is_flag=True, help="print as JSON in place of CSV")
+@click.option("--quiet", is_flag=True, help="no notes on how the file was read")
+def predict(args: Any) -> int:
     """Load, predict and write."""
     from kernelweave.io import load
-    from kernelweave.tables import (
-        predict_pairs_table,
-        predict_table,
-        read_for,
-        read_pairs_table,
-    )
+    from kernelweave.tables import predict_pairs_table, predict_table, read_for, read_pairs_table
 
     from .live import live
-    from .output import write_frame
-    from .parsing import complain
 
     model = load(args.model)
     table = read_for(model, args.file)
     if not args.quiet:
         for note in table.notes:
-            complain(f"note: {note}", 0)
+            complain(f"note: {note}")
     with live(args.quiet) as announce:
         announce(f"predicting {len(table.frame)} rows", 0.0)
         if args.pairs is not None:

@@ -130,7 +130,7 @@ def test_targets_that_do_not_fit_the_model(folder, capsys):
     save(RuleEnsembleRegressor().fit(FRAME, np.column_stack([QUANTITY] * 2)), "two.kw")
     code, _, err = run(capsys, "two.kw", "--data", "table.csv", "--target", "mass")
     assert code == 2
-    assert "predicts several quantities" in err
+    assert "predicts several targets" in err
 
 
 def test_a_larger_table_is_measured_on_as_many_rows_as_the_model_saw(folder, capsys):
