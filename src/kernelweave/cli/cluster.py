@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from .commands import (
     COUNT,
+    FILE,
     command,
     exclude,
     file_argument,
-    file_option,
     ignore_option,
-    json_option,
-    quiet_option,
+    option,
+    output_options,
     seed_option,
 )
 from .terminal import complain, shown, write_frame, write_json
@@ -33,17 +31,14 @@ examples:
 
 @command("cluster", _HELP)
 @file_argument
-@click.option(
-    "--clusters", type=COUNT, metavar="N", help="how many (by the eigenvalues of the kernel)"
-)
+@option("--clusters", "how many (by the eigenvalues of the kernel)", "N", COUNT)
 @ignore_option
-@click.option("--target", metavar="COLUMN", help="classes of some of the rows")
-@file_option("--pairs", "CSV", "two columns of row numbers, from 0, and same or different")
-@file_option("--model", "MODEL", "use the kernel of this model")
-@file_option("--out", "CSV", "where to write; standard output by default")
+@option("--target", "classes of some of the rows", "COLUMN")
+@option("--pairs", "two columns of row numbers, from 0, and same or different", "CSV", FILE)
+@option("--model", "use the kernel of this model", "MODEL", FILE)
+@option("--out", "where to write; standard output by default", "CSV", FILE)
 @seed_option
-@json_option
-@quiet_option
+@output_options
 def cluster(args: Any) -> int:
     """Read, cluster and write."""
     exclude(args, "target", "pairs", "model")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import reduce
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -54,7 +55,11 @@ class Command(click.Command):
     """A command that shows its help as written and gets its options as one namespace."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, repeat_methods(args))
+        try:
+            return super().parse_args(ctx, repeat_methods(args))
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\n{self.help}\n")
@@ -179,25 +184,36 @@ SHARE = number("a number from 0 to below 1", lambda x: 0 <= x < 1)
 COST = number("a number > 0 or 'auto'", lambda x: 0 < x < math.inf, "auto")
 NORM = number("a number >= 1 or 'uniform'", lambda x: 1 <= x < math.inf, "uniform")
 
-file_argument = click.argument("file", type=click.Path())
-model_argument = click.argument("model", type=click.Path())
-target_option = click.option("--target", metavar="COLUMN", required=True, help="what to predict")
-ignore_option = click.option(
-    "--ignore", metavar="COLUMN", multiple=True, help="leave out; may be repeated"
-)
-task_option = click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    help="auto: regression if the target has decimals or more than 20 different numbers",
-)
-seed_option = click.option(
-    "--seed", type=int, metavar="NUMBER", default=0, help="seed of all random draws (0)"
-)
-json_option = click.option("--json", is_flag=True, help="print the result as JSON")
-quiet_option = click.option("--quiet", is_flag=True, help="print nothing but warnings")
+FILE = click.Path()
+Decorator: TypeAlias = Callable[[Any], Any]
 
 
-def file_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
-    """Return an option whose value is a file."""
-    return click.option(name, metavar=metavar, type=click.Path(), help=text)
+def option(
+    name: str, text: str, metavar: str | None = None, type: Any = None, **more: Any
+) -> Decorator:
+    """Return the decorator that adds an option."""
+    return click.option(*name.split(), help=text, metavar=metavar, type=type, **more)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Return one decorator for several, the first outermost."""
+    return lambda function: reduce(lambda f, decorate: decorate(f), decorators[::-1], function)
+
+
+file_argument = click.argument("file", type=FILE)
+model_argument = click.argument("model", type=FILE)
+ignore_option = option("--ignore", "leave out; may be repeated", "COLUMN", multiple=True)
+seed_option = option("--seed", "seed of all random draws (0)", "NUMBER", int, default=0)
+quiet_option = option("--quiet", "print nothing but warnings", is_flag=True)
+output_options = together(option("--json", "print the result as JSON", is_flag=True), quiet_option)
+table_options = together(
+    file_argument,
+    option("--target", "what to predict", "COLUMN", required=True),
+    ignore_option,
+    option(
+        "--task",
+        "auto: regression if the target has decimals or more than 20 different numbers",
+        type=click.Choice(["auto", "classification", "regression"]),
+        default="auto",
+    ),
+)

@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .commands import (
-    COUNT,
-    command,
-    file_argument,
-    file_option,
-    ignore_option,
-    json_option,
-    quiet_option,
-    seed_option,
-    target_option,
-    task_option,
-)
+from .commands import COUNT, FILE, command, option, output_options, seed_option, table_options
 from .terminal import open_console, print_facts, print_notes, print_table, records, write_json
 
 if TYPE_CHECKING:
@@ -34,25 +23,21 @@ examples:
 
 
 @command("compare", _HELP)
-@file_argument
-@target_option
-@ignore_option
-@task_option
-@click.option(
+@table_options
+@option(
     "--methods",
+    "ours: mkl, radius, noisy, rules, structure (mkl rules)",
+    "METHOD...",
+    click.Choice(["mkl", "radius", "noisy", "rules", "structure"]),
     multiple=True,
-    type=click.Choice(["mkl", "radius", "noisy", "rules", "structure"]),
     default=["mkl", "rules"],
-    metavar="METHOD...",
-    help="ours: mkl, radius, noisy, rules, structure (mkl rules)",
 )
-@click.option("--folds", type=COUNT, metavar="N", default=5, help="outer folds (5)")
-@click.option("--max-rows", type=COUNT, metavar="N", default=1000, help="rows at most (1000)")
-@file_option("--plot", "PNG", "the picture (FILE with -compare.png)")
-@click.option("--no-plot", is_flag=True, help="draw nothing")
+@option("--folds", "outer folds (5)", "N", COUNT, default=5)
+@option("--max-rows", "maximum number of rows (1000)", "N", COUNT, default=1000)
+@option("--plot", "the picture (FILE with -compare.png)", "PNG", FILE)
+@option("--no-plot", "draw nothing", is_flag=True)
 @seed_option
-@json_option
-@quiet_option
+@output_options
 def compare(args: Any) -> int:
     """Compare, print and draw."""
     from pathlib import Path

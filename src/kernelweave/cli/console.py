@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._declaration import has_aspect
 from kernelweave._summary import (
     APPROXIMATE,
     is_approximate,
@@ -31,7 +32,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "norm": getattr(model, "norm", None),
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
-        **(_rules(model) if hasattr(model, "rules_") else _kernels(model)),
+        **(_rules if has_aspect(model, "rules") else _kernels)(model),
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
         "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),

@@ -10,7 +10,7 @@ import click
 
 from kernelweave.errors import KernelweaveError
 
-from .commands import command
+from .commands import command, option
 from .terminal import open_console, print_facts
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ example:
 
 
 @command("demo", _HELP)
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(file_okay=False),
-    default="demo",
-    help="where to write (./demo)",
-)
+@option("--out", "where to write (./demo)", "DIR", click.Path(file_okay=False), default="demo")
 def demo(args: Any) -> int:
     """Fit, compare, draw and write."""
     from sklearn.pipeline import Pipeline, make_pipeline

@@ -6,13 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import commands
+from .commands import (
+    COST,
+    COUNT,
+    FILE,
+    NORM,
+    POSITIVE,
+    SHARE,
+    check_output,
+    command,
+    option,
+    output_options,
+    seed_option,
+    table_options,
+)
 from .terminal import open_console, print_facts, print_notes, shown, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernelweave.tables import TableFit
+
+_METHODS = ["auto", "mkl", "radius", "noisy", "rules", "structure", "pairs"]
 
 _HELP = """\
 Looks at the columns first. Numbers and dates are offered as Gaussian kernels of five widths, each
@@ -46,89 +61,65 @@ def _named_file(text: str) -> tuple[str, str]:
     return name, file
 
 
-@commands.command("fit", _HELP)
-@commands.file_argument
-@commands.target_option
-@commands.ignore_option
-@commands.task_option
-@click.option(
+@command("fit", _HELP)
+@table_options
+@option(
     "--gram",
-    metavar="NAME=FILE",
-    type=_named_file,
+    "a Gram matrix in a .npy file, one row for each row of the table, or for each number in its "
+    "column NAME; may be repeated",
+    "NAME=FILE",
+    _named_file,
     multiple=True,
-    help="a Gram matrix in a .npy file, one row for each row of the table, or for each number in "
-    "its column NAME; may be repeated",
 )
-@commands.file_option("--out", "MODEL", "the model file (FILE with ending .kw)")
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "mkl", "radius", "noisy", "rules", "structure", "pairs"]),
+@option("--out", "the model file (FILE with ending .kw)", "MODEL", FILE)
+@option("--method", "see above (auto)", type=click.Choice(_METHODS), default="auto")
+@option(
+    "--C C",
+    "cost of errors, auto by cross-validation; regression: in units of the standard deviation of "
+    "the target; radius: for a kernel of unit radius",
+    "NUMBER",
+    COST,
     default="auto",
-    help="see above (auto)",
 )
-@click.option(
-    "--C",
-    "C",
-    type=commands.COST,
-    metavar="NUMBER",
-    default="auto",
-    help="cost of errors, auto by cross-validation; regression: in units of the standard "
-    "deviation of the target; radius: for a kernel of unit radius",
-)
-@click.option(
+@option(
     "--norm",
-    type=commands.NORM,
-    metavar="P",
-    help="mkl: 1 keeps few kernels (default), above 1 all of them, 'uniform' averages them; "
-    "radius: 1 or 2, by which the same weights are scaled, or 'uniform'",
+    "mkl: 1 keeps few kernels (default), above 1 all of them, 'uniform' averages them; radius: 1 "
+    "or 2, by which the same weights are scaled, or 'uniform'",
+    "P",
+    NORM,
 )
-@click.option(
+@option(
     "--max-rows",
-    type=commands.COUNT,
-    metavar="NUMBER",
-    help="maximum number of rows to fit to, drawn at random (mkl: all, or 5000 where these would "
-    "take long; noisy 4000; radius, structure 2000; pairs 20000; rules 10000)",
+    "maximum number of rows to fit to, drawn at random (mkl: all, or 5000 where these would take "
+    "long; noisy 4000; radius, structure 2000; pairs 20000; rules 10000)",
+    "NUMBER",
+    COUNT,
 )
-@click.option(
-    "--tol",
-    type=commands.POSITIVE,
-    metavar="NUMBER",
-    help="relative gap to stop at (0.001; rules 0.01)",
-)
-@click.option(
-    "--max-iter",
-    type=int,
-    metavar="NUMBER",
-    help="maximum number of inner solves (200; rules 2000)",
-)
-@click.option(
-    "--per-feature/--no-per-feature", default=True, help="offer kernels on single columns"
-)
-@click.option(
-    "--standardize/--no-standardize", default=True, help="put numeric columns on one scale"
-)
-@click.option(
+@option("--tol", "relative gap to stop at (0.001; rules 0.01)", "NUMBER", POSITIVE)
+@option("--max-iter", "maximum number of inner solves (200; rules 2000)", "NUMBER", int)
+@option("--per-feature/--no-per-feature", "offer kernels on single columns", default=True)
+@option("--standardize/--no-standardize", "put numeric columns on one scale", default=True)
+@option(
     "--test-share",
-    type=commands.SHARE,
-    metavar="SHARE",
+    "share of rows held out for the score (0.25); 0 skips it",
+    "SHARE",
+    SHARE,
     default=0.25,
-    help="share of rows held out for the score (0.25); 0 skips it",
 )
-@commands.seed_option
-@commands.file_option("--report", "HTML", "page about the model (beside the model file)")
-@click.option("--no-report", is_flag=True, help="write no page")
-@click.option("--strict", is_flag=True, help="exit with 1 if tol is not reached")
-@commands.json_option
-@commands.quiet_option
+@seed_option
+@option("--report", "page about the model (beside the model file)", "HTML", FILE)
+@option("--no-report", "write no page", is_flag=True)
+@option("--strict", "exit with 1 if tol is not reached", is_flag=True)
+@output_options
 def fit(args: Any) -> int:
     """Fit, evaluate, write and report."""
     from pathlib import Path
 
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
-    commands.check_output("--out", out)  # before a long fit
+    check_output("--out", out)  # before a long fit
     page = None if args.no_report else Path(args.report or out.with_suffix(".html"))
     if args.report:
-        commands.check_output("--report", Path(args.report))
+        check_output("--report", Path(args.report))
 
     from kernelweave.io import save
     from kernelweave.tables import Settings, fit_table, read_table

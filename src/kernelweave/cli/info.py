@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from .commands import command, json_option, model_argument, quiet_option
+from .commands import command, model_argument, output_options
 from .terminal import open_console, print_facts, shown, write_json
 
 _HELP = """\
@@ -18,12 +18,12 @@ example:
 
 @command("info", _HELP)
 @model_argument
-@json_option
-@quiet_option
+@output_options
 def info(args: Any) -> int:
     """Load and report."""
     from sklearn.pipeline import Pipeline
 
+    from kernelweave._declaration import has_aspect
     from kernelweave.io import describe, load
 
     from .console import summarize, summarize_clusters
@@ -41,7 +41,7 @@ def info(args: Any) -> int:
         "standardized": table is not None and table.standardize,
         "columns": None if names is None else list(names),
         "n_columns": int(estimator.n_features_in_),
-        **(summarize_clusters if hasattr(estimator, "labels_") else summarize)(estimator),
+        **(summarize_clusters if has_aspect(estimator, "clusters") else summarize)(estimator),
     }
     if args.json:
         return write_json(report)

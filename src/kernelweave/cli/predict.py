@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from .commands import command, file_argument, file_option, model_argument
+from .commands import FILE, command, file_argument, model_argument, option
 from .terminal import complain, write_frame
 
 _HELP = """\
@@ -21,11 +19,11 @@ examples:
 @command("predict", _HELP)
 @model_argument
 @file_argument
-@file_option("--out", "CSV", "where to write; standard output by default")
-@click.option("--decision", is_flag=True, help="add decision values (classifiers only)")
-@file_option("--pairs", "CSV", "pairs to score: two columns of row numbers, from 0")
-@click.option("--json", is_flag=True, help="print as JSON in place of CSV")
-@click.option("--quiet", is_flag=True, help="no notes on how the file was read")
+@option("--out", "where to write; standard output by default", "CSV", FILE)
+@option("--decision", "add decision values (classifiers only)", is_flag=True)
+@option("--pairs", "pairs to score: two columns of row numbers, from 0", "CSV", FILE)
+@option("--json", "print as JSON in place of CSV", is_flag=True)
+@option("--quiet", "no notes on how the file was read", is_flag=True)
 def predict(args: Any) -> int:
     """Load, predict and write."""
     from kernelweave.io import load

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from kernelweave.errors import DataError, InputError
 
-from .commands import check_output, command, file_option, model_argument, quiet_option
+from .commands import FILE, check_output, command, model_argument, option, quiet_option
 from .terminal import complain, standard_output
 
 _HELP = """\
@@ -25,15 +23,11 @@ examples:
 
 @command("report", _HELP)
 @model_argument
-@file_option("--data", "FILE", "a table with the columns of the model")
-@click.option(
-    "--target", metavar="COLUMN", help="what is predicted (the column that fit was given)"
-)
-@file_option("--out", "HTML", "where to write (MODEL with ending .html)")
-@click.option(
-    "--cv", type=int, metavar="NUMBER", default=5, help="folds (5); 0 skips the measurement"
-)
-@click.option("--title", metavar="TEXT", help="heading of the page")
+@option("--data", "a table with the columns of the model", "FILE", FILE)
+@option("--target", "what is predicted (the column that fit was given)", "COLUMN")
+@option("--out", "where to write (MODEL with ending .html)", "HTML", FILE)
+@option("--cv", "folds (5); 0 skips the measurement", "NUMBER", int, default=5)
+@option("--title", "heading of the page", "TEXT")
 @quiet_option
 def report(args: Any) -> int:
     """Load, measure and write."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from .commands import COUNT, command, exclude, json_option, model_argument, quiet_option
+from .commands import COUNT, command, exclude, model_argument, option, output_options
 from .terminal import complain, open_console, standard_output, write_json
+
+_DIALECTS = ["standard", "sqlite", "postgresql", "duckdb", "mysql"]
 
 _HELP = """\
 For models of kernelweave fit --method rules. The score of a row is the intercept and the weights of
@@ -23,22 +25,17 @@ examples:
 
 @command("rules", _HELP)
 @model_argument
-@click.option("--top", type=COUNT, metavar="N", help="only the N that matter most")
-@click.option("--sql", is_flag=True, help="write an SQL query")
-@click.option("--python", is_flag=True, help="write a Python function")
-@click.option(
-    "--dialect",
-    type=click.Choice(["standard", "sqlite", "postgresql", "duckdb", "mysql"]),
-    default="standard",
-    help="of the SQL (standard)",
-)
-@click.option("--table", metavar="NAME", default="data", help="of the SQL (data)")
-@json_option
-@quiet_option
+@option("--top", "only the N that matter most", "N", COUNT)
+@option("--sql", "write an SQL query", is_flag=True)
+@option("--python", "write a Python function", is_flag=True)
+@option("--dialect", "of the SQL (standard)", type=click.Choice(_DIALECTS), default="standard")
+@option("--table", "of the SQL (data)", "NAME", default="data")
+@output_options
 def rules(args: Any) -> int:
     """Load and write."""
     exclude(args, "sql", "python")
 
+    from kernelweave._declaration import has_aspect
     from kernelweave.errors import InputError
     from kernelweave.io import load
     from kernelweave.tables.predicting import last_step
@@ -47,7 +44,7 @@ def rules(args: Any) -> int:
 
     model = load(args.model)
     ensemble = last_step(model)
-    if not hasattr(ensemble, "rules_"):
+    if not has_aspect(ensemble, "rules"):
         raise InputError(
             f"{args.model} holds a {type(ensemble).__name__}, which has no rules; fit with "
             "--method rules."

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from .commands import COUNT, command, file_option, json_option, model_argument, quiet_option
+from .commands import COUNT, FILE, command, model_argument, option, output_options
 from .terminal import NAME, open_console, print_table, records, shown, write_frame, write_json
 
 _ALWAYS = 4  # columns that are always shown: row, quality, given, suggested
@@ -23,11 +21,10 @@ examples:
 
 @command("suspects", _HELP)
 @model_argument
-@click.option("--top", type=COUNT, metavar="N", default=20, help="the N most suspicious ones (20)")
-@file_option("--data", "FILE", "the table the model was learned from")
-@file_option("--out", "CSV", "write them to a file, with all columns")
-@json_option
-@quiet_option
+@option("--top", "the N most suspicious ones (20)", "N", COUNT, default=20)
+@option("--data", "the table the model was learned from", "FILE", FILE)
+@option("--out", "write them to a file, with all columns", "CSV", FILE)
+@output_options
 def suspects(args: Any) -> int:
     """Load, score and show."""
     from kernelweave.io import load

@@ -156,7 +156,7 @@ def fit_table(
         cost.search,
         held_out,
         fit.seconds,
-        (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(fit.model[-1])),
+        (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
     )
 
 
@@ -291,9 +291,9 @@ def _doubts(held_out: dict[str, Any]) -> list[str]:
     ]
 
 
-def _note_limit(estimator: Any) -> list[str]:
+def _note_limit(name: str, estimator: Any) -> list[str]:
     """Return a note where the search for rules was cut short."""
-    if getattr(estimator, "n_nodes_", 0) < getattr(estimator, "max_nodes", 1):
+    if name != "rules" or estimator.n_nodes_ < estimator.max_nodes:
         return []
     return [
         f"the search for rules ended at {estimator.n_nodes_} conjunctions, so better ones may be "

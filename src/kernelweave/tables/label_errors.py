@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kernelweave._declaration import has_aspect
 from kernelweave.errors import InputError
 from kernelweave.noise import suspects
 
@@ -44,7 +45,7 @@ def find_suspects(
     if not hasattr(estimator, "classes_"):
         raise InputError("This model is not a classifier, so it has no labels to suspect.")
     rows = getattr(model[0], "rows_", None) if isinstance(model, Pipeline) else None
-    if hasattr(estimator, "label_quality_"):
+    if has_aspect(estimator, "labels"):
         found = suspects(model, limit=limit).to_frame()
     elif frame is None or not isinstance(model, Pipeline):
         raise InputError(

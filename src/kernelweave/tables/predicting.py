@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kernelweave._declaration import has_aspect
 from kernelweave.errors import DataError, InputError
 from kernelweave.io import TablePreparer
 from kernelweave.kernels import Precomputed
@@ -90,12 +91,12 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         One row per row.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if hasattr(estimator, "predict_pairs"):
+    if has_aspect(estimator, "pairs"):
         raise InputError(
             "This model was learned from pairs and scores pairs: give them with --pairs, or group "
             "the rows with kernelweave cluster --model."
         )
-    if hasattr(estimator, "labels_"):
+    if has_aspect(estimator, "clusters"):
         raise InputError(
             f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
             "predicts none of others; group a table with kernelweave cluster."
@@ -142,7 +143,7 @@ def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataF
         ``first``, ``second``, ``score`` and ``same``.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if not hasattr(estimator, "predict_pairs"):
+    if not has_aspect(estimator, "pairs"):
         raise InputError("--pairs: this model was not learned from pairs and predicts rows.")
     rows = model[0].transform(frame) if isinstance(model, Pipeline) else frame
     scores = estimator.score_pairs(rows, pairs)
