@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kernelweave.cli import live as module
 from kernelweave.cli import main
-from kernelweave.cli.live import LiveDisplay, live, make_progress, nobody
+from kernelweave.cli.live import LiveDisplay, live, make_progress, show_nothing
 from kernelweave.solvers import Step
 
 
@@ -152,11 +152,11 @@ def _recording(shown):
     return Recording
 
 
-def test_nobody_looks(monkeypatch):
+def test_nothing_is_shown_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stderr", Terminal())
     with live(quiet=True) as announce:
-        assert announce is nobody
+        assert announce is show_nothing
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with live(quiet=False) as announce:
         announce("anything", 0.5)
-        assert announce is nobody
+        assert announce is show_nothing

@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from kernelweave.cli import main
 from kernelweave.cli.console import certificate, warn_unless_converged
 from kernelweave.cli.fit import fit as fit_command
 from kernelweave.io import load
-from kernelweave.tables import METHODS, methods
+from kernelweave.tables import METHODS
 
 N = 100
 RANDOM = np.random.default_rng(3)
@@ -215,7 +216,8 @@ def test_hints_after_rules_that_did_not_converge(folder, capsys, monkeypatch):
     _, err = run(capsys, *options, "--max-iter", 2, "--tol", 1e-6)
     assert err.endswith("raise --max-iter (now 2) or --tol.\n")
     few = {"max_length": 3, "max_nodes": 3}
-    monkeypatch.setitem(methods._KERNELS, "rules", lambda problem, settings: few)
+    rules = replace(METHODS["rules"], arguments=lambda problem, settings: few)
+    monkeypatch.setitem(METHODS, "rules", rules)
     _, err = run(capsys, *options)
     assert "the search for rules ended at its limit, so lower --C or raise --tol." in err
     assert "--max-iter" not in err

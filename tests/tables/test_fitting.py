@@ -142,3 +142,9 @@ def test_mistakes():
         fit_table(TABLE, "ill", method="svm")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
+
+
+def test_estimators_declare_the_methods_that_offer_them():
+    for name, method in METHODS.items():
+        for kind in filter(None, (method.classifier, method.regressor)):
+            assert kind._declaration.method == name

@@ -28,57 +28,6 @@ EPSILON = 0.1  # insensitivity of regression, in standard deviations of the targ
 
 
 @dataclass(frozen=True)
-class Method:
-    """A method for a table.
-
-    Attributes
-    ----------
-    classifier, regressor : type or None
-        Estimators for classification and for regression.
-    max_rows : int
-        Default maximum number of rows to fit to: more would take minutes.
-    has_cost : bool
-        Whether there is a C to choose.
-    keeps_total : bool
-        Whether a C that was chosen on fewer rows is divided so that the total cost stays:
-        otherwise there would be many rules, and the fit would be slow.
-    takes_many_rows : bool
-        Whether a fit to more than ``max_rows`` is quick for some kernels.
-    options : frozenset of str
-        Options of the command line that apply.
-    """
-
-    classifier: type | None
-    regressor: type | None = None
-    max_rows: int = 5000
-    has_cost: bool = True
-    keeps_total: bool = False
-    takes_many_rows: bool = False
-    options: frozenset[str] = frozenset({"tol", "max_iter"})
-
-
-METHODS = {
-    "mkl": Method(
-        MKLClassifier,
-        MKLRegressor,
-        takes_many_rows=True,
-        options=frozenset({"norm", "tol", "max_iter"}),
-    ),
-    "radius": Method(
-        RadiusMKLClassifier, max_rows=2000, options=frozenset({"norm", "tol", "max_iter"})
-    ),
-    "noisy": Method(
-        NoiseTolerantKernelClassifier, max_rows=4000, has_cost=False, options=frozenset()
-    ),
-    "rules": Method(
-        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=10_000, keeps_total=True
-    ),
-    "structure": Method(SumProductMKLClassifier, max_rows=2000),
-    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
-}
-
-
-@dataclass(frozen=True)
 class Settings:
     """Options of a method; None stands for its default.
 
@@ -109,6 +58,61 @@ class Settings:
         """Return settings that suffice to compare values of C."""
         tol = max(1e-2, self.tol or 0.0)
         return replace(self, tol=tol, max_iter=min(50, self.max_iter or 50))
+
+
+def _flat(problem: Problem, settings: Settings) -> dict[str, Any]:
+    return {"kernels": offer_kernels(problem, per_feature=settings.per_feature)}
+
+
+def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
+    # With an intercept, since rarely half of all pairs of rows are of one class.
+    return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method for a table."""
+
+    classifier: type
+    regressor: type | None = None
+    max_rows: int = 5000  # default maximum number of rows to fit to: more would take minutes
+    has_cost: bool = True  # whether there is a C to choose
+    # Whether a C that was chosen on fewer rows is divided so that the total cost stays: otherwise
+    # there would be many rules, and the fit would be slow.
+    keeps_total: bool = False
+    takes_many_rows: bool = False  # whether a fit to more than max_rows is quick for some kernels
+    options: frozenset[str] = frozenset({"tol", "max_iter"})  # of the command line that apply
+    arguments: Callable[[Problem, Settings], dict[str, Any]] = _flat  # kernels of the estimator
+
+
+_WITH_NORM = frozenset({"norm", "tol", "max_iter"})
+
+METHODS = {
+    "mkl": Method(MKLClassifier, MKLRegressor, takes_many_rows=True, options=_WITH_NORM),
+    "radius": Method(RadiusMKLClassifier, max_rows=2000, options=_WITH_NORM),
+    "noisy": Method(
+        NoiseTolerantKernelClassifier,
+        max_rows=4000,
+        has_cost=False,
+        options=frozenset(),
+        arguments=lambda problem, settings: {"kernels": offer_complete(problem)},
+    ),
+    "rules": Method(
+        RuleEnsembleClassifier,
+        RuleEnsembleRegressor,
+        max_rows=10_000,
+        keeps_total=True,
+        # Longer rules are hard to read, and the search takes many times as long. The limit of
+        # conjunctions bounds the time where C is large and classes overlap.
+        arguments=lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
+    ),
+    "structure": Method(
+        SumProductMKLClassifier,
+        max_rows=2000,
+        arguments=lambda problem, settings: {"structure": offer_structure(problem)},
+    ),
+    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False, arguments=_pairs),
+}
 
 
 def choose_method(problem: Problem, name: str = "auto", settings: Settings | None = None) -> str:
@@ -189,7 +193,7 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     if kind is MKLRegressor:
         unit = float(problem.y.std())
         options |= {"C": C * unit, "epsilon": EPSILON * unit}
-    estimator = kind(**_KERNELS.get(name, _flat)(problem, settings), **options)
+    estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
 
 
@@ -213,22 +217,3 @@ def for_method(problem: Problem, name: str) -> Problem:
     why = "is left out: rules take no text and no matrices"
     notes = (*problem.notes, *(f"the column {column!r} {why}" for column in lost))
     return replace(problem, X=problem.X.drop(columns=lost), kinds=kinds, grams={}, notes=notes)
-
-
-def _flat(problem: Problem, settings: Settings) -> dict[str, Any]:
-    return {"kernels": offer_kernels(problem, per_feature=settings.per_feature)}
-
-
-def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
-    # With an intercept, since rarely half of all pairs of rows are of one class.
-    return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
-
-
-_KERNELS: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
-    "noisy": lambda problem, settings: {"kernels": offer_complete(problem)},
-    # Longer rules are hard to read, and the search takes many times as long. The limit of
-    # conjunctions bounds the time where C is large and classes overlap.
-    "rules": lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
-    "structure": lambda problem, settings: {"structure": offer_structure(problem)},
-    "pairs": _pairs,
-}
