@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from .terminal import complain
+from .terminal import write_message
 
 __all__ = ["main"]
 
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         import click
     except ImportError:
         needs = 'The command line needs click; install it with pip install "kernelweave[cli]".'
-        return complain(f"error: {needs}", 2)
+        return write_message(f"error: {needs}", 2)
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except click.exceptions.Exit as done:  # after --help or --version
@@ -39,23 +39,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "kernelweave"
         message = error.format_message().rstrip(".")
-        return complain(f"error: {message} (see {path} --help)", 2)
+        return write_message(f"error: {message} (see {path} --help)", 2)
     except KeyboardInterrupt:
-        return complain("stopped", 130)
+        return write_message("stopped", 130)
     except BrokenPipeError:
         with suppress(OSError):  # the buffer cannot be flushed any more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
-        return complain(f"error: {named}{error.strerror or error}", 2)
+        return write_message(f"error: {named}{error.strerror or error}", 2)
     except Exception as error:
         from kernelweave.errors import KernelweaveError
 
         if isinstance(error, KernelweaveError | ValueError):
-            return complain(f"error: {error}", 2)
+            return write_message(f"error: {error}", 2)
         what = f"{type(error).__name__}: {error}"
-        return complain(f"error: an internal error of kernelweave ({what})", 3)
+        return write_message(f"error: an internal error of kernelweave ({what})", 3)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -80,4 +80,4 @@ def _show_warning(
     text = str(message)
     if category.__name__ == "ConvergenceWarning":  # its hint names parameters, not options
         text = text.partition(" Hint: ")[0]
-    complain(f"warning: {text}", 0)
+    write_message(f"warning: {text}", 0)

@@ -15,7 +15,7 @@ from .commands import (
     output_options,
     seed_option,
 )
-from .terminal import complain, shown, write_frame, write_json
+from .terminal import shown, write_frame, write_json, write_message
 
 _HELP = """\
 Writes the cluster of every row, the largest cluster being 0. Without hints all columns count the
@@ -82,9 +82,9 @@ def cluster(args: Any) -> int:
     if args.out is None:
         write_frame(labels, None)
     for note in notes:
-        complain(f"note: {note}")
-    complain(f"{len(found.sizes)} clusters of {', '.join(map(str, found.sizes))} rows")
+        write_message(f"note: {note}")
+    write_message(f"{len(found.sizes)} clusters of {', '.join(map(str, found.sizes))} rows")
     if found.agreement is not None:
         column = shown(repr(args.target), 60)
-        complain(f"agreement with {column} (adjusted Rand index): {found.agreement:.3f}")
+        write_message(f"agreement with {column} (adjusted Rand index): {found.agreement:.3f}")
     return 0

@@ -16,7 +16,7 @@ from kernelweave._summary import (
 )
 from kernelweave._text import clip
 
-from .terminal import NAME, NUMBER, complain, print_table, shown
+from .terminal import NAME, NUMBER, print_table, shown, write_message
 
 _SHOWN = 12  # kernels or rules in a table
 _LEAST = 20  # letters of a text before it is broken
@@ -148,7 +148,7 @@ def warn_unless_converged(summary: dict[str, Any]) -> None:
         remedy = "the search for rules ended at its limit, so lower --C or raise --tol."
     elif limit is not None and solves >= limit:
         remedy = f"raise --max-iter (now {limit}) or --tol."
-    complain(f"warning: stopped after {solves} inner solves {where}; {remedy}")
+    write_message(f"warning: stopped after {solves} inner solves {where}; {remedy}")
 
 
 def print_weights(console: Any, summary: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .commands import FILE, command, file_argument, model_argument, option
-from .terminal import complain, write_frame
+from .terminal import write_frame, write_message
 
 _HELP = """\
 The table needs the columns the model was fitted to, in any order; others are ignored. A model that
@@ -35,7 +35,7 @@ def predict(args: Any) -> int:
     table = read_for(model, args.file)
     if not args.quiet:
         for note in table.notes:
-            complain(f"note: {note}")
+            write_message(f"note: {note}")
     with live(args.quiet) as announce:
         announce(f"predicting {len(table.frame)} rows", 0.0)
         if args.pairs is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from kernelweave.errors import DataError, InputError
 
 from .commands import FILE, check_output, command, model_argument, option, quiet_option
-from .terminal import complain, standard_output
+from .terminal import standard_output, write_message
 
 _HELP = """\
 Writes one HTML page that needs no network: what was learned, weights, convergence, the results of
@@ -100,7 +100,7 @@ def _as_many_rows(model: Any, X: Any, y: Any, quiet: bool) -> tuple[Any, Any]:
         resample(range(len(y)), replace=False, n_samples=limit, stratify=labels, random_state=0)
     )
     if not quiet:
-        complain(
+        write_message(
             f"note: the model was fitted to {limit} rows, so it is measured on as many of the "
             f"{len(y)} in the table, drawn at random"
         )

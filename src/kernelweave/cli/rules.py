@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .commands import COUNT, command, exclude, model_argument, option, output_options
-from .terminal import complain, open_console, standard_output, write_json
+from .terminal import open_console, standard_output, write_json, write_message
 
 _DIALECTS = ["standard", "sqlite", "postgresql", "duckdb", "mysql"]
 
@@ -72,7 +72,7 @@ def _warn_of_dates(model: Any, ensemble: Any) -> None:
     dates = getattr(model[0], "dates", None) if model is not ensemble else None
     used = {c.feature for rule in ensemble.rules_ for c in rule.conditions}
     if names := [name for name in dates or () if name in used]:
-        complain(
+        write_message(
             f"warning: {', '.join(map(repr, names))} must be given as years with decimals, such as "
             "2024.5, not as dates"
         )

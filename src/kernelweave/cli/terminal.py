@@ -22,7 +22,7 @@ def shown(text: Any, most: int = 600) -> str:
     return clip(visible(text), most)
 
 
-def complain(text: str, code: int = 0) -> int:
+def write_message(text: str, code: int = 0) -> int:
     """Write one line to standard error, and return the code."""
     line = shown(" ".join(text.split()))
     with suppress(OSError):

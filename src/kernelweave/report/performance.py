@@ -129,7 +129,7 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
         return splitter
     scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # what folds complain of belongs into the report
+        warnings.simplefilter("always")  # what folds write_message of belongs into the report
         found = cross_validate(
             model,
             X,
