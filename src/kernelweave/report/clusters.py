@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kernelweave._summary import count
 from kernelweave._text import clip
-from kernelweave.plots.clusters import in_plane
+from kernelweave.plots.rows import in_plane
 
 from .charts import Map, scatter
 from .rendering import Section

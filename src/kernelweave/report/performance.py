@@ -34,20 +34,16 @@ _MOST_FOLDS = 10  # that have columns of their own
 _MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
 _R2 = "R\u00b2"
-_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}
-# Ranges of the scores, to which the intervals of Student's t are clipped.
-_LIMITS = {
-    **dict.fromkeys(_SHARES, (0.0, 1.0)),
-    _R2: (-np.inf, 1.0),
-    "mean absolute error": (0.0, np.inf),
+# Scorer of scikit-learn, range (to which intervals of Student's t are clipped), and format.
+_MEASURES: dict[str, tuple[str | None, float, float, str]] = {
+    "accuracy": ("accuracy", 0.0, 1.0, ".1%"),
+    "balanced accuracy": ("balanced_accuracy", 0.0, 1.0, ".1%"),
+    "area under the ROC curve": ("roc_auc", 0.0, 1.0, ".1%"),
+    _PAIRS: (None, 0.0, 1.0, ".1%"),
+    _R2: ("r2", -np.inf, 1.0, ".3f"),
+    "mean absolute error": ("neg_mean_absolute_error", 0.0, np.inf, ".4g"),
 }
-_SCORERS = {
-    "accuracy": "accuracy",
-    "balanced accuracy": "balanced_accuracy",
-    "area under the ROC curve": "roc_auc",
-    _R2: "r2",
-    "mean absolute error": "neg_mean_absolute_error",
-}
+_OTHER = (None, -np.inf, np.inf, ".4g")  # a score that the caller has named
 
 
 @dataclass(frozen=True)
@@ -70,11 +66,13 @@ class Score:
 
     def show(self, value: float) -> str:
         """Return a value of this score as text."""
-        if np.isnan(value):
-            return "\u2013"
-        if self.name == _R2:
-            return f"{value:.3f}"
-        return percent(value) if self.name in _SHARES else f"{value:.4g}"
+        form = _MEASURES.get(self.name, _OTHER)[3]
+        return "\u2013" if np.isnan(value) else format(value, form)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the score is shown in per cent."""
+        return self.name in _MEASURES and _MEASURES[self.name][3].endswith("%")
 
     @property
     def spread(self) -> str:
@@ -177,7 +175,7 @@ def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
             names += ["balanced accuracy"]
         if kind == "binary":
             names += ["area under the ROC curve"]
-    return {name: _SCORERS[name] for name in names}
+    return {name: _MEASURES[name][0] for name in names}
 
 
 def _given(model: Any, scoring: Any) -> dict[str, Any]:
@@ -209,7 +207,7 @@ def _score(name: str, folds: Floats, ratio: float) -> Score:
     half = float(stats.t.ppf(0.5 + 0.5 * _LEVEL, k - 1)) * spread
     if np.ptp(folds) == 0:
         return Score(name, folds, np.nan, np.nan)
-    least, most = _LIMITS.get(name, (-np.inf, np.inf))
+    _, least, most, _ = _MEASURES.get(name, _OTHER)
     low, high = float(folds.mean()) - half, float(folds.mean()) + half
     return Score(name, folds, max(low, least), min(high, most))
 
@@ -237,7 +235,7 @@ def section(subject: Subject) -> Section:
     elif isinstance(found, str):
         values |= {"reason": found, "lacks_data": subject.X is None or subject.y is None}
     else:
-        shares = [score for score in found.scores if score.name in _SHARES]
+        shares = [score for score in found.scores if score.is_share]
         values |= {
             "found": found,
             "first": found.scores[0],
@@ -267,7 +265,7 @@ def _chart(scores: list[Score]) -> Chart:
     rows = [Interval(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
     low = min(np.fmin(s.low, s.folds.min()) for s in scores)
     high = max(np.fmax(s.high, s.folds.max()) for s in scores)
-    share = scores[0].name in _SHARES
+    share = scores[0].is_share
     if share and low == high:
         low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
     axis = linear(low, high)

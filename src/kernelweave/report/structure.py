@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.plots.layout import layered
+from kernelweave.plots.structure import layered
 
 from .rendering import Section
 from .subject import Subject
