@@ -23,7 +23,7 @@ from kernelweave import (
     report,
 )
 from kernelweave.errors import InputError
-from kernelweave.plots.layout import layered
+from kernelweave.plots.structure import layered
 from kernelweave.report.charts import linear, logarithmic
 from kernelweave.report.kernels import in_words
 from kernelweave.report.reproduce import program
