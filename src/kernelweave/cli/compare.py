@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .commands import COUNT, FILE, command, option, output_options, seed_option, table_options
-from .terminal import open_console, print_facts, print_notes, print_table, records, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .terminal import (
+    open_console,
+    print_facts,
+    print_notes,
+    print_table,
+    records,
+    require,
+    write_json,
+)
 
 _HELP = """\
 Nested cross-validation: every method sees the same folds and chooses its options on the training
@@ -69,7 +74,8 @@ def compare(args: Any) -> int:
         )
     notes = [*table.notes, *found.notes]
     if plot is not None:
-        _draw(found, plot)
+        require("matplotlib", "The picture", ", or use --no-plot")
+        found.plot().figure.savefig(plot, dpi=120)
     scores = found.to_frame()
     if args.json:
         report = {
@@ -92,16 +98,3 @@ def compare(args: Any) -> int:
         facts = [("rows", f"{found.n_rows}, in {args.folds} folds")]
         print_facts(console, [*facts, *([("picture", str(plot))] if plot else [])])
     return 0
-
-
-def _draw(comparison: Any, path: Path) -> None:
-    try:
-        ax = comparison.plot()
-    except ImportError as error:
-        from kernelweave.errors import DataError
-
-        raise DataError(
-            'The picture needs matplotlib; install it with pip install "kernelweave[cli]", or use '
-            "--no-plot."
-        ) from error
-    ax.figure.savefig(path, dpi=120)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kernelweave.errors import KernelweaveError
-
 from .commands import command, option
-from .terminal import open_console, print_facts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .terminal import open_console, print_facts, require
 
 _HELP = """\
 Fits a classifier on scikit-learn's breast cancer data: Gaussian kernels of five widths on all
@@ -38,7 +33,7 @@ def demo(args: Any) -> int:
 
     from .console import certificate, print_kernels, summarize
 
-    console, figure = open_console(), _new_figure()
+    console, matplotlib = open_console(), require("matplotlib.figure", "The demo")
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     X_train, X_test, y_train, y_test = _load()
@@ -61,6 +56,7 @@ def demo(args: Any) -> int:
         certificate(summary),
         ("fit", f"{seconds:.2f} s, {summary['inner_solves']} inner SVM solves"),
     ]
+    figure = matplotlib.Figure(figsize=(13, 5), layout="constrained")
     _write(folder, model, figure, X_test)
     print_facts(console, [*facts, ("written", f"kernels.png, model.kw, held_out.csv in {folder}")])
     console.print()
@@ -83,17 +79,7 @@ def _load() -> Any:
     return train_test_split(data.data, labels, test_size=0.25, random_state=0, stratify=labels)
 
 
-def _new_figure() -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise KernelweaveError(
-            'The demo needs matplotlib; install it with pip install "kernelweave[cli]".'
-        ) from error
-    return Figure(figsize=(13, 5), layout="constrained")
-
-
-def _write(folder: Path, model: Any, figure: Figure, X_test: Any) -> None:
+def _write(folder: Path, model: Any, figure: Any, X_test: Any) -> None:
     from kernelweave.io import save
     from kernelweave.plots import plot_history, plot_weights
 

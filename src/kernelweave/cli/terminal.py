@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kernelweave._text import clip, visible
@@ -87,17 +88,21 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def open_console() -> Any:
-    """Return where text is printed: plain when piped, coloured on a terminal."""
+def require(module: str, what: str, otherwise: str = "") -> Any:
+    """Return a module of the extra ``cli``; an error that says how to install it."""
     try:
-        from rich.console import Console
+        return import_module(module)
     except ImportError as error:
         from kernelweave.errors import KernelweaveError
 
-        raise KernelweaveError(
-            'This command needs rich; install it with pip install "kernelweave[cli]", or use '
-            "--json where it is offered."
-        ) from error
+        install = f'install it with pip install "kernelweave[cli]"{otherwise}'
+        raise KernelweaveError(f"{what} needs {module.partition('.')[0]}; {install}.") from error
+
+
+def open_console() -> Any:
+    """Return where text is printed: plain when piped, coloured on a terminal."""
+    require("rich.console", "This command", ", or use --json where it is offered")
+    from rich.console import Console
 
     class Output(Console):
         def render_str(self, text: str, **options: Any) -> Any:
