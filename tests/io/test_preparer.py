@@ -108,7 +108,7 @@ def test_files(tmp_path):
         ("preprocess/parameters/dict/1/1", "drop", "missing is 'drop'"),
         ("preprocess/parameters/dict/0/1", [1], "must have names"),
         ("preprocess/fitted/rows_", [1], "rows_ must be an array"),
-        ("preprocess/fitted/fills_", None, "fills_ must be an array"),
+        ("preprocess/fitted/fills_", None, "fills_ is a NoneType"),
     ):
         pairs = again[0].get_params()
         key = list(pairs)

@@ -170,6 +170,24 @@ def test_what_is_not_measured_has_a_reason(arguments, reason):
     assert f"Not measured: {reason}" in words
 
 
+def test_a_known_score_is_shown():
+    model = fitted("pairs")[0]
+    plain = report.HeldOut("area under the ROC curve of pairs", 0.8, 12)
+    part = parse(report.to_html(model, cv=None, held_out=plain)).find("section", id="performance")[
+        0
+    ]
+    assert "On 12 rows that were held out, the model reaches" in part.text()
+    assert "0.800" in part.text()
+    assert not part.find("svg")
+    known = report.HeldOut("accuracy", 0.93, 200, (0.886, 0.958), {"SVM baseline": 0.9}, "Good.")
+    shown = parse(report.to_html(fitted("mkl")[0], cv=None, held_out=known))
+    assert shown.find("ul", class_="tiles")[0].find("strong")[0].text() == "93.0%"
+    assert rows(shown, "performance")[1:] == [["this model", "93.0%"], ["SVM baseline", "90.0%"]]
+    part = shown.find("section", id="performance")[0]
+    assert "93.0% (95% interval 88.6% to 95.8%). Good." in part.text()
+    assert len(part.find("line", class_="interval")) == 1
+
+
 def test_models_with_tasks_are_not_measured():
     task = np.arange(60) % 2
     model = RuleEnsembleClassifier(C=10).fit(X, TWO, task=task)

@@ -24,6 +24,7 @@ _TYPES: dict[str, Any] = {
 }
 # Numpy's letters for the types of arrays.
 _ARRAYS = {
+    "bool": "b",
     "float": "f",
     "weights": "f",
     "quality": "f",

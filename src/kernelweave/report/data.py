@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -23,17 +22,6 @@ from .tables import Cell, Column, Table, meter, number, percent, share, text_col
 
 _MOST = 200  # columns shown at most
 _MOST_CLASSES = 40
-
-
-@dataclass(frozen=True)
-class Described:
-    """A column: its type, how many values are missing and distinct, and the range of the rest."""
-
-    name: str
-    kind: str
-    missing: int
-    distinct: int
-    values: str
 
 
 def section(subject: Subject) -> Section:
@@ -73,17 +61,13 @@ def _prepared(known: TablePreparer) -> Table:
     return Table("columns", columns, rows[:_MOST], len(rows))
 
 
-def _columns(described: list[Described], n_columns: int) -> Table:
-    rows = [
-        [one.name, one.kind, number(one.missing, ",d"), number(one.distinct, ",d"), one.values]
-        for one in described
-    ]
+def _columns(rows: list[list[Any]], n_columns: int) -> Table:
     columns = [text_column("column"), text_column("type"), Column("missing"), Column("distinct")]
     return Table("columns", [*columns, text_column("values")], rows, n_columns)
 
 
-def describe_columns(X: Any, names: Sequence[str] | None) -> list[Described] | None:
-    """Return a description of each column; None for a sparse table."""
+def describe_columns(X: Any, names: Sequence[str] | None) -> list[list[Any]] | None:
+    """Return a row of the table for each column; None for a sparse table."""
     if hasattr(X, "tocsr"):
         return None
     if names is None:
@@ -96,40 +80,44 @@ def describe_columns(X: Any, names: Sequence[str] | None) -> list[Described] | N
     return [_values(name, column) for name, column in zip(named, columns, strict=False)]
 
 
-def _column(name: str, column: nw.Series[Any]) -> Described:
+def _row(name: str, kind: str, missing: int, distinct: int, values: str) -> list[Any]:
+    return [name, kind, number(missing, ",d"), number(distinct, ",d"), values]
+
+
+def _column(name: str, column: nw.Series[Any]) -> list[Any]:
     if column.dtype.is_numeric():
         return _numbers(name, np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64))
     return _objects(name, column.to_list())
 
 
-def _values(name: str, values: Any) -> Described:
+def _values(name: str, values: Any) -> list[Any]:
     if values.dtype.kind in "iuf":
         return _numbers(name, values.astype(np.float64))
     return _objects(name, values.tolist())
 
 
-def _numbers(name: str, values: Floats) -> Described:
+def _numbers(name: str, values: Floats) -> list[Any]:
     there = values[~np.isnan(values)]
     missing = len(values) - len(there)
     if not len(there):
-        return Described(name, "number", missing, 0, "")
+        return _row(name, "number", missing, 0, "")
     text = f"{there.min():.4g} to {there.max():.4g}, median {np.median(there):.4g}"
-    return Described(name, "number", missing, len(np.unique(there)), text)
+    return _row(name, "number", missing, len(np.unique(there)), text)
 
 
-def _objects(name: str, values: list[Any]) -> Described:
+def _objects(name: str, values: list[Any]) -> list[Any]:
     there = [v for v in values if not _is_missing(v)]
     missing = len(values) - len(there)
     if not there:
-        return Described(name, "empty", missing, 0, "")
+        return _row(name, "empty", missing, 0, "")
     if all(isinstance(v, bool | np.bool_) for v in there):
         share = percent(sum(map(bool, there)) / len(there))
-        return Described(name, "true or false", missing, len(set(there)), f"true in {share}")
+        return _row(name, "true or false", missing, len(set(there)), f"true in {share}")
     if all(isinstance(v, Real) for v in there):
         return _numbers(name, np.array([np.nan if _is_missing(v) else v for v in values], float))
     words, counts = np.unique([str(v) for v in there], return_counts=True)
     most = f"mostly {clip(words[counts.argmax()], 40)} ({percent(counts.max() / len(there))})"
-    return Described(name, "text", missing, len(words), most)
+    return _row(name, "text", missing, len(words), most)
 
 
 def _is_missing(value: Any) -> bool:

@@ -8,7 +8,6 @@ import numpy as np
 
 from kernelweave._summary import count, shares, weight_names, weight_noun
 
-from .performance import Performance
 from .rendering import Section
 from .subject import Subject
 from .tables import Cell, Column, Table, meter, number, percent, share, text_column
@@ -72,9 +71,8 @@ def _columns(subject: Subject, weights: Any) -> dict[str, Any]:
         out["norm"] = lambda j: number(model.block_norms_[j], ".3g")
     if "lower_bound_" in saved:
         out["scale"] = lambda j: number(model.scales_[j], ".3g")
-    found = subject.performance
-    if isinstance(found, Performance) and "active_nodes_" not in saved:
-        folds = [one.weights_ for one in found.models]
+    folds = [one.weights_ for one in subject.performance.models]
+    if folds and "active_nodes_" not in saved:
         if all(len(own) == len(weights) for own in folds):
             kept = np.count_nonzero(folds, axis=0)
             out["in folds"] = lambda j: Cell(f"{kept[j]} of {len(folds)}", float(kept[j]))

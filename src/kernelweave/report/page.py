@@ -20,8 +20,6 @@ from kernelweave._summary import (
 )
 from kernelweave._text import clip
 
-from .held_out import HeldOut
-from .performance import Performance
 from .rendering import TEMPLATES, environment
 from .reproduce import versions
 
@@ -67,12 +65,8 @@ def _tiles(subject: Subject) -> list[tuple[str, str, bool]]:
     """Return the key figures of a model: value, description, and whether the value is good."""
     model, found, out = subject.estimator, subject.performance, []
     learns = model._declaration.learns
-    if isinstance(found, Performance):
-        first = found.scores[0]
-        out.append((first.show(first.mean), f"{first.name}, {first.spread}", True))
-    elif isinstance(found, HeldOut):
-        text = ", ".join(filter(None, [f"{found.measure} on held-out rows", found.ends]))
-        out.append((found.show(found.score), text, True))
+    if found.tile is not None:
+        out.append((*found.tile, True))
     if learns == "rules":
         out.append((f"{len(model.rules_):,}", "rules", True))
     elif learns == "clusters":

@@ -22,7 +22,6 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
 from .charts import Chart, Interval, interval_chart, linear
-from .held_out import HeldOut
 from .rendering import Section
 from .tables import Cell, Column, Table, percent, text_column
 
@@ -93,15 +92,49 @@ class Performance:
     reference: str  # score of a constant prediction, in a sentence
     warnings: tuple[str, ...]  # of the fits, each once; without early stopping
 
+    @property
+    def tile(self) -> tuple[str, str]:
+        """The key figure: value and description."""
+        first = self.scores[0]
+        return first.show(first.mean), f"{first.name}, {first.spread}"
 
-def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -> Performance | str:
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        shares = [score for score in self.scores if score.is_share]
+        return {
+            "found": self,
+            "first": self.scores[0],
+            "chart": _chart(shares or list(self.scores[:1])),
+            "scores": _folds(self),
+            "warnings": self.warnings[:_MOST_WARNINGS],
+        }
+
+
+@dataclass(frozen=True)
+class NotMeasured:
+    """The reason why there are no scores."""
+
+    reason: str
+    lacks_data: bool = False
+
+    tile = None
+    models = ()
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        return {"reason": self.reason, "lacks_data": self.lacks_data}
+
+
+def measure(
+    model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any
+) -> Performance | NotMeasured:
     """Return cross-validated scores, or the reason why there are none."""
     if reason := _refuse(estimator, X, y, cv):
-        return reason
+        return NotMeasured(reason, X is None or y is None)
     y = np.asarray(y) if not hasattr(y, "iloc") else y
     splitter = _splitter(cv, y, is_classifier(estimator))
     if isinstance(splitter, str):
-        return splitter
+        return NotMeasured(splitter)
     scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")  # warnings of folds belong into the report
@@ -224,41 +257,8 @@ def _reference(estimator: Any, y: Any) -> str:
 
 def section(subject: Subject) -> Section:
     """Return the scores, or the reason why there are none."""
-    found = subject.performance
-    values: dict[str, Any] = {"held_out": None, "found": None, "reason": "", "chart": None}
-    if isinstance(found, HeldOut):
-        values |= {
-            "held_out": found,
-            "chart": _held_out_chart(found) if found.interval is not None else None,
-            "scores": _held_out_table(found) if found.beside else None,
-        }
-    elif isinstance(found, str):
-        values |= {"reason": found, "lacks_data": subject.X is None or subject.y is None}
-    else:
-        shares = [score for score in found.scores if score.is_share]
-        values |= {
-            "found": found,
-            "first": found.scores[0],
-            "chart": _chart(shares or list(found.scores[:1])),
-            "scores": _folds(found),
-            "warnings": found.warnings[:_MOST_WARNINGS],
-        }
-    return Section("performance", "Performance", values)
-
-
-def _held_out_chart(found: HeldOut) -> Chart:
-    assert found.interval is not None
-    low, high = found.interval
-    form = "{:.0%}" if found.measure == "accuracy" and high - low > 0.04 else "{:.3g}"
-    row = Interval(found.measure, found.score, low, high, np.empty(0))
-    caption = "The dot is the score on held-out rows, the line its 95% interval."
-    return interval_chart([row], linear(low, high, form), caption)
-
-
-def _held_out_table(found: HeldOut) -> Table:
-    scores = {"this model": found.score, **found.beside}
-    rows = [[name, Cell(found.show(value), value)] for name, value in scores.items()]
-    return Table("scores on held-out rows", [text_column("model"), Column(found.measure)], rows)
+    values = {"held_out": None, "found": None, "chart": None, "scores": None}
+    return Section("performance", "Performance", values | subject.performance.values())
 
 
 def _chart(scores: list[Score]) -> Chart:

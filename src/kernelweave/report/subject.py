@@ -19,7 +19,7 @@ from kernelweave.errors import InputError, InputTypeError
 from kernelweave.io import TablePreparer
 
 from .held_out import HeldOut
-from .performance import Performance, measure
+from .performance import NotMeasured, Performance, measure
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Subject:
         return column_names(known, int(known.n_features_in_))
 
     @cached_property
-    def performance(self) -> Performance | HeldOut | str:
+    def performance(self) -> Performance | HeldOut | NotMeasured:
         """Scores by cross-validation, a known score, or the reason why there are none."""
         if self.cv is None and self.held_out is not None:
             return self.held_out
