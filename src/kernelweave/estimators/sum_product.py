@@ -161,6 +161,18 @@ class SumProductMKLClassifier(KernelClassifier):
     (True, ['rbf(width=1) on column 0 * rbf(width=1) on column 1', 'linear'])
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {
+            "weights_": "weights[paths]",
+            "contributions_": "float[paths]",
+            "node_weights_": "dict",
+            "_structure": "any",
+        },
+        learns="paths",
+        substitutes={"structure": "_structure"},
+        aspects=("structure", "kernels"),
+        method="structure",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "structure": "no_validation",  # structures check themselves, with the name of the node
@@ -215,30 +227,32 @@ class SumProductMKLClassifier(KernelClassifier):
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            system, views, scales = self._system(rows)
-            p = self._exponents()
-            certified = is_convex(_path_exponents(system, p))
-            weights = SumProduct(system.path_counts, p, self.lam)
-            with Progress(self.verbose, self.tol) as report:
-                results = [
-                    alternate(
-                        system,
-                        rows.Y,
-                        rows.cost,
-                        Hinge(self.fit_intercept),
-                        weights,
-                        certified=certified,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        start=start,
-                        update=projected_update(weights) if self.solver == "projected" else None,
-                        mix=self.solver == "newton",
-                        report=report,
-                    )
-                    for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-                ]
-            best = min(results, key=lambda result: result.objective)
-            self._keep(system, views, scales, best, rows)
+            return self._learn(rows, *self._system(rows))
+
+    def _learn(self, rows: Merged, system: NodeSystem, views: Views, scales: Floats) -> Self:
+        p = self._exponents()
+        certified = is_convex(_path_exponents(system, p))
+        weights = SumProduct(system.path_counts, p, self.lam)
+        with Progress(self.verbose, self.tol) as report:
+            results = [
+                alternate(
+                    system,
+                    rows.Y,
+                    rows.cost,
+                    Hinge(self.fit_intercept),
+                    weights,
+                    certified=certified,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    start=start,
+                    update=projected_update(weights) if self.solver == "projected" else None,
+                    mix=self.solver == "newton",
+                    report=report,
+                )
+                for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
+            ]
+        best = min(results, key=lambda result: result.objective)
+        self._keep(system, views, scales, best, rows)
         return self
 
     def _starts(self, n_nodes: int, count: int) -> list[Floats]:
@@ -371,8 +385,16 @@ class SumProductMKLClassifier(KernelClassifier):
     def _path(
         self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
     ) -> list[Self]:
+        """Fit one estimator per C on one system of matrices, which does not depend on C."""
         models = [self._with_cost(C) for C in check_costs(Cs)]
-        return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
+        first = models[0]
+        with threads(self.n_jobs):
+            system = first._system(merge_rows(X, Y, first.C * cost, sample_weight))
+            for model in models:
+                model.network_, model.paths_ = first.network_, first.paths_
+                model.kernels_ = list(first.kernels_)
+                model._learn(merge_rows(X, Y, model.C * cost, sample_weight), *system)
+        return models
 
     def _learned_block(self, A: Views, B: Views) -> Floats:
         """Return the learned kernel between prepared rows."""
