@@ -69,12 +69,12 @@ class SimpleMKL:
         point = self._solve(np.full(len(grams), 1.0 / len(grams)))
         self.n_iter_ = 0
         while True:
-            forms = np.einsum("mi,i->m", grams @ point.beta, point.beta)
-            self.gap_ = self._gap(point, forms)
+            quadratic_forms = np.einsum("mi,i->m", grams @ point.beta, point.beta)
+            self.gap_ = self._gap(point, quadratic_forms)
             if self.gap_ <= self.tol or self.n_iter_ >= self.max_iter:
                 break
             self.n_iter_ += 1
-            better = self._step(point, -0.5 * forms, fineness)
+            better = self._step(point, -0.5 * quadratic_forms, fineness)
             if better.value < point.value:
                 point = better
             elif fineness > _FINEST:
@@ -84,9 +84,9 @@ class SimpleMKL:
         self.weights_, self.svc_, self.objective_ = point.weights, point.svc, point.value
         return self
 
-    def _gap(self, point: Point, forms: Array) -> float:
+    def _gap(self, point: Point, quadratic_forms: Array) -> float:
         """Return the duality gap relative to the objective, as if the SVM were solved exactly."""
-        return float(0.5 * (forms.max() - point.weights @ forms) / point.value)
+        return float(0.5 * (quadratic_forms.max() - point.weights @ quadratic_forms) / point.value)
 
     def _step(self, point: Point, gradient: Array, fineness: float) -> Point:
         """Go down the reduced gradient: past weights that reach zero, then by line search."""

@@ -37,7 +37,7 @@ BOUNDS = ("ghkl-1.5", "ghkl-1.1")  # whose rules are counted for SLIPPER and END
 
 @dataclass(frozen=True)
 class Setting:
-    """What a system is told besides the rows."""
+    """Options of a system besides the rows."""
 
     scoring: str
     grid: tuple[float, ...]
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a system says about test rows, and what it is made of."""
+    """Predictions of a system for test rows, and its rules."""
 
     predicted: NDArray[Any]
     scores: NDArray[Any] | None = None  # for the second class of two, on any scale
@@ -167,7 +167,7 @@ def _read_votes(model: Any, part: Division) -> Answer:
 
 
 def has_imodels() -> bool:
-    """Tell whether the package with RuleFit can be imported; it needs six, and does not say so."""
+    """Return whether the package with RuleFit can be imported; it needs six, undeclared."""
     return find_spec("imodels") is not None and find_spec("six") is not None
 
 
@@ -178,7 +178,7 @@ def _rulefit(part: Division, setting: Setting) -> Answer:
     model = RuleFitClassifier(random_state=setting.seed).fit(part.P.astype(float), codes)
     P_test = part.P_test.astype(float)
     scores = np.ravel(model._predict_continuous_output(P_test))
-    n_linear = int(np.count_nonzero(model.coef[: part.P.shape[1]]))
+    n_linear = int(np.count_nonzero(model.dual_coef[: part.P.shape[1]]))
     lengths = [str(rule).count(" and ") + 1 for rule in model.rules_] + [1] * n_linear
     # Its predict asks for log odds above 1/2, where even odds would be zero; both are kept.
     even = classes[(scores > 0).astype(int)]

@@ -242,7 +242,7 @@ class _Problem:
         losses = self.loss.value(self.Y, F + self.rows.intercept(F))
         return 0.5 * self.omega(self.norms(G)) ** 2 + np.sum(self.cost * losses)
 
-    def forms(self, S):
+    def quadratic_forms(self, S):
         return self.norms(self.Phi.T @ S @ self.L) ** 2
 
     def dual(self, S, norm):
@@ -307,7 +307,7 @@ class _Search:
             float(problem.omega(Q)),
             F + intercept,
             self.S,
-            problem.forms(self.S),
+            problem.quadratic_forms(self.S),
             float(self.norm),
             self.log,
         )
@@ -332,7 +332,7 @@ class _Search:
             if upper < self.upper:
                 self.upper, self.G = upper, candidate
         S = problem.rows.feasible(S)
-        sigma = np.sqrt(problem.forms(S))
+        sigma = np.sqrt(problem.quadratic_forms(S))
         norm = np.inf
         if kappa is not None:
             norm = split_bound(sigma, kappa, problem.d, problem.rho)

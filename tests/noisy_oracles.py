@@ -96,7 +96,7 @@ def plain_mkl_oracle(grams, Y, lam, constant=None) -> NoisySolution:
     return NoisySolution(
         lower=lam * found.lower,
         upper=lam * found.upper,
-        alpha=np.clip(Y * found.coef / cost, 0.0, 1.0),
+        alpha=np.clip(Y * found.dual_coef / cost, 0.0, 1.0),
         weights=found.weights,
         f=found.decision,
         th=np.zeros(Y.shape[1]),

@@ -3,7 +3,7 @@
 Nothing here is shared with the library. Every solution comes with two bounds, evaluated in NumPy,
 so that it does not rest on the word of the solver: ``upper`` is the objective at a point and
 ``lower`` the dual objective at a feasible dual point. Rounding of the Gram matrices themselves,
-which the bounds do not cover, moves the optimum by about ``1e-16 * trace * |coef|^2``.
+which the bounds do not cover, moves the optimum by about ``1e-16 * trace * |dual_coef|^2``.
 """
 
 import warnings
@@ -26,9 +26,9 @@ class OracleError(RuntimeError):
 class OracleSolution:
     """A minimiser of the problem and the interval that holds its optimal value.
 
-    ``decision`` has the objective ``upper``. ``sum_j weights[j] * grams[j] @ coef + intercept``
-    agrees with it to a few digits less, for ``coef`` is the point of the lower bound: feasible in
-    the dual, and as ill-determined as the Gram matrices are ill-conditioned.
+    ``decision`` has the objective ``upper``. ``sum_j weights[j] * grams[j] @ dual_coef +
+    intercept`` agrees with it to a few digits less: ``dual_coef`` is the point of the lower bound,
+    feasible in the dual, and as ill-determined as the Gram matrices are ill-conditioned.
     """
 
     lower: float
@@ -36,7 +36,7 @@ class OracleSolution:
     weights: np.ndarray  # (n_kernels,)
     intercept: np.ndarray  # (n_outputs,), the middle where an interval of values is optimal
     decision: np.ndarray  # (n_samples, n_outputs)
-    coef: np.ndarray  # (n_samples, n_outputs)
+    dual_coef: np.ndarray  # (n_samples, n_outputs)
 
     @property
     def objective(self) -> float:
@@ -295,11 +295,13 @@ class _Instance:
     def dual(self, B):
         """Best dual objective between zero and feasible ``B``."""
         linear = np.sum(self.Y * B) - self.loss.tube * np.abs(B).sum()
-        quadratic = _norm(self.forms(B), self.conjugate) + np.sum(self.inverse_cost * B**2)
+        quadratic = _norm(self.quadratic_forms(B), self.conjugate) + np.sum(
+            self.inverse_cost * B**2
+        )
         step = np.clip(linear / quadratic, 0.0, 1.0) if quadratic > 0 else 1.0
         return step * linear - 0.5 * step**2 * quadratic
 
-    def forms(self, B):
+    def quadratic_forms(self, B):
         """``q_j = tr B' K_j B``."""
         return np.array([np.sum((L.T @ B) ** 2) for L in self.factors])
 
@@ -407,7 +409,7 @@ class _Search:
         weights = instance.weights(norms)
         candidates = [
             (norms, F),
-            (weights * np.sqrt(instance.forms(B)), instance.combine(weights, B)),
+            (weights * np.sqrt(instance.quadratic_forms(B)), instance.combine(weights, B)),
         ]
         for norms, F in candidates:
             upper = instance.primal(norms, F)

@@ -137,7 +137,7 @@ def solve_do(grams, y, C, norm, intercept=True):
     box = 4 * do_value(grams, np.full(m, m ** (-1 / norm)), Y, C, intercept)
     cost = np.full(Y.shape, box)
     found = solve_mkl(ridged, Y, cost, p=norm, loss="hinge", fit_intercept=intercept)
-    if np.abs(found.coef).max() > 0.6 * box:
+    if np.abs(found.dual_coef).max() > 0.6 * box:
         raise OracleError(f"A coefficient is {np.abs(found.coef).max():.3g}, the box {box:.3g}.")
     upper = do_value(grams, found.weights, Y, C, intercept)
     return _agreed("do", found.lower, upper), found.weights

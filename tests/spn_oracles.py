@@ -288,7 +288,7 @@ class _Instance:
         self.grams = paths.mu[:, None, None] * paths.kernels(grams)
         self.factors = [_factor(gram) for gram in self.grams]
 
-    def forms(self, alpha):
+    def quadratic_forms(self, alpha):
         return np.array([np.sum((L.T @ (alpha * self.Y)) ** 2) for L in self.factors])
 
     def feasible(self, alpha):
@@ -384,7 +384,7 @@ class _Search:
             g=g,
             K=np.tensordot(g, i.grams, axes=1),
             norms=np.sqrt(mu) * self.norms,
-            q=i.forms(self.alpha) / mu,
+            q=i.quadratic_forms(self.alpha) / mu,
             intercept=b,
             decision=F + b,
             alpha=self.alpha,
@@ -403,7 +403,7 @@ class _Search:
         """Evaluate both bounds at the point and at the w which alpha and the weights give."""
         i = self.instance
         alpha = i.feasible(alpha)
-        q, g = i.forms(alpha), path_weights(i.A, beta)
+        q, g = i.quadratic_forms(alpha), path_weights(i.A, beta)
         candidates = [(g * np.sqrt(q), g[:, None, None] * (i.grams @ (alpha * i.Y)))]
         if W is not None:
             parts = np.stack([L @ w for L, w in zip(i.factors, W, strict=True)])
@@ -441,7 +441,7 @@ class _Search:
         K = np.tensordot(path_weights(i.A, self.beta), i.grams, axes=1)
         cost = np.full(i.Y.shape, i.C)
         found = solve_fixed(K, i.Y, cost, loss="hinge", fit_intercept=i.fit_intercept)
-        self.offer(None, self.beta, i.Y * found.coef)
+        self.offer(None, self.beta, i.Y * found.dual_coef)
 
 
 class _PrimalForm:
@@ -655,7 +655,7 @@ def lambda_max_oracle(grams, structure, Y, C, intercept=True) -> LambdaMax:
     least = members.min(axis=0)
     start = least / members if intercept else np.ones(Y.shape)
     one = np.ones(len(i.A))
-    lower, upper, d = phi_oracle(i.A, one, i.c, i.forms(start))
+    lower, upper, d = phi_oracle(i.A, one, i.c, i.quadratic_forms(start))
     alpha = start
     if (start < 1).any():
         free = start < 1
@@ -685,7 +685,7 @@ def lambda_max_oracle(grams, structure, Y, C, intercept=True) -> LambdaMax:
         cones += [cp.SOC(root[m], cp.vec(L.T @ Z, order="C")) for m, L in enumerate(i.factors)]
         budget = spent <= lam * i.c
         alpha = attempt(lam, [*cones, budget], x)
-        _, upper, d = phi_oracle(i.A, one, i.c, i.forms(alpha))
+        _, upper, d = phi_oracle(i.A, one, i.c, i.quadratic_forms(alpha))
         # For fixed weights a quadratic function of alpha is left; below it lies its tangent,
         # whose smallest value is that of the free rows with the least slope.
         lower = 0.0

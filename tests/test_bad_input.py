@@ -458,8 +458,12 @@ def squared_norm(model, table):
     """Return the squared norm of the function, with the best weights for its parts."""
     rows, alpha = np.asarray(table)[model.support_], model.dual_coef_[0]
     weights = model.weights_ * model.scales_
-    forms = [alpha @ kernel(rows) @ alpha if len(rows) else 0.0 for kernel in model.kernels_]
-    squares = weights * model.weights_ * np.maximum(forms, 0.0)  # of the norm of every part
+    quadratic_forms = [
+        alpha @ kernel(rows) @ alpha if len(rows) else 0.0 for kernel in model.kernels_
+    ]
+    squares = (
+        weights * model.weights_ * np.maximum(quadratic_forms, 0.0)
+    )  # of the norm of every part
     if model.norm == "uniform" or len(squares) == 1:
         return (squares / np.where(model.weights_ > 0, model.weights_, 1.0)).sum()
     p = float(model.norm)
@@ -632,3 +636,9 @@ def test_converged_means_a_small_gap(C, norm):
         model = MKLClassifier(C=C, norm=norm, max_iter=30).fit(X, LABELS)
     assert model.objective_ > 1
     assert not model.converged_ or model.duality_gap_ <= model.tol * model.objective_
+
+
+def test_weights_that_are_all_zero_are_named():
+    for weight in (np.zeros(6), [0] * 6, pd.Series(np.zeros(6))):
+        with pytest.raises(InputError, match=r"^sample_weight: at least one weight"):
+            MKLClassifier().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3, sample_weight=weight)

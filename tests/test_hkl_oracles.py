@@ -362,7 +362,7 @@ def test_no_other_point_passes_the_bounds(name):
         S = problem.rows.feasible(found.S + noise)
         assert np.abs(S.sum(axis=0)).max() < 1e-9 * i["cost"].sum()
         if k % 6 in (1, 4):
-            norm = dual_norm(np.sqrt(problem.forms(S)), i["ancestors"], i["d"], i["rho"])
+            norm = dual_norm(np.sqrt(problem.quadratic_forms(S)), i["ancestors"], i["d"], i["rho"])
             lowers.append(problem.dual(S, norm.upper)[0])
     assert min(uppers) >= found.lower * (1 - 1e-10)
     assert max(lowers) <= found.upper * (1 + 1e-10)
@@ -683,8 +683,8 @@ def test_priced_rules_are_those_over_their_limit(base, n_tasks):
         z = made.support[:, below].astype(float).T @ S
         inside = S[covered]
         b = np.maximum(np.maximum(inside, 0).sum(axis=0), np.maximum(-inside, 0).sum(axis=0))
-        forms = np.einsum("wt,tu,wu->w", z, B, z)
-        assert forms.max() <= b @ np.abs(B) @ b * (1 + 1e-12)
+        quadratic_forms = np.einsum("wt,tu,wu->w", z, B, z)
+        assert quadratic_forms.max() <= b @ np.abs(B) @ b * (1 + 1e-12)
     assert len(every) == 128
     assert 0 < len(found) <= 64
 
@@ -712,11 +712,11 @@ def test_the_closed_form_of_the_sufficient_kernel(p, a):
         # the bound that prunes a subtree of such kernels
         s = rng.normal(size=8)
         rules = [rule for rule in conjunctions(np.ones((1, p))).rules if set(u) <= set(rule)]
-        forms = [
+        quadratic_forms = [
             s @ np.prod([np.ones((8, 8)), *grams[list(rule)]], axis=0) @ s / a ** (2 * len(rule))
             for rule in rules
         ]
-        assert s @ wide @ s >= max(forms) * (1 - 1e-10)
+        assert s @ wide @ s >= max(quadratic_forms) * (1 - 1e-10)
 
 
 def test_the_sufficient_kernel_of_a_grid_is_a_product():

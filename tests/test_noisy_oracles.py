@@ -70,13 +70,13 @@ def test_value_and_solution_are_those_of_the_definition(seed, slack, exact):
     limit = n * (p.cap if exact else p.cap + slack)
     assert np.all(capped.sum(axis=0) <= limit * (1 + 1e-14))
     Z = p.Y * found.alpha
-    forms = np.einsum("io,jik,ko->j", Z, p.grams, Z)
-    value = found.alpha.sum() / n - forms.max() / (2 * p.lam * n**2)
+    quadratic_forms = np.einsum("io,jik,ko->j", Z, p.grams, Z)
+    value = found.alpha.sum() / n - quadratic_forms.max() / (2 * p.lam * n**2)
     assert value == pytest.approx(found.lower, rel=1e-10)
     assert found.upper - found.lower <= 1e-9 * found.value
     # recovery
     assert found.weights.sum() == pytest.approx(1)
-    assert np.all(found.weights[forms < (1 - 1e-3) * forms.max()] < 1e-5)
+    assert np.all(found.weights[quadratic_forms < (1 - 1e-3) * quadratic_forms.max()] < 1e-5)
     combined = np.tensordot(found.weights, p.grams, 1) @ Z / (n * p.lam)
     assert unequal(combined, found.f) < 1e-4
     # complementarity

@@ -51,14 +51,14 @@ def sklearn_objective(gram, Y, cost, loss):
 
 def dual_value(problem, cost, solution, p, loss):
     """Lower bound on the Gram matrices as given, after a check that it is one."""
-    B, Y = solution.coef, problem.Y
+    B, Y = solution.dual_coef, problem.Y
     present = cost > 0
     assert not B[~present].any()
     if loss != "square":
         assert np.all(np.abs(B) <= cost * (EPSILON if loss == "huber" else 1.0))
     assert np.all(np.abs(B.sum(axis=0)) <= 1e-14 * np.abs(B).sum(axis=0))
-    forms = np.einsum("io,jik,ko->j", B, problem.grams, B)
-    value = np.sum(Y * B) - np.linalg.norm(forms, np.inf if p == 1 else p / (p - 1)) / 2
+    quadratic_forms = np.einsum("io,jik,ko->j", B, problem.grams, B)
+    value = np.sum(Y * B) - np.linalg.norm(quadratic_forms, np.inf if p == 1 else p / (p - 1)) / 2
     if loss == "hinge":
         assert np.all(Y * B >= 0)
     elif loss == "epsilon_insensitive":
@@ -78,11 +78,15 @@ def test_bounds_are_tight(kind, loss, p, C):
     assert 0 < solution.lower <= solution.objective <= solution.upper
     assert solution.gap < 1e-9
     assert np.sum(solution.weights**p) == pytest.approx(1)
-    F = np.tensordot(solution.weights, problem.grams, 1) @ solution.coef + solution.intercept
+    F = np.tensordot(solution.weights, problem.grams, 1) @ solution.dual_coef + solution.intercept
     assert F == pytest.approx(solution.decision, abs=2e-4)
     assert dual_value(problem, cost, solution, p, loss) == pytest.approx(solution.lower, rel=1e-9)
-    forms = np.einsum("io,jik,ko->j", solution.coef, problem.grams, solution.coef)
-    primal = solution.weights @ forms / 2 + total_cost(problem.Y, solution.decision, cost, loss)
+    quadratic_forms = np.einsum(
+        "io,jik,ko->j", solution.dual_coef, problem.grams, solution.dual_coef
+    )
+    primal = solution.weights @ quadratic_forms / 2 + total_cost(
+        problem.Y, solution.decision, cost, loss
+    )
     assert primal == pytest.approx(solution.objective, rel=1e-6)
 
 
@@ -148,7 +152,7 @@ def test_one_kernel_is_kernel_ridge(C):
     f = gram @ machine.dual_coef_
     expected = machine.dual_coef_ @ f / 2 + total_cost(y, f, C * cost, "square")
     assert solution.objective == pytest.approx(expected, rel=1e-9)
-    assert solution.coef[:, 0] == pytest.approx(machine.dual_coef_, rel=1e-3, abs=1e-4 * C)
+    assert solution.dual_coef[:, 0] == pytest.approx(machine.dual_coef_, rel=1e-3, abs=1e-4 * C)
 
 
 @pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
@@ -201,13 +205,15 @@ def test_weights_satisfy_the_optimality_conditions(kind, loss):
     problem = random_problem(12, kind=kind, m=6)
     data = problem.grams, problem.Y, problem.cost
     sparse = solve_mkl(*data, p=1, loss=loss)
-    forms = np.einsum("io,jik,ko->j", sparse.coef, problem.grams, sparse.coef)
+    quadratic_forms = np.einsum("io,jik,ko->j", sparse.dual_coef, problem.grams, sparse.dual_coef)
     used = sparse.weights > 1e-3
     assert 1 < used.sum() < 6
-    assert forms[used] == pytest.approx(forms.max(), rel=1e-4)
+    assert quadratic_forms[used] == pytest.approx(quadratic_forms.max(), rel=1e-4)
     dense = solve_mkl(*data, p=3, loss=loss)
-    forms = np.einsum("io,jik,ko->j", dense.coef, problem.grams, dense.coef)
-    assert dense.weights == pytest.approx(forms**0.5 / np.sum(forms**1.5) ** (1 / 3), abs=1e-4)
+    quadratic_forms = np.einsum("io,jik,ko->j", dense.dual_coef, problem.grams, dense.dual_coef)
+    assert dense.weights == pytest.approx(
+        quadratic_forms**0.5 / np.sum(quadratic_forms**1.5) ** (1 / 3), abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -276,7 +282,7 @@ def test_zero_cost_removes_rows(kind, loss, p):
         problem.grams[:, keep][:, :, keep], problem.Y[keep], problem.cost[keep], p=p, loss=loss
     )
     assert whole.objective == pytest.approx(part.objective, rel=1e-9)
-    assert not whole.coef[~keep].any()
+    assert not whole.dual_coef[~keep].any()
 
 
 def test_integer_cost_repeats_rows():

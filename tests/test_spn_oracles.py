@@ -316,7 +316,7 @@ def test_other_weights_are_no_better(name):
             assert value == pytest.approx(found.value, rel=1e-8)
         assert value >= found.lower * (1 - 1e-10)
         # and the bound of that machine is below the optimum
-        alpha = i.Y * machine.coef
+        alpha = i.Y * machine.dual_coef
         q = np.array([np.sum(alpha * i.Y * (k @ (alpha * i.Y))) for k in paths.kernels(i.grams)])
         start = np.maximum(beta, 1e-12)
         bound = lower_bound(paths.A, paths.mu, paths.c, i.lam, p, start, alpha.sum(), q)

@@ -56,7 +56,7 @@ def ladder_forms(n: int, threads: int) -> Task:
 
     def work() -> Array:
         with using(threads):
-            return _bank(data, rbf_ladder(LADDER)).forms(v)
+            return _bank(data, rbf_ladder(LADDER)).quadratic_forms(v)
 
     return Task(work)
 
@@ -67,14 +67,14 @@ def dense_gram(n: int, threads: int, columns: int = 20) -> Task:
     return Task(lambda: rbf_kernel(X, gamma=0.5))
 
 
-def forms(n: int, threads: int, which: str) -> Task:
+def quadratic_forms(n: int, threads: int, which: str) -> Task:
     """Read the quadratic forms of all kernels of a bank."""
     bank = _prepared(n, threads, which)
     v = _vector(n)
 
     def work() -> Array:
         with using(threads):
-            return bank.forms(v)
+            return bank.quadratic_forms(v)
 
     return Task(work, lambda _: {"nbytes": bank.nbytes, "n_kernels": bank.n_kernels})
 
@@ -101,7 +101,7 @@ def smo(n: int, threads: int, warm: bool, tol: float = TOL) -> Task:
         if warm:
             other = rbf_kernel(data.X, gamma=0.5 / 5.0**2)
             before = Hinge().solve(_single(0.9 * K + 0.1 * other), Y, cost, tol=tol)
-            start = replace(before, fitted=kernel.dense() @ before.coef)
+            start = replace(before, fitted=kernel.dense() @ before.dual_coef)
 
     def work() -> Solution:
         with using(threads):

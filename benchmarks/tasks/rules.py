@@ -62,7 +62,7 @@ def rulefit(split: int, threads: int, search: str = "alpha") -> Task:
 
     def tell(fitted: Any) -> dict[str, Any]:
         best = fitted.best_estimator_ if search == "alpha" else fitted
-        n_linear = int(np.count_nonzero(best.coef[: P.shape[1]]))
+        n_linear = int(np.count_nonzero(best.dual_coef[: P.shape[1]]))
         return {
             "score": float(f1_score(y_test, fitted.predict(P_test), average="macro")),
             "rules": len(best.rules_) + n_linear,

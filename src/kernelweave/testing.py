@@ -183,26 +183,32 @@ def _vectors(n: int, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
 def _check_forms(bank: KernelBank, grams: Floats, V: Floats, rounding: Floats, what: str) -> None:
     everything = np.arange(bank.n_kernels)
     exact = np.einsum("no,jnk,ko->j", V, grams, V)
-    forms = _unchanged(V, lambda: bank.forms(V), "forms")
+    quadratic_forms = _unchanged(V, lambda: bank.quadratic_forms(V), "forms")
     bound = _unchanged(V, lambda: bank.residual_forms(V), "residual_forms")
-    _require((forms >= 0).all(), f"forms ({what}): a form is negative.")
+    _require((quadratic_forms >= 0).all(), f"forms ({what}): a form is negative.")
     _require((bound >= 0).all(), f"residual_forms ({what}): a bound is negative.")
     for j in everything:
         _require(
-            forms[j] <= exact[j] + rounding[j],
-            f"forms ({what}): kernel {j} gives {forms[j]:.12g}, above the exact {exact[j]:.12g}.",
+            quadratic_forms[j] <= exact[j] + rounding[j],
+            f"quadratic_forms ({what}): kernel {j} gives {quadratic_forms[j]:.12g}, "
+            f"above the exact {exact[j]:.12g}.",
         )
-        left = exact[j] - forms[j]
+        left = exact[j] - quadratic_forms[j]
         _require(
             left <= bound[j] + rounding[j],
             f"residual_forms ({what}): kernel {j} leaves out {left:.6g}, bound {bound[j]:.6g}.",
         )
     some = everything[::-2]
-    _close(bank.forms(V, some), forms[some], rounding[some], f"forms of some kernels ({what})")
+    _close(
+        bank.quadratic_forms(V, some),
+        quadratic_forms[some],
+        rounding[some],
+        f"forms of some kernels ({what})",
+    )
     support = np.flatnonzero(V.any(axis=1))
     products = bank.products(V, everything)
     inside = np.einsum("no,jno->j", V[support], products[:, support])
-    _close(forms, np.maximum(inside, 0.0), rounding, f"forms against products ({what})")
+    _close(quadratic_forms, np.maximum(inside, 0.0), rounding, f"forms against products ({what})")
     exact_products = np.einsum("jnk,ko->jno", grams, V)
     entry = rounding[:, None] / max(np.sqrt(np.vdot(V, V)), 1e-300)  # trace * |V|, relatively
     roots = bank.residual_roots(everything)
@@ -235,7 +241,7 @@ def _check_subset(bank: KernelBank, rng: np.random.Generator, rounding: Floats) 
     V = rng.normal(size=(bank.n_samples, 2))
     allowed = (rounding * np.vdot(V, V))[which]
     _require(part.kernels == tuple(bank.kernels[j] for j in which), "subset: the kernels differ.")
-    _close(part.forms(V), bank.forms(V)[which], allowed, "subset: forms")
+    _close(part.quadratic_forms(V), bank.quadratic_forms(V)[which], allowed, "subset: forms")
     _close(part.traces(), bank.traces()[which], rounding[which], "subset: traces")
     _close(
         part.traces(centred=True),
@@ -341,16 +347,16 @@ class _Task:
         t = np.where(slack > 0, np.minimum(free, limit), 0.0)
         return float((t * slack - 0.5 * shape.ridge * t * t).sum())
 
-    def forms(self, coef: Floats) -> Floats:
-        return self.bank.forms(coef)
+    def quadratic_forms(self, dual_coef: Floats) -> Floats:
+        return self.bank.quadratic_forms(dual_coef)
 
-    def infeasibility(self, coef: Floats, like: Floats | None = None) -> float:
+    def infeasibility(self, dual_coef: Floats, like: Floats | None = None) -> float:
         """Return how far coefficients are outside their boxes or off balance, relative to sizes."""
         shape = self.shape
-        off = np.maximum(shape.lower - coef, coef - shape.upper).max(initial=0.0)
+        off = np.maximum(shape.lower - dual_coef, dual_coef - shape.upper).max(initial=0.0)
         if self.machine.fit_intercept:
-            off = max(off, np.abs(coef.sum(axis=0)).max(initial=0.0))
-        size = np.abs(coef if like is None else like).sum()
+            off = max(off, np.abs(dual_coef.sum(axis=0)).max(initial=0.0))
+        size = np.abs(dual_coef if like is None else like).sum()
         return float(off / max(size, 1e-300))
 
 
@@ -415,8 +421,8 @@ def _check_solution(
     task: _Task, weights: Floats, solution: Solution, asked: float, best: Solution
 ) -> None:
     what = f"solve(tol={asked:g})"
-    coef, machine = solution.coef, task.machine
-    _require(coef.shape == task.Y.shape, f"{what}: coef has shape {coef.shape}.")
+    dual_coef, machine = solution.dual_coef, task.machine
+    _require(dual_coef.shape == task.Y.shape, f"{what}: dual_coef has shape {dual_coef.shape}.")
     _require(solution.intercept.shape == task.Y.shape[1:], f"{what}: intercept has a wrong shape.")
     size = abs(solution.primal) + 1e-300
     _require(
@@ -427,16 +433,16 @@ def _check_solution(
         solution.gap <= asked * size + 1e-13 * size,
         f"{what}: the relative gap is {solution.gap / size:.3g}.",
     )
-    off = task.infeasibility(coef)
+    off = task.infeasibility(dual_coef)
     _require(off <= 1e-12, f"{what}: coefficients leave their set, relatively by {off:.3g}.")
-    fitted = task.bank.combine(weights) @ coef
+    fitted = task.bank.combine(weights) @ dual_coef
     scale = float(np.abs(fitted).max(initial=0.0))
     _close(solution.fitted, fitted, 1e-7 * scale, f"{what}: fitted against K @ coef")
-    quadratic = float(weights @ task.forms(coef))
+    quadratic = float(weights @ task.quadratic_forms(dual_coef))
     loss, intercept = machine.loss(fitted, task.Y, task.cost)
     _close(solution.primal, 0.5 * quadratic + loss, 1e-8 * size, f"{what}: the primal value")
-    ridge = machine.ridge_term(coef, task.cost, task.Y)
-    dual = machine.linear(coef, task.Y) - 0.5 * (quadratic + ridge)
+    ridge = machine.ridge_term(dual_coef, task.cost, task.Y)
+    dual = machine.linear(dual_coef, task.Y) - 0.5 * (quadratic + ridge)
     _close(solution.dual, dual, 1e-8 * size, f"{what}: the dual value")
     at_intercept = task.loss_at(fitted + solution.intercept)
     _close(at_intercept, loss, 1e-8 * size, f"{what}: the loss at the intercept returned")
@@ -460,7 +466,9 @@ def _check_floor(task: _Task, weights: Floats, best: Solution) -> None:
 
 def _check_warm(task: _Task, weights: Floats, best: Solution) -> None:
     cold = task.solve(weights, 1e-6)
-    warm = _unchanged(best.coef, lambda: task.solve(weights, 1e-6, start=best), "solve(start=...)")
+    warm = _unchanged(
+        best.dual_coef, lambda: task.solve(weights, 1e-6, start=best), "solve(start=...)"
+    )
     size = abs(best.primal) + 1e-300
     _close(warm.primal, best.primal, 1e-6 * size, "solve(start=...): the primal value")
     _require(
@@ -491,9 +499,13 @@ def _check_loss(task: _Task, fitted: Floats, rng: np.random.Generator) -> None:
 
 
 def _check_repair(task: _Task, best: Solution, rng: np.random.Generator) -> None:
-    size = float(np.abs(best.coef).max(initial=0.0)) or 1.0
+    size = float(np.abs(best.dual_coef).max(initial=0.0)) or 1.0
     tries = [3.0 * size * rng.normal(size=task.Y.shape) for _ in range(3)]
-    tries += [10.0 * best.coef, best.coef + 1e-9 * size, np.full(task.Y.shape, 2.0 * size)]
+    tries += [
+        10.0 * best.dual_coef,
+        best.dual_coef + 1e-9 * size,
+        np.full(task.Y.shape, 2.0 * size),
+    ]
     for wild in tries:
         before = wild.copy()
         repaired = task.machine.repair(wild, task.Y, task.cost)
@@ -501,13 +513,13 @@ def _check_repair(task: _Task, best: Solution, rng: np.random.Generator) -> None
         _require(np.isfinite(repaired).all(), "repair: coefficients are not finite.")
         off = task.infeasibility(repaired, wild)
         _require(off <= 1e-12, f"repair: the result leaves the set, relatively by {off:.3g}.")
-    kept = task.machine.repair(best.coef, task.Y, task.cost)
-    _close(kept, best.coef, 1e-9 * size, "repair of feasible coefficients")
+    kept = task.machine.repair(best.dual_coef, task.Y, task.cost)
+    _close(kept, best.dual_coef, 1e-9 * size, "repair of feasible coefficients")
 
 
 def _check_slopes(task: _Task, weights: Floats, best: Solution) -> None:
     """Compare slopes with difference quotients, which enclose them because the value is convex."""
-    slopes = -0.5 * task.forms(best.coef)
+    slopes = -0.5 * task.quadratic_forms(best.dual_coef)
     for j in range(len(weights)):
         step = np.zeros(len(weights))
         step[j] = 1e-3 * weights[j]
@@ -524,12 +536,12 @@ def _check_slopes(task: _Task, weights: Floats, best: Solution) -> None:
         )
 
 
-def _free_set(task: _Task, coef: Floats) -> Any:
+def _free_set(task: _Task, dual_coef: Floats) -> Any:
     shape = task.shape
     with np.errstate(invalid="ignore"):
         margin = np.nan_to_num(1e-7 * (shape.upper - shape.lower), posinf=0.0)
-    inside = (coef > shape.lower + margin) & (coef < shape.upper - margin)
-    return inside & (coef != 0) if shape.dead_zone > 0 else inside
+    inside = (dual_coef > shape.lower + margin) & (dual_coef < shape.upper - margin)
+    return inside & (dual_coef != 0) if shape.dead_zone > 0 else inside
 
 
 def _check_curvature(task: _Task, weights: Floats) -> None:
@@ -539,34 +551,40 @@ def _check_curvature(task: _Task, weights: Floats) -> None:
     everything = np.arange(task.bank.n_kernels)
 
     def products(rows: Indices) -> Floats:
-        return task.bank.products(best.coef, everything, rows)
+        return task.bank.products(best.dual_coef, everything, rows)
 
-    found = task.machine.curvature(kernel, products, best.coef, task.Y, task.cost)
+    found = task.machine.curvature(kernel, products, best.dual_coef, task.Y, task.cost)
     H = found.hessian
-    forms = task.forms(best.coef)
-    top = float((forms / weights).max(initial=0.0))
+    quadratic_forms = task.quadratic_forms(best.dual_coef)
+    top = float((quadratic_forms / weights).max(initial=0.0))
     _close(H, H.T, _ROUNDING * top, "curvature: the Hessian against its transpose")
     _require(
         np.linalg.eigvalsh(H)[0] >= -1e-7 * top, "curvature: the Hessian is not semi-definite."
     )
-    majoriser = np.diag(forms / weights)
+    majoriser = np.diag(quadratic_forms / weights)
     _require(
         np.linalg.eigvalsh(majoriser - H)[0] >= -1e-4 * top,
         "curvature: the Hessian exceeds that of the majoriser, diag(q / weights).",
     )
-    free, compared = _free_set(task, best.coef), 0
+    free, compared = _free_set(task, best.dual_coef), 0
     for j in range(len(weights)):
         step = np.zeros(len(weights))
         step[j] = 1e-3 * weights[j]
         ahead, behind = (task.solve(weights + s, tol) for s in (step, -step))
-        if any((_free_set(task, s.coef) != free).any() for s in (ahead, behind)):
+        if any((_free_set(task, s.dual_coef) != free).any() for s in (ahead, behind)):
             continue
         compared += 1
-        column = -0.5 * (task.forms(ahead.coef) - task.forms(behind.coef)) / (2.0 * step[j])
+        column = (
+            -0.5
+            * (task.quadratic_forms(ahead.dual_coef) - task.quadratic_forms(behind.dual_coef))
+            / (2.0 * step[j])
+        )
         _close(H[:, j], column, 1e-2 * top, f"curvature: column {j} of the Hessian")
-        predicted = found.predict(best.coef, step)
-        moved = float(np.abs(ahead.coef - best.coef).max())
-        _close(predicted, ahead.coef, 0.1 * moved + 1e-5 * np.abs(best.coef).max(), "predict")
+        predicted = found.predict(best.dual_coef, step)
+        moved = float(np.abs(ahead.dual_coef - best.dual_coef).max())
+        _close(
+            predicted, ahead.dual_coef, 0.1 * moved + 1e-5 * np.abs(best.dual_coef).max(), "predict"
+        )
     _require(
         compared > 0,
         "curvature: the set of free coefficients changes along every kernel, so nothing could be "
@@ -616,8 +634,8 @@ def check_weight_set(
         "update must return the weights it was given when all norms are zero.",
     )
     _require(weight_set.penalty(zero) == 0.0, "penalty of zero norms must be zero.")
-    for forms in (*_norms(n_kernels, rng), zero):
-        _check_support(weight_set, np.array(points), forms, rng, tol)
+    for quadratic_forms in (*_norms(n_kernels, rng), zero):
+        _check_support(weight_set, np.array(points), quadratic_forms, rng, tol)
 
 
 def _norms(n: int, rng: np.random.Generator) -> list[Floats]:
@@ -651,8 +669,8 @@ def _check_member(
     _require((weights >= 0).all(), f"{what}: a weight is negative.")
     n = len(weights)
     directions = [*np.eye(n), np.ones(n), *rng.uniform(size=(20, n)), weights, weights**3]
-    for forms in directions:
-        value, limit = float(weights @ forms), weight_set.support_value(forms)
+    for quadratic_forms in directions:
+        value, limit = float(weights @ quadratic_forms), weight_set.support_value(quadratic_forms)
         _require(
             value <= limit * (1 + tol) + 1e-300,
             f"{what}: the weights {weights} are outside the set, or support_value is too small: "
@@ -685,43 +703,52 @@ def _check_update(
 
 
 def _check_support(
-    weight_set: WeightSet, points: Floats, forms: Floats, rng: np.random.Generator, tol: float
+    weight_set: WeightSet,
+    points: Floats,
+    quadratic_forms: Floats,
+    rng: np.random.Generator,
+    tol: float,
 ) -> None:
-    top = weight_set.support_value(forms)
-    reached = float((points @ forms).max())
+    top = weight_set.support_value(quadratic_forms)
+    reached = float((points @ quadratic_forms).max())
     _require(
         reached <= top * (1 + tol),
         f"support_value: {top:.12g}, but feasible weights reach {reached:.12g}.",
     )
     # Updates with norms = weights * sqrt(forms) never lower weights . forms, and lead to its top.
-    weights, before = weight_set.start(len(forms)), -np.inf
+    weights, before = weight_set.start(len(quadratic_forms)), -np.inf
     for _ in range(3000):
-        weights = weight_set.update(weights, weights * np.sqrt(forms))
-        if weights @ forms <= before * (1 + 1e-9):
+        weights = weight_set.update(weights, weights * np.sqrt(quadratic_forms))
+        if weights @ quadratic_forms <= before * (1 + 1e-9):
             break
-        before = float(weights @ forms)
-    _close(float(weights @ forms), top, 1e-4 * top, "support_value against the best weights found")
+        before = float(weights @ quadratic_forms)
+    _close(
+        float(weights @ quadratic_forms),
+        top,
+        1e-4 * top,
+        "support_value against the best weights found",
+    )
     for bounded in (True, False):
         for linear in (-1.0, 0.1 * top, top, 10.0 * top):
             for ridge in (0.0, float(rng.uniform()) * top):
-                _check_lower(weight_set, points, forms, linear, ridge, bounded, tol)
+                _check_lower(weight_set, points, quadratic_forms, linear, ridge, bounded, tol)
 
 
 def _check_lower(
     weight_set: WeightSet,
     points: Floats,
-    forms: Floats,
+    quadratic_forms: Floats,
     linear: float,
     ridge: float,
     bounded: bool,
     tol: float,
 ) -> None:
-    bound = weight_set.lower_bound(linear, ridge, forms, bounded=bounded)
+    bound = weight_set.lower_bound(linear, ridge, quadratic_forms, bounded=bounded)
     what = f"lower_bound(linear={linear:.3g}, ridge={ridge:.3g}, bounded={bounded})"
     _require(np.isfinite(bound) and bound >= 0.0, f"{what} is {bound}.")
     for weights in points:
         # The dual value along the ray through the point, for these weights.
-        curvature = float(weights @ forms) + ridge
+        curvature = float(weights @ quadratic_forms) + ridge
         if curvature <= 0.0:
             continue
         scale = max(linear / curvature, 0.0)
@@ -731,12 +758,12 @@ def _check_lower(
             bound <= value * (1 + tol) + 1e-300,
             f"{what} is {bound:.12g}, above the value {value:.12g} that some weights have.",
         )
-    plain = linear - 0.5 * (weight_set.support_value(forms) + ridge)
+    plain = linear - 0.5 * (weight_set.support_value(quadratic_forms) + ridge)
     _require(
         bound >= plain - tol * abs(plain),
         f"{what}: scaling made the bound worse than {plain:.12g}.",
     )
-    larger = weight_set.lower_bound(linear, ridge, 1.5 * forms, bounded=bounded)
+    larger = weight_set.lower_bound(linear, ridge, 1.5 * quadratic_forms, bounded=bounded)
     _require(larger <= bound * (1 + tol), f"{what}: larger forms give a larger bound.")
 
 
@@ -815,7 +842,7 @@ def check_solver_result(
         )
     _require(result.weights.shape == (bank.n_kernels,), "weights need one entry per kernel.")
     _check_member(weight_set, result.weights, np.random.default_rng(0), "weights", 1e-9)
-    off = task.infeasibility(result.coef)
+    off = task.infeasibility(result.dual_coef)
     _require(off <= 1e-12, f"coefficients leave their set, relatively by {off:.3g}.")
     _check_objective(task, weight_set, result, slack)
     # Steps may use factored kernels, which are held far more exactly than the tolerance.
@@ -823,14 +850,14 @@ def check_solver_result(
 
 
 def _check_objective(task: _Task, weight_set: WeightSet, result: Result, slack: float) -> None:
-    bank, coef = task.bank, result.coef
+    bank, dual_coef = task.bank, result.dual_coef
     active: Indices = np.flatnonzero(result.weights)
-    products = bank.exact_products(coef, active)
+    products = bank.exact_products(dual_coef, active)
     fitted = np.tensordot(result.weights[active], products, axes=1).reshape(task.Y.shape)
-    forms = np.zeros(bank.n_kernels)
-    forms[active] = np.maximum(np.einsum("jno,no->j", products, coef), 0.0)
+    quadratic_forms = np.zeros(bank.n_kernels)
+    quadratic_forms[active] = np.maximum(np.einsum("jno,no->j", products, dual_coef), 0.0)
     loss, _ = task.machine.loss(fitted, task.Y, task.cost)
-    value = weight_set.penalty(result.weights * np.sqrt(forms)) + loss
+    value = weight_set.penalty(result.weights * np.sqrt(quadratic_forms)) + loss
     rounding = slack * max(abs(result.objective), 1e-300)
     _require(
         value <= result.objective + rounding,
@@ -838,8 +865,8 @@ def _check_objective(task: _Task, weight_set: WeightSet, result: Result, slack: 
         f"above the {result.objective:.12g} stated.",
     )
     # What factored kernels leave out is bounded and added, so the objective may be a little high.
-    held, _ = task.machine.loss(bank.combine(result.weights) @ coef, task.Y, task.cost)
-    norms = result.weights * np.sqrt(forms + bank.residual_forms(coef))
+    held, _ = task.machine.loss(bank.combine(result.weights) @ dual_coef, task.Y, task.cost)
+    norms = result.weights * np.sqrt(quadratic_forms + bank.residual_forms(dual_coef))
     largest = weight_set.penalty(norms) + max(loss, held)
     _require(
         result.objective <= largest + rounding,
@@ -867,7 +894,7 @@ def _check_history(result: Result, size: float, slack: float) -> None:
         _require(
             step.solves >= before.solves
             and step.work >= before.work
-            and step.readings >= before.readings,
+            and step.n_passes >= before.n_passes,
             "a count of work falls in the history.",
         )
         before = step

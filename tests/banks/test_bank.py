@@ -171,7 +171,7 @@ def test_sparse_rows():
     check_bank(make_bank(kernels, X), X)
     dense = make_bank(kernels, X.toarray())
     V = np.random.default_rng(1).normal(size=(60, 2))
-    assert_allclose(make_bank(kernels, X).forms(V), dense.forms(V), rtol=1e-8)
+    assert_allclose(make_bank(kernels, X).quadratic_forms(V), dense.quadratic_forms(V), rtol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -197,7 +197,7 @@ def test_offsets_cost_no_digits():
     bank = make_bank([RBF(width=0.5), RBF(width=1.0, columns=[0]), Laplacian(width=1.0)], X)
     centred = make_bank(bank.kernels, X - 1e6)
     V = np.random.default_rng(0).normal(size=(N, 1))
-    assert_allclose(bank.forms(V), centred.forms(V), rtol=1e-8)
+    assert_allclose(bank.quadratic_forms(V), centred.quadratic_forms(V), rtol=1e-8)
 
 
 @given(
@@ -249,9 +249,9 @@ class TestSinglePrecision:
         V[::2] = 0
         everything = np.arange(3)
         exact = single.exact_products(V, everything)
-        forms = np.einsum("jno,no->j", exact, V)
+        quadratic_forms = np.einsum("jno,no->j", exact, V)
         # Distances are rounded to single precision, which errs at random; sums are exact.
-        assert_allclose(single.forms(V), forms, rtol=1e-6)
+        assert_allclose(single.quadratic_forms(V), quadratic_forms, rtol=1e-6)
         assert np.abs(single.products(V, everything) - exact).max() < 1e-4
 
     def test_rows_and_blocks(self, single, many_rows):
@@ -283,15 +283,15 @@ def test_forms_never_see_rows_of_zeros():
     V[keep] = np.random.default_rng(0).normal(size=(keep.sum(), 2))
     alone = make_bank(BANKS["everything"], X[keep], normalize=None)
     plain = make_bank(BANKS["everything"], X, normalize=None)
-    assert_allclose(plain.forms(V), alone.forms(V[keep]), rtol=1e-7)
-    assert bank.forms(np.zeros((N, 1))).tolist() == [0] * bank.n_kernels
+    assert_allclose(plain.quadratic_forms(V), alone.quadratic_forms(V[keep]), rtol=1e-7)
+    assert bank.quadratic_forms(np.zeros((N, 1))).tolist() == [0] * bank.n_kernels
 
 
 def test_forms_of_several_columns_add_up():
     bank = make_bank(BANKS["everything"], table())
     V = np.random.default_rng(0).normal(size=(N, 3))
-    apart = sum(bank.forms(V[:, [o]]) for o in range(3))
-    assert_allclose(bank.forms(V), apart, rtol=1e-10)
+    apart = sum(bank.quadratic_forms(V[:, [o]]) for o in range(3))
+    assert_allclose(bank.quadratic_forms(V), apart, rtol=1e-10)
 
 
 def test_a_constant_shift_of_the_gram_is_invisible_to_balanced_vectors():
@@ -299,7 +299,7 @@ def test_a_constant_shift_of_the_gram_is_invisible_to_balanced_vectors():
     bank = make_bank([Linear(), Polynomial(degree=1, coef0=5.0)], X)
     V = np.random.default_rng(0).normal(size=(N, 1))
     V -= V.mean()
-    first, second = bank.forms(V)
+    first, second = bank.quadratic_forms(V)
     assert first == pytest.approx(second, rel=1e-9)
     assert bank.scales[0] == pytest.approx(bank.scales[1], rel=1e-9)
 
@@ -309,15 +309,15 @@ def test_an_indefinite_gram_is_an_error_that_names_the_kernel():
     kernel = Precomputed(gram, check=False, name="crooked")
     bank = make_bank([Precomputed(np.eye(2)), kernel], np.arange(2)[:, None], normalize=None)
     with pytest.raises(InputError, match=r"kernels\[1\] = crooked.*not positive semi-definite"):
-        bank.forms(np.array([[1.0], [-1.0]]))
-    assert bank.forms(np.array([[1.0], [1.0]])) == pytest.approx([2, 6])
+        bank.quadratic_forms(np.array([[1.0], [-1.0]]))
+    assert bank.quadratic_forms(np.array([[1.0], [1.0]])) == pytest.approx([2, 6])
 
 
 def test_negative_rounding_is_clipped():
     v = np.array([1.0, -1.0, 0.0])
     gram = np.ones((3, 3)) - 1e-12 * np.outer(v, v)
     bank = make_bank([Precomputed(gram, check=False)], np.arange(3)[:, None], normalize=None)
-    assert bank.forms(v[:, None]).tolist() == [0]
+    assert bank.quadratic_forms(v[:, None]).tolist() == [0]
 
 
 def test_subset_shares_memory():
@@ -403,18 +403,21 @@ def test_single_precision_is_in_no_exact_value():
     assert bank.rounded.all()
     assert not exact.rounded.any()
     V = rng.normal(size=(3100, 2)) * (rng.random(3100) < 0.2)[:, None]
-    right = exact.forms(V)
-    assert np.abs(bank.forms(V) / right - 1).max() > 1e-10
+    right = exact.quadratic_forms(V)
+    assert np.abs(bank.quadratic_forms(V) / right - 1).max() > 1e-10
     np.testing.assert_allclose(bank.exact_forms(V), right, rtol=1e-12)
     some = np.array([0, 3])
     np.testing.assert_allclose(bank.exact_forms(V, some), right[some], rtol=1e-12)
-    weights, forms = rng.random(6), np.full(6, np.nan)
+    weights, quadratic_forms = rng.random(6), np.full(6, np.nan)
     weights[1] = 0.0
     np.testing.assert_allclose(
-        bank.exact_product(weights, V, forms), exact.exact_product(weights, V), rtol=0, atol=1e-10
+        bank.exact_product(weights, V, quadratic_forms),
+        exact.exact_product(weights, V),
+        rtol=0,
+        atol=1e-10,
     )
     right[1] = np.nan  # without a weight it is not evaluated
-    np.testing.assert_allclose(forms, right, rtol=1e-12)
+    np.testing.assert_allclose(quadratic_forms, right, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-21, 1.0, 1e20, 1e150])
@@ -431,7 +434,7 @@ def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
     rounded = np.flatnonzero(bank.rounded)
     assert len(rounded) >= 3
     for V in (rng.normal(size=(120, 2)), np.ones((120, 1)), rng.choice([-1.0, 1.0], (120, 1))):
-        errors = np.abs(bank.forms(V) - bank.exact_forms(V))
+        errors = np.abs(bank.quadratic_forms(V) - bank.exact_forms(V))
         bounds = bank.storage_errors(V)
         # Both ways of computing a form are off by rounding in double precision, too.
         assert (errors <= bounds + 1e-14 * np.abs(V).sum() ** 2 * bank.traces() / 120).all()

@@ -73,7 +73,7 @@ class TestNormalisation:
         for normalize in ("trace", "diagonal", "cosine"):
             bank = make_bank([Linear(), 1e6 * Linear(), 1e-6 * Linear()], X, normalize=normalize)
             V = np.random.default_rng(0).normal(size=(60, 1))
-            assert_allclose(bank.forms(V), bank.forms(V)[0], rtol=1e-9)
+            assert_allclose(bank.quadratic_forms(V), bank.quadratic_forms(V)[0], rtol=1e-9)
 
     @pytest.mark.parametrize("normalize", ["trace", "diagonal"])
     @pytest.mark.parametrize("centred", [True, False])
@@ -103,7 +103,7 @@ class TestNormalisation:
         assert bank.traces(centred=True)[1:].tolist() == [0, 0, 0]
         V = np.random.default_rng(0).normal(size=(60, 1))
         V -= V.mean()
-        assert_allclose(bank.forms(V)[1:], 0, atol=1e-10)
+        assert_allclose(bank.quadratic_forms(V)[1:], 0, atol=1e-10)
         check_bank(bank, X)
         # Without an intercept a constant kernel does have a size.
         bank = make_bank(kernels, X, normalize="trace", centred=False)
@@ -118,7 +118,7 @@ class TestNormalisation:
 
 
 class TestForms:
-    def forms(self, kernels, X, **options):
+    def quadratic_forms(self, kernels, X, **options):
         return [row["form"] for row in make_bank(kernels, X, **options).summary()]
 
     def test_low_rank_is_factored(self):
@@ -132,7 +132,7 @@ class TestForms:
     def test_high_rank_is_not(self):
         X = table(400)
         kernels = [RBF(width=0.3), Laplacian(width=1.0), RBF(width=0.2) + Linear()]
-        assert self.forms(kernels, X) == ["distances", "distances", "dense"]
+        assert self.quadratic_forms(kernels, X) == ["distances", "distances", "dense"]
 
     def test_widths_of_one_view_share_their_distances(self):
         X = table(100)
@@ -142,7 +142,7 @@ class TestForms:
     def test_one_kernel_of_a_view_may_be_wide_enough(self):
         X = table(400)
         kernels = [RBF(width=0.3), RBF(width=30.0), RBF(width=0.2), RBF(width=20.0)]
-        assert self.forms(kernels, X) == ["distances", "factor", "distances", "factor"]
+        assert self.quadratic_forms(kernels, X) == ["distances", "factor", "distances", "factor"]
 
     def test_a_tighter_tolerance_means_higher_ranks(self):
         X = table(400)
@@ -252,7 +252,7 @@ class TestExtremes:
         bank = make_bank([Linear(), RBF(width=scale), RBF(width=scale, columns=[0])], X)
         plain = make_bank([Linear(), RBF(width=1.0), RBF(width=1.0, columns=[0])], X / scale)
         V = np.random.default_rng(0).normal(size=(60, 1))
-        assert_allclose(bank.forms(V), plain.forms(V), rtol=1e-7)
+        assert_allclose(bank.quadratic_forms(V), plain.quadratic_forms(V), rtol=1e-7)
         check_bank(bank, X)
 
     @pytest.mark.parametrize("scale", [1e155, 1e200])
@@ -282,7 +282,7 @@ class TestExtremes:
         X = table()
         bank = make_bank([RBF(width=1e-100), RBF(width=1e100), RBF(width=1.0)], X, normalize=None)
         V = np.random.default_rng(0).normal(size=(60, 1))
-        identity, constant, _ = bank.forms(V)
+        identity, constant, _ = bank.quadratic_forms(V)
         assert identity == pytest.approx(np.vdot(V, V))
         assert constant == pytest.approx(V.sum() ** 2)
 
@@ -292,13 +292,13 @@ class TestExtremes:
         bank = make_bank(kernels, X, normalize=None)
         V = np.random.default_rng(0).normal(size=(60, 1))
         expected = [float(V[:, 0] @ k(X) @ V[:, 0]) for k in kernels]
-        assert_allclose(bank.forms(V), expected, rtol=1e-8)
+        assert_allclose(bank.quadratic_forms(V), expected, rtol=1e-8)
 
     def test_kernels_of_very_different_size(self):
         X = table()
         bank = make_bank([1e-7 * Linear(), 1e7 * Linear()], X, normalize=None)
         V = np.random.default_rng(0).normal(size=(60, 1))
-        small, large = bank.forms(V)
+        small, large = bank.quadratic_forms(V)
         assert large / small == pytest.approx(1e14)
 
     def test_a_negative_diagonal_is_refused(self):
@@ -327,7 +327,7 @@ def test_order_of_kernels_is_kept():
     order = np.random.default_rng(0).permutation(4)
     bank, mixed = make_bank(KERNELS, X), make_bank([KERNELS[j] for j in order], X)
     V = np.random.default_rng(1).normal(size=(60, 2))
-    assert_allclose(mixed.forms(V), bank.forms(V)[order], rtol=1e-10)
+    assert_allclose(mixed.quadratic_forms(V), bank.quadratic_forms(V)[order], rtol=1e-10)
     assert_allclose(mixed.scales, bank.scales[order], rtol=1e-12)
     products = bank.products(V, np.arange(4))
     assert_allclose(mixed.products(V, np.arange(4)), products[order], atol=1e-10)

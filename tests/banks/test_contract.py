@@ -128,8 +128,8 @@ class Broken(KernelBank):
     def _ask(self, question, answer):
         return self.change(answer) if question == self.question else answer
 
-    def forms(self, V, which=None):
-        return self._ask("forms", super().forms(V, which))
+    def quadratic_forms(self, V, which=None):
+        return self._ask("forms", super().quadratic_forms(V, which))
 
     def products(self, V, which, rows=None):
         return self._ask("products", super().products(V, which, rows))

@@ -97,7 +97,9 @@ def test_tables_are_hadamard_products(drawn_table):
     products = np.array([np.prod(leaves[list(path)], axis=0) for path in paths])
     assert table.n_paths == len(paths)
     size = np.abs(products) @ np.abs(weights)
-    assert np.all(np.abs(table.forms(leaves, weights) - products @ weights) <= 1e-12 * (1 + size))
+    assert np.all(
+        np.abs(table.quadratic_forms(leaves, weights) - products @ weights) <= 1e-12 * (1 + size)
+    )
     size = np.abs(g) @ np.abs(products)
     assert np.all(np.abs(table.combine(leaves, g) - g @ products) <= 1e-12 * (1 + size))
 
@@ -114,19 +116,19 @@ def test_equal_paths_of_a_table_add_up():
     table = PathTable.of([(0, 1), (0, 1), (1,)], 2)
     leaves = np.array([[2.0, 3.0], [5.0, 7.0]])
     assert_array_equal(table.combine(leaves, np.array([1.0, 10.0, 0.5])), [112.5, 234.5])
-    assert_array_equal(table.forms(leaves, np.array([1.0, -1.0])), [-11.0, -11.0, -2.0])
+    assert_array_equal(table.quadratic_forms(leaves, np.array([1.0, -1.0])), [-11.0, -11.0, -2.0])
 
 
 def test_pieces_add_up(monkeypatch):
     rng = np.random.default_rng(0)
     leaves, weights, g = rng.normal(size=(3, 2000)), rng.normal(size=2000), rng.normal(size=4)
     table = PathTable.of([(0, 1), (1, 2), (0, 0, 2), (2,)], 3)
-    whole = table.forms(leaves, weights), table.combine(leaves, g)
+    whole = table.quadratic_forms(leaves, weights), table.combine(leaves, g)
     monkeypatch.setattr(module, "_PIECE_BYTES", 1.0)
     assert table.piece == 256
     for jobs in (1, 2):
         with threads(jobs):
-            parts = table.forms(leaves, weights), table.combine(leaves, g)
+            parts = table.quadratic_forms(leaves, weights), table.combine(leaves, g)
         assert_allclose(parts[0], whole[0], rtol=1e-11)
         assert_allclose(parts[1], whole[1], rtol=1e-12, atol=1e-12)
 
@@ -147,10 +149,10 @@ def test_path_systems(name):
     combined = system.combine(u)
     assert_allclose(combined, np.tensordot(g, K, axes=1), rtol=1e-11, atol=1e-11)
     assert_array_equal(combined, combined.T)
-    forms = np.einsum("io,mij,jo->m", V, K, V)
+    quadratic_forms = np.einsum("io,mij,jo->m", V, K, V)
     total, nodes = system.read(V).sums(u)
-    assert total == pytest.approx(g @ forms, rel=1e-11)
-    assert_allclose(nodes, exponents.T @ (g * forms), rtol=1e-10)
+    assert total == pytest.approx(g @ quadratic_forms, rel=1e-11)
+    assert_allclose(nodes, exponents.T @ (g * quadratic_forms), rtol=1e-10)
 
 
 @pytest.mark.parametrize("zeros", [1, 4, 7])
@@ -160,10 +162,12 @@ def test_rows_of_zeros_are_skipped(name, zeros):
     K, _ = written_out(network, matrices)
     _, V = drawn(system, zeros=zeros)
     reading = system.read(V)
-    assert_allclose(reading.forms, np.einsum("io,mij,jo->m", V, K, V), rtol=1e-10, atol=1e-12)
+    assert_allclose(
+        reading.quadratic_forms, np.einsum("io,mij,jo->m", V, K, V), rtol=1e-10, atol=1e-12
+    )
     _, one = drawn(system, n_outputs=1, zeros=0)
     one[::2] = 0.0
-    found = system.read(one).forms
+    found = system.read(one).quadratic_forms
     assert_allclose(found, np.einsum("io,mij,jo->m", one, K, one), rtol=1e-10, atol=1e-12)
 
 
@@ -179,7 +183,7 @@ def test_forms_are_never_negative():
     network = Network.of(A + B)
     low = np.array([[1.0, 0.0, 1.0], [1.0, 1.0 + 1e-9, 1.0]])  # the second has a negative root
     system = PathSystem(low, 2, network, network.paths(2))
-    assert system.read(np.array([[1.0], [-1.0]])).forms.min() == 0.0
+    assert system.read(np.array([[1.0], [-1.0]])).quadratic_forms.min() == 0.0
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -188,9 +192,9 @@ def test_penalty_of_paths(name):
     K, exponents = written_out(network, matrices)
     u, V = drawn(system)
     old = drawn(system, seed=5)[0]
-    forms = np.einsum("io,mij,jo->m", V, K, V)
+    quadratic_forms = np.einsum("io,mij,jo->m", V, K, V)
     value, gradient, hessian = system.read(V).penalty(old, u)
-    terms = 0.5 * np.exp(2 * exponents @ old - exponents @ u) * forms
+    terms = 0.5 * np.exp(2 * exponents @ old - exponents @ u) * quadratic_forms
     assert value == pytest.approx(terms.sum(), rel=1e-11)
     assert_allclose(gradient, -exponents.T @ terms, rtol=1e-10)
     assert_allclose(hessian, exponents.T @ (terms[:, None] * exponents), rtol=1e-10, atol=1e-13)

@@ -21,7 +21,9 @@ def test_products_over_training_rows():
     grams = [kernel(X) for kernel in FACTORS]
     expected = [np.prod([np.ones((12, 12)), *(grams[j] for j in p)], axis=0) for p in products]
     for V in (RNG.normal(size=(12, 2)), np.eye(12)[:, :3]):
-        assert bank.forms(V) == pytest.approx([np.vdot(V, K @ V) for K in expected], abs=1e-12)
+        assert bank.quadratic_forms(V) == pytest.approx(
+            [np.vdot(V, K @ V) for K in expected], abs=1e-12
+        )
     weights = np.array([0.5, 0.0, 2.0, 1.0, 3.0])
     K = bank.combine(weights)
     assert K.dense() == pytest.approx(np.tensordot(weights, expected, axes=1))

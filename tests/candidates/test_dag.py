@@ -105,9 +105,9 @@ def forms_of(features, V):
 
 def test_search_finds_what_enumeration_finds(half_played):
     graph, features, _, V = half_played
-    forms = forms_of(features, V)
+    quadratic_forms = forms_of(features, V)
     outside = [w for w in range(9) if w not in graph.nodes]
-    ratios = {w: forms[w] / graph.all_costs[w] ** 2 for w in outside}
+    ratios = {w: quadratic_forms[w] / graph.all_costs[w] ** 2 for w in outside}
     for level in (0.0, np.median(list(ratios.values())), np.inf):
         found = graph.search(V, level, 100)
         expected = sorted((w for w in outside if ratios[w] > level), key=lambda w: -ratios[w])
@@ -119,13 +119,15 @@ def test_search_finds_what_enumeration_finds(half_played):
 
 def test_sums_of_the_published_condition(half_played):
     graph, features, ancestors, V = half_played
-    forms = forms_of(features, V)
+    quadratic_forms = forms_of(features, V)
     found = graph.sufficient(V, -1.0, 100)
     above = {w: set(np.flatnonzero(ancestors[:, w])) - {w} for w in range(9)}
     sources = {w for w in range(9) if w not in graph.nodes and above[w] <= set(graph.nodes)}
     assert set(found.nodes) == sources
     for u, value in zip(found.nodes, found.ratios, strict=True):
-        assert value == pytest.approx(sufficient_sum(forms, ancestors, graph.all_costs, u))
+        assert value == pytest.approx(
+            sufficient_sum(quadratic_forms, ancestors, graph.all_costs, u)
+        )
 
 
 @pytest.mark.parametrize("rho", [2.0, 1.5, 1.1])
@@ -133,7 +135,9 @@ def test_both_certificates_bound_the_dual_norm(half_played, rho):
     graph, features, ancestors, V = half_played
     true = dual_norm(np.sqrt(forms_of(features, V)), ancestors, graph.all_costs, rho).lower ** 2
     played = Hierarchy(graph.ancestors, graph.costs, rho)
-    own = played.squared_dual_norm(graph.forms(V), np.full(len(graph.nodes), 1 / len(graph.nodes)))
+    own = played.squared_dual_norm(
+        graph.quadratic_forms(V), np.full(len(graph.nodes), 1 / len(graph.nodes))
+    )
     for search in (graph.search, graph.sufficient):
         assert max(own, search(V, 0.0, 100).ratios.max(initial=0.0)) >= true * (1 - 1e-9)
 

@@ -43,7 +43,7 @@ def test_nodes_come_with_all_their_parts():
     sizes = [len(node) for node in lattice.nodes[7:]]
     assert sizes == sorted(sizes)
     support = np.stack([P[:, list(node)].all(axis=1) for node in lattice.nodes])
-    np.testing.assert_allclose(lattice.forms(V), (support @ V)[:, 0] ** 2)
+    np.testing.assert_allclose(lattice.quadratic_forms(V), (support @ V)[:, 0] ** 2)
     np.testing.assert_array_equal(lattice.costs, [2.0 ** len(node) for node in lattice.nodes])
 
 

@@ -32,10 +32,10 @@ def test_bounds_are_upper_bounds(bank, centred):
         listed = Listed(bank, centred=centred)
         V = draw(seed, balanced=centred, n_outputs=2)
         listed.read(V)
-        assert_allclose(listed.bounds(V), bank.forms(V), rtol=1e-12)
+        assert_allclose(listed.bounds(V), bank.quadratic_forms(V), rtol=1e-12)
         for step in (1e-6, 1e-2, 0.3, 10.0):
             moved = V + step * draw(seed + 100, balanced=centred, n_outputs=2)
-            assert (listed.bounds(moved) >= bank.forms(moved) * (1 - 1e-12)).all()
+            assert (listed.bounds(moved) >= bank.quadratic_forms(moved) * (1 - 1e-12)).all()
 
 
 @given(st.integers(0, 10**6), st.floats(1e-9, 1e3))
@@ -49,9 +49,9 @@ def test_bounds_along_a_path(bank, seed, step):
         if len(which):
             listed.read(V, which)
         V = V + step * draw(int(rng.integers(10**6)))
-        forms = bank.forms(V)
+        quadratic_forms = bank.quadratic_forms(V)
         bounds = listed.bounds(V)
-        assert (bounds >= forms * (1 - 1e-9)).all()
+        assert (bounds >= quadratic_forms * (1 - 1e-9)).all()
 
 
 def test_bounds_are_reached_by_kernels_of_rank_one():
@@ -60,7 +60,7 @@ def test_bounds_are_reached_by_kernels_of_rank_one():
     along = x - x.mean()
     listed = Listed(single, centred=True)
     listed.read(0.3 * along)
-    assert_allclose(listed.bounds(2.0 * along), single.forms(2.0 * along), rtol=1e-9)
+    assert_allclose(listed.bounds(2.0 * along), single.quadratic_forms(2.0 * along), rtol=1e-9)
 
 
 def test_before_any_reading_nothing_is_known(bank):
@@ -76,23 +76,23 @@ def test_price_finds_exactly_the_kernels_above_the_level(bank, share):
         listed = Listed(bank, centred=True)
         listed.read(draw(seed))
         V = draw(seed) + 0.01 * draw(seed + 50)
-        forms = bank.forms(V)
-        level = share * forms.max()
+        quadratic_forms = bank.quadratic_forms(V)
+        level = share * quadratic_forms.max()
         priced = listed.price(V, level)
-        assert set(priced.ids) == set(np.flatnonzero(forms > level))
-        assert_allclose(priced.forms, forms[priced.ids], rtol=1e-12)
-        assert (np.diff(priced.forms) <= 0).all()
-        assert priced.bound >= forms.max() * (1 - 1e-12)
-        assert priced.bound == pytest.approx(max(level, forms.max()), rel=1e-9)
+        assert set(priced.ids) == set(np.flatnonzero(quadratic_forms > level))
+        assert_allclose(priced.quadratic_forms, quadratic_forms[priced.ids], rtol=1e-12)
+        assert (np.diff(priced.quadratic_forms) <= 0).all()
+        assert priced.bound >= quadratic_forms.max() * (1 - 1e-12)
+        assert priced.bound == pytest.approx(max(level, quadratic_forms.max()), rel=1e-9)
         assert priced.complete
 
 
 def test_price_reads_everything_the_first_time(bank):
     listed = Listed(bank, centred=True)
-    forms = bank.forms(draw(0))
-    priced = listed.price(draw(0), 0.5 * forms.max())
-    assert listed.readings == 1
-    assert set(priced.ids) == set(np.flatnonzero(forms > 0.5 * forms.max()))
+    quadratic_forms = bank.quadratic_forms(draw(0))
+    priced = listed.price(draw(0), 0.5 * quadratic_forms.max())
+    assert listed.n_passes == 1
+    assert set(priced.ids) == set(np.flatnonzero(quadratic_forms > 0.5 * quadratic_forms.max()))
 
 
 def test_readings_fall_as_steps_shrink(bank):
@@ -102,9 +102,9 @@ def test_readings_fall_as_steps_shrink(bank):
     counts = []
     for step in (1.0, 0.1, 0.01, 1e-3):
         V = V + step * draw(int(1 / step)) / np.sqrt(N)
-        before = listed.readings
-        listed.price(V, 0.999 * bank.forms(V).max())
-        counts.append(round((listed.readings - before) * bank.n_kernels))
+        before = listed.n_passes
+        listed.price(V, 0.999 * bank.quadratic_forms(V).max())
+        counts.append(round((listed.n_passes - before) * bank.n_kernels))
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1]
     assert counts[-1] <= 2
@@ -114,26 +114,26 @@ def test_nothing_is_read_below_the_level(bank):
     listed = Listed(bank, centred=True)
     V = draw(0)
     listed.read(V)
-    priced = listed.price(V, 2 * bank.forms(V).max())
+    priced = listed.price(V, 2 * bank.quadratic_forms(V).max())
     assert len(priced.ids) == 0
-    assert listed.readings == 1
-    assert priced.bound == 2 * bank.forms(V).max()
+    assert listed.n_passes == 1
+    assert priced.bound == 2 * bank.quadratic_forms(V).max()
 
 
 def test_notes_count_no_reading(bank):
     listed = Listed(bank, centred=True)
     which = np.array([2, 5])
-    listed.note(draw(0), which, bank.forms(draw(0), which))
-    assert listed.readings == 0
-    assert_allclose(listed.bounds(draw(0))[which], bank.forms(draw(0), which), rtol=1e-12)
+    listed.note(draw(0), which, bank.quadratic_forms(draw(0), which))
+    assert listed.n_passes == 0
+    assert_allclose(listed.bounds(draw(0))[which], bank.quadratic_forms(draw(0), which), rtol=1e-12)
 
 
 def test_a_later_note_replaces_an_earlier_one(bank):
     listed = Listed(bank, centred=True)
     listed.read(draw(0))
     listed.read(draw(1), np.array([4]))
-    assert listed.bounds(draw(1))[4] == pytest.approx(bank.forms(draw(1))[4])
-    assert listed.bounds(draw(1))[5] > bank.forms(draw(1))[5]
+    assert listed.bounds(draw(1))[4] == pytest.approx(bank.quadratic_forms(draw(1))[4])
+    assert listed.bounds(draw(1))[5] > bank.quadratic_forms(draw(1))[5]
 
 
 def test_the_centred_trace_gives_the_smaller_bound(bank):

@@ -58,7 +58,7 @@ class Enumerated:
         ]
         self.ancestors = closure(self.parents)
 
-    def forms(self, V):
+    def quadratic_forms(self, V):
         return np.array([np.vdot(V, K @ V) for K in self.grams])
 
     def features(self):
@@ -93,7 +93,9 @@ def case(request):
 
 def test_search_finds_what_enumeration_finds(case):
     graph, everything, V = case
-    ratios = dict(zip(everything.nodes, everything.forms(V) / everything.costs**2, strict=True))
+    ratios = dict(
+        zip(everything.nodes, everything.quadratic_forms(V) / everything.costs**2, strict=True)
+    )
     graph.add([node for node in everything.nodes if len(node) == 2][:2])
     outside = {node: r for node, r in ratios.items() if node not in graph.nodes}
     values = np.sort(list(outside.values()))
@@ -113,7 +115,9 @@ def test_bounds_hold_for_all_that_lies_below(case):
     graph, everything, V = case
     leaves, weights = graph.bank.pairs(V)
     walk = _Walk(leaves[1:], weights, graph.factors, graph.base)
-    ratios = dict(zip(everything.nodes, everything.forms(V) / everything.costs**2, strict=True))
+    ratios = dict(
+        zip(everything.nodes, everything.quadratic_forms(V) / everything.costs**2, strict=True)
+    )
     for node in everything.nodes:
         rest = graph.max_order - len(node) - 1
         if rest < 1:
@@ -140,7 +144,9 @@ def test_forms_and_sums_of_the_products_in_play(case):
     graph.add(everything.nodes)
     assert sorted(graph.nodes) == sorted(everything.nodes)
     place = [everything.nodes.index(node) for node in graph.nodes]
-    assert graph.forms(V) == pytest.approx(everything.forms(V)[place], abs=1e-10)
+    assert graph.quadratic_forms(V) == pytest.approx(
+        everything.quadratic_forms(V)[place], abs=1e-10
+    )
     assert graph.costs == pytest.approx(everything.costs[place])
     assert (graph.ancestors.toarray() == everything.ancestors[np.ix_(place, place)].T).all()
     weights = np.random.default_rng(0).random(len(place))
@@ -157,9 +163,9 @@ def test_sums_of_the_published_condition(case):
     number = {node: k for k, node in enumerate(everything.nodes)}
     missing = [node for node in everything.nodes if node not in graph.nodes]
     assert set(found.nodes) == {node for node in missing if graph.is_source(node)}
-    forms = everything.forms(V)
+    quadratic_forms = everything.quadratic_forms(V)
     for u, value in zip(found.nodes, found.ratios, strict=True):
-        exact = sufficient_sum(forms, everything.ancestors, everything.costs, number[u])
+        exact = sufficient_sum(quadratic_forms, everything.ancestors, everything.costs, number[u])
         if whole:
             assert value == pytest.approx(exact)
         else:  # products that are too long are counted too

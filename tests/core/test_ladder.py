@@ -127,8 +127,8 @@ def test_the_exponential_is_accurate_over_its_whole_range():
 
 def test_infinite_distances_are_zero_similarity():
     D = np.array([[0.0, np.inf], [np.inf, 0.0]])
-    forms = _core.ladder_forms(D, np.array([1.0, 2.0]), np.arange(2), np.ones((2, 1)))
-    assert_allclose(forms, [2, 2], rtol=1e-9, atol=0)
+    quadratic_forms = _core.ladder_forms(D, np.array([1.0, 2.0]), np.arange(2), np.ones((2, 1)))
+    assert_allclose(quadratic_forms, [2, 2], rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -124,7 +124,7 @@ def test_banks_have_the_same_bits(table):
         kernel = bank.combine(np.linspace(0.1, 1.0, bank.n_kernels))
         return [
             bank.scales,
-            bank.forms(V),
+            bank.quadratic_forms(V),
             bank.products(V, np.arange(bank.n_kernels)),
             bank.residual_forms(V),
             kernel.rows(np.arange(5)),
@@ -147,7 +147,9 @@ def test_solvers_have_the_same_bits(table):
         cost = np.ones_like(Y)
         sparse = newton_bundle(bank, Y, cost, Hinge(), tol=1e-4, max_iter=50)
         dense = closed_form(bank, Y, cost, Hinge(), LpBall(2.0), tol=1e-3, max_iter=50)
-        return [r for s in (sparse, dense) for r in (s.weights, s.coef, s.intercept, s.objective)]
+        return [
+            r for s in (sparse, dense) for r in (s.weights, s.dual_coef, s.intercept, s.objective)
+        ]
 
     results = [on_threads(count, work) for count in (1, 2, 3)]
     for other in results[1:]:

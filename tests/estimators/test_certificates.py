@@ -33,12 +33,12 @@ def long_double(kernel, X):
 
 def objective_of(model, X, y):
     """Return the objective of a fitted model of norm one, in long double."""
-    coef = np.zeros(len(X), dtype=np.longdouble)
-    coef[model.support_] = model.dual_coef_[0]
+    dual_coef = np.zeros(len(X), dtype=np.longdouble)
+    dual_coef[model.support_] = model.dual_coef_[0]
     grams = [s * long_double(k, X) for k, s in zip(model.kernels_, model.scales_, strict=True)]
-    forms = np.array([coef @ K @ coef for K in grams])
-    norm = float((model.weights_ * np.sqrt(np.maximum(forms, 0))).sum())
-    fitted = sum(w * (K @ coef) for w, K in zip(model.weights_, grams, strict=True))
+    quadratic_forms = np.array([dual_coef @ K @ dual_coef for K in grams])
+    norm = float((model.weights_ * np.sqrt(np.maximum(quadratic_forms, 0))).sum())
+    fitted = sum(w * (K @ dual_coef) for w, K in zip(model.weights_, grams, strict=True))
     bias = np.longdouble(model.intercept_[0])
     if isinstance(model, MKLClassifier):
         losses = np.maximum(0, 1 - np.where(y == 1, 1, -1) * (fitted + bias))

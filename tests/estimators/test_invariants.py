@@ -65,9 +65,9 @@ def signed(model, y):
 
 def coefficients(model, n):
     """Return dual coefficients of all rows, one column per output."""
-    coef = np.zeros((n, len(model.dual_coef_)))
-    coef[model.support_] = model.dual_coef_.T
-    return coef
+    dual_coef = np.zeros((n, len(model.dual_coef_)))
+    dual_coef[model.support_] = model.dual_coef_.T
+    return dual_coef
 
 
 def total_loss(model, task, targets, values, cost):
@@ -82,11 +82,11 @@ def total_loss(model, task, targets, values, cost):
     return float((cost * losses.get(task, hinge)).sum())
 
 
-def forms(model, X):
+def quadratic_forms(model, X):
     """Return ``tr(B' K_j B)`` of the normalised kernels."""
-    coef = coefficients(model, len(X))
+    dual_coef = coefficients(model, len(X))
     grams = [scale * k(X) for scale, k in zip(model.scales_, model.kernels_, strict=True)]
-    return np.array([np.vdot(coef, gram @ coef) for gram in grams])
+    return np.array([np.vdot(dual_coef, gram @ dual_coef) for gram in grams])
 
 
 def group_penalty(model, q):
@@ -122,9 +122,11 @@ def assert_same_decisions(first, second, X, atol=5e-3):
 def test_objective_follows_from_the_attributes(task, norm):
     model, X, y = fitted(task, norm=norm)
     loss = total_loss(model, task, signed(model, y), decide(model, X), model.C)
-    assert group_penalty(model, forms(model, X)) + loss == pytest.approx(model.objective_, rel=1e-8)
-    coef = coefficients(model, len(X))
-    penalty = 0.5 * np.vdot(coef, model.kernel(X) @ coef)
+    assert group_penalty(model, quadratic_forms(model, X)) + loss == pytest.approx(
+        model.objective_, rel=1e-8
+    )
+    dual_coef = coefficients(model, len(X))
+    penalty = 0.5 * np.vdot(dual_coef, model.kernel(X) @ dual_coef)
     assert penalty + loss == pytest.approx(model.objective_, rel=1e-6)
 
 
@@ -162,7 +164,7 @@ def test_weights_lie_in_their_set(task, norm):
         np.testing.assert_allclose(model.weights_, 1 / len(KERNELS))
     else:
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1.0, abs=1e-9)
-    parts = model.weights_ * forms(model, X)
+    parts = model.weights_ * quadratic_forms(model, X)
     np.testing.assert_allclose(model.contributions_, parts / parts.sum(), atol=1e-6)
     assert model.contributions_.sum() == pytest.approx(1.0)
 
@@ -170,16 +172,16 @@ def test_weights_lie_in_their_set(task, norm):
 @pytest.mark.parametrize("task", TASKS)
 def test_coefficients_are_feasible(task):
     model, X, y = fitted(task, tol=1e-3, C=30.0)
-    coef = coefficients(model, len(X))
-    size = np.abs(coef).sum()
-    np.testing.assert_allclose(coef.sum(axis=0), 0, atol=1e-12 * size)
+    dual_coef = coefficients(model, len(X))
+    size = np.abs(dual_coef).sum()
+    np.testing.assert_allclose(dual_coef.sum(axis=0), 0, atol=1e-12 * size)
     if task in ("binary", "multiclass"):
-        assert (coef * signed(model, y) >= 0).all()
-        assert np.abs(coef).max() <= model.C
+        assert (dual_coef * signed(model, y) >= 0).all()
+        assert np.abs(dual_coef).max() <= model.C
     elif task == "epsilon_insensitive":
-        assert np.abs(coef).max() <= model.C
+        assert np.abs(dual_coef).max() <= model.C
     elif task == "huber":
-        assert np.abs(coef).max() <= model.C * model.epsilon * (1 + 1e-12)
+        assert np.abs(dual_coef).max() <= model.C * model.epsilon * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -187,7 +189,9 @@ def test_without_intercept(task):
     model, X, y = fitted(task, fit_intercept=False)
     assert (model.intercept_ == 0).all()
     loss = total_loss(model, task, signed(model, y), decide(model, X), model.C)
-    assert group_penalty(model, forms(model, X)) + loss == pytest.approx(model.objective_, rel=1e-8)
+    assert group_penalty(model, quadratic_forms(model, X)) + loss == pytest.approx(
+        model.objective_, rel=1e-8
+    )
     assert model.objective_ >= fitted(task)[0].objective_ * 0.5  # a bias only helps, up to scales
 
 
@@ -537,7 +541,7 @@ def test_weights_of_rows_and_classes_multiply():
 @pytest.mark.parametrize("task", TASKS)
 def test_slopes_are_level_on_the_kernels_in_use(task):
     model, X, _ = fitted(task, tol=1e-8)
-    q = forms(model, X)
+    q = quadratic_forms(model, X)
     used = model.weights_ > 1e-6
     np.testing.assert_allclose(q[used], q.max(), rtol=1e-3)
     # The gap is at least half of what the largest slope exceeds the mean slope by.
@@ -549,7 +553,7 @@ def test_slopes_are_level_on_the_kernels_in_use(task):
 @pytest.mark.parametrize("task", ["binary", "square"])
 def test_weights_follow_the_slopes(task, norm):
     model, X, _ = fitted(task, tol=1e-8, norm=norm)
-    raw = forms(model, X) ** (1 / (norm - 1))
+    raw = quadratic_forms(model, X) ** (1 / (norm - 1))
     np.testing.assert_allclose(model.weights_, raw / np.linalg.norm(raw, norm), atol=2e-3)
 
 
@@ -567,7 +571,7 @@ def test_certificates_of_many_rows(n, norm):
         assert model.objective_ >= close.objective_ - close.duality_gap_ - slack
     # The exact kernels at the fitted coefficients cost no more than was said.
     loss = total_loss(model, "binary", signed(model, y), decide(model, X), model.C)
-    assert group_penalty(model, forms(model, X)) + loss <= model.objective_ * (1 + 1e-7)
+    assert group_penalty(model, quadratic_forms(model, X)) + loss <= model.objective_ * (1 + 1e-7)
 
 
 def test_equal_rows_with_opposite_labels_cannot_both_be_right():

@@ -314,10 +314,10 @@ def test_known_scores_are_not_summed_again(many, monkeypatch):
     Y, cost = np.where(y[:, None] == np.arange(4), 1.0, -1.0), np.ones((600, 4))
     machine = Smoothed(Hinge(), 0.3)
     kernel = bank.combine(np.full(len(KERNELS), 1.0 / len(KERNELS)))
-    coef = machine.solve(kernel, Y, cost, tol=1e-3).coef
-    bank.forms(coef)
+    dual_coef = machine.solve(kernel, Y, cost, tol=1e-3).dual_coef
+    bank.quadratic_forms(dual_coef)
     sums = []
     plain = LocalBlocks.sums
     monkeypatch.setattr(LocalBlocks, "sums", lambda b, V: sums.append(1) or plain(b, V))
-    feature_hessian(machine, kernel, np.arange(len(KERNELS)), coef, Y, cost)
+    feature_hessian(machine, kernel, np.arange(len(KERNELS)), dual_coef, Y, cost)
     assert not sums

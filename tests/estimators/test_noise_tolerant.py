@@ -174,10 +174,10 @@ def test_the_second_fit_is_to_expected_true_labels(rates):
     quality = 1 / (1 + np.exp(-8 * y * (z - threshold) / np.ptp(ends)))
     np.testing.assert_allclose(model.label_quality_, quality, atol=1e-9)
     targets = (y / s.std() + tau / again.std()) / 2
-    coef, intercept, _ = average.coefficients((targets - targets.mean())[:, None])
+    dual_coef, intercept, _ = average.coefficients((targets - targets.mean())[:, None])
     expected = intercept[0] + targets.mean() - threshold
     for j, kernel in enumerate(bank.kernels):
-        expected = expected + bank.scales[j] * kernel(NEW, X) @ coef[j, 0]
+        expected = expected + bank.scales[j] * kernel(NEW, X) @ dual_coef[j, 0]
     np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-8)
 
 

@@ -122,8 +122,8 @@ def decisions(model, X):
 def rounding(model, optimum, grams):
     """How far double precision may move the objective, as `oracles` states it, and a margin."""
     traces = np.trace(grams, axis1=1, axis2=2)
-    coef = max((model.dual_coef_**2).sum(), (optimum.coef**2).sum())
-    return 1e-9 * optimum.upper + 4e-16 * traces.max() * coef
+    dual_coef = max((model.dual_coef_**2).sum(), (optimum.dual_coef**2).sum())
+    return 1e-9 * optimum.upper + 4e-16 * traces.max() * dual_coef
 
 
 def assert_true_bounds(model, optimum, grams):

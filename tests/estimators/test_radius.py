@@ -89,9 +89,9 @@ def signed(model, y):
 
 
 def coefficients(model, n):
-    coef = np.zeros((n, len(model.dual_coef_)))
-    coef[model.support_] = model.dual_coef_.T
-    return coef
+    dual_coef = np.zeros((n, len(model.dual_coef_)))
+    dual_coef[model.support_] = model.dual_coef_.T
+    return dual_coef
 
 
 def decide(model, X):
@@ -636,15 +636,16 @@ def test_decisions_follow_from_support_rows(name, n_classes):
         axes=1,
     )
     np.testing.assert_allclose(model.kernel(new, X), expected, rtol=1e-9, atol=1e-12)
-    coef = coefficients(model, len(y))
-    assert (coef * signed(model, y) >= 0).all()
+    dual_coef = coefficients(model, len(y))
+    assert (dual_coef * signed(model, y) >= 0).all()
     if model.fit_intercept:
-        np.testing.assert_allclose(coef.sum(axis=0), 0, atol=1e-11 * np.abs(coef).sum())
+        np.testing.assert_allclose(dual_coef.sum(axis=0), 0, atol=1e-11 * np.abs(dual_coef).sum())
     else:
         assert (model.intercept_ == 0).all()
     assert model.score(X, y) > 0.55
     parts = model.weights_ * [
-        np.vdot(coef, s * k(X) @ coef) for s, k in zip(model.scales_, model.kernels_, strict=True)
+        np.vdot(dual_coef, s * k(X) @ dual_coef)
+        for s, k in zip(model.scales_, model.kernels_, strict=True)
     ]
     np.testing.assert_allclose(model.contributions_, parts / parts.sum(), atol=1e-6)
 
@@ -656,12 +657,12 @@ def test_objective_follows_from_the_attributes(name):
     weight = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
     options = {"C": 4.0, "class_weight": {"yes": 2.0}} | CONFIGURATIONS[name]
     model = RadiusMKLClassifier(KERNELS, **options).fit(X, y, sample_weight=weight)
-    coef, K, Y = coefficients(model, len(y)), model.kernel(X), signed(model, y)
+    dual_coef, K, Y = coefficients(model, len(y)), model.kernel(X), signed(model, y)
     cost = 4.0 * weight * np.where(y == "yes", 2.0, 1.0)
     hinge = np.maximum(0, 1 - Y * decide(model, X)).sum(axis=1)
-    value = 0.5 * np.vdot(coef, K @ coef) + cost @ hinge
+    value = 0.5 * np.vdot(dual_coef, K @ dual_coef) + cost @ hinge
     assert model.objective_ == pytest.approx(value, rel=1e-6)
-    assert (np.abs(coef) <= cost[:, None] * (1 + 1e-6)).all()
+    assert (np.abs(dual_coef) <= cost[:, None] * (1 + 1e-6)).all()
 
 
 def test_ball_of_the_learned_kernel():
@@ -903,9 +904,9 @@ def test_learned_gaussians(family, n_classes):
     assert exact * (1 - 1e-8) <= model.objective_ <= exact * (1 + 1e-5)
     values = model.kernel(new, X[model.support_]) @ model.dual_coef_.T + model.intercept_
     np.testing.assert_allclose(decide(model, new), values, rtol=1e-9, atol=1e-9)
-    coef = coefficients(model, len(y))
+    dual_coef = coefficients(model, len(y))
     hinge = np.maximum(0, 1 - Y * decide(model, X)).sum()
-    value = 0.5 * np.vdot(coef, model.kernel(X) @ coef) + 5.0 * hinge
+    value = 0.5 * np.vdot(dual_coef, model.kernel(X) @ dual_coef) + 5.0 * hinge
     assert model.objective_ == pytest.approx(value, rel=1e-6)
     assert model.weights_.sum() == pytest.approx(1)
     assert (model.scales_ == 1).all()

@@ -372,9 +372,9 @@ def test_single_precision_matrices(data):
     second = MKLClassifier([Precomputed(gram)], tol=1e-6).fit(rows, y)
     assert first.objective_ == pytest.approx(second.objective_, rel=1e-5)
     loss = np.maximum(1 - np.where(y == "well", 1, -1) * first.decision_function(rows), 0).sum()
-    coef = np.zeros(len(X))
-    coef[first.support_] = first.dual_coef_[0]
-    penalty = 0.5 * coef @ first.kernel(rows) @ coef
+    dual_coef = np.zeros(len(X))
+    dual_coef[first.support_] = first.dual_coef_[0]
+    penalty = 0.5 * dual_coef @ first.kernel(rows) @ dual_coef
     assert penalty + loss == pytest.approx(first.objective_, rel=1e-8)
 
 

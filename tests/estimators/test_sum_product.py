@@ -487,11 +487,11 @@ def test_contributions_and_frame():
         assert top[model.network_.describe(m)] == share
     # The share of a path in the squared norm, by hand.
     plain = train(normalize=None)
-    coef, rows = plain.dual_coef_[0], X[plain.support_]
+    dual_coef, rows = plain.dual_coef_[0], X[plain.support_]
     parts = []
     for weight, m in zip(plain.weights_, plain.paths_, strict=True):
         kernels = [plain.network_.nodes[i].kernel for i in m.leaves]
-        parts.append(weight * coef @ np.prod([k(rows) for k in kernels], axis=0) @ coef)
+        parts.append(weight * dual_coef @ np.prod([k(rows) for k in kernels], axis=0) @ dual_coef)
     np.testing.assert_allclose(plain.contributions_, np.array(parts) / sum(parts), rtol=1e-6)
 
 

@@ -145,7 +145,7 @@ def _class_factors(class_weight, classes, codes, weight):
 
 @dataclass
 class Value:
-    """A function ``sum_j theta_j K_j coef + b`` in long double."""
+    """A function ``sum_j theta_j K_j dual_coef + b`` in long double."""
 
     F: np.ndarray  # (n_rows, n_outputs), with the intercept
     norms: np.ndarray  # (n_kernels,), |w_j|: theta_j sqrt(coef' K_j coef), of normalised kernels
@@ -170,13 +170,15 @@ def evaluate(table, model, scales=None, kernels=None, gamma=1.0) -> Value:
     """Return the function of a fitted model on the rows of a table that it was fitted to."""
     scales = model.scales_ if scales is None else scales
     kernels = model.kernels_ if kernels is None else kernels
-    coef = model.dual_coef_.T * gamma
-    return expand(table, kernels, model.weights_, scales, model.support_, coef, model.intercept_)
+    dual_coef = model.dual_coef_.T * gamma
+    return expand(
+        table, kernels, model.weights_, scales, model.support_, dual_coef, model.intercept_
+    )
 
 
-def expand(table, kernels, weights, scales, support, coef, intercept) -> Value:
-    """Return ``sum_j weights_j scales_j k_j(., support) coef + intercept`` on the rows."""
-    B, V = table.take(support), coef.astype(REAL)
+def expand(table, kernels, weights, scales, support, dual_coef, intercept) -> Value:
+    """Return ``sum_j weights_j scales_j k_j(., support) dual_coef + intercept`` on the rows."""
+    B, V = table.take(support), dual_coef.astype(REAL)
     F = np.zeros((table.n_rows, V.shape[1]), dtype=REAL)
     square, norms = np.zeros(table.n_rows, dtype=REAL), np.zeros(len(kernels), dtype=REAL)
     for j in np.flatnonzero(weights):
@@ -201,9 +203,9 @@ def _evaluate_landmarks(table, model):
     norms, reach = np.zeros(len(model.kernels_), dtype=REAL), REAL(0)
     square = np.zeros(table.n_rows, dtype=REAL)
     parts = zip(function.which, kernels, function.rows, function.coefs, strict=True)
-    for j, kernel, rows, coef in parts:
+    for j, kernel, rows, dual_coef in parts:
         # Landmarks are prepared rows: the chosen columns only.
-        P, V = Table(rows), coef.astype(REAL)
+        P, V = Table(rows), dual_coef.astype(REAL)
         inner = copy.copy(kernel)
         object.__setattr__(inner, "columns", None)
         chosen = Table(table.numbers(kernel.columns))
@@ -336,11 +338,11 @@ def _root(used, table):
 def check_values(instance, model, factors, value, outcome, kernels=None):
     """Compare predictions with the expansion in the dual coefficients."""
     support = Table(instance.fit["X"]).take(model.support_)
-    new, coef = Table(instance.new), model.dual_coef_.T.astype(REAL)
+    new, dual_coef = Table(instance.new), model.dual_coef_.T.astype(REAL)
     used = _used(model.kernels_ if kernels is None else kernels, factors)
-    F = np.zeros((new.n_rows, coef.shape[1]), dtype=REAL) + model.intercept_
+    F = np.zeros((new.n_rows, dual_coef.shape[1]), dtype=REAL) + model.intercept_
     for kernel, factor in used:
-        F += factor * products(kernel, new, support, coef)
+        F += factor * products(kernel, new, support, dual_coef)
     limit = value.rounding_of_values(_root(used, new))
     X = instance.fit["X"]
     _compare("training rows", model, X, value.F, value.rounding_of_values(), outcome)
@@ -407,7 +409,7 @@ def _conic_flat(model, problem):
         return np.inf
     zero = np.zeros(problem.Y.shape[1])
     value = expand(
-        problem.table, model.kernels_, weights, model.scales_, np.arange(n), found.coef, zero
+        problem.table, model.kernels_, weights, model.scales_, np.arange(n), found.dual_coef, zero
     )
     total = problem.total(value.F + problem.best_intercept(value.F))
     return penalty(value.norms, model.norm) + total
@@ -547,12 +549,12 @@ def _worst(problem, model, F):
 
 def check_tolerant(instance, model, outcome):
     """Compare the values of an average of ridge classifiers with their expansion."""
-    train, coef = Table(instance.fit["X"]), model.dual_coef_
+    train, dual_coef = Table(instance.fit["X"]), model.dual_coef_
     support = train.take(model.support_)
     for what, X in (("training rows", instance.fit["X"]), ("new rows", instance.new)):
         table = Table(X)
         F, limit = 0, 0
-        for kernel, scale, part in zip(model.kernels_, model.scales_, coef, strict=True):
+        for kernel, scale, part in zip(model.kernels_, model.scales_, dual_coef, strict=True):
             if not part.any():
                 continue
             F = F + REAL(scale) * products(kernel, table, support, part.T.astype(REAL))

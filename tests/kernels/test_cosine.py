@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
-from kernelweave.errors import InputTypeError
+from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Cosine, Linear, Polynomial
 from kernelweave.testing import check_kernel
 
@@ -29,6 +29,12 @@ def test_rows_without_length_are_similar_to_nothing():
     K = Cosine(Linear())(rows)
     assert not K[3].any()
     assert np.isfinite(K).all()
+
+
+def test_rows_whose_lengths_underflow_are_refused():
+    # x^6 has lost its digits here, so cosines between these rows would be wrong.
+    with pytest.raises(InputError, match="underflow"):
+        Cosine(Polynomial(3, coef0=0.0, columns=[0]))(1e-52 * X)
 
 
 def test_columns_bind_the_inner_kernel():

@@ -208,9 +208,9 @@ CASES = [
 ]
 
 
-def feasible(machine, coef, Y, cost):
+def feasible(machine, dual_coef, Y, cost):
     """Tell by how much coefficients break their boxes and caps."""
-    alpha = Y * coef
+    alpha = Y * dual_coef
     totals = [known.total for known in machine.sets(cost)]
     return max(
         -alpha.min(),
@@ -223,20 +223,20 @@ def feasible(machine, coef, Y, cost):
 def test_solves_like_the_oracle(case):
     p, cost, oracle = case.problem, case.cost, case.oracle
     found = case.machine.solve(bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-9)
-    assert feasible(case.machine, found.coef, p.Y, cost) <= 1e-12 * cost.sum()
+    assert feasible(case.machine, found.dual_coef, p.Y, cost) <= 1e-12 * cost.sum()
     assert case.lam * found.primal == pytest.approx(oracle.value, rel=1e-8)
     assert case.lam * found.dual == pytest.approx(oracle.value, rel=1e-8)
     assert found.dual <= found.primal * (1 + 1e-12)
     size = np.abs(oracle.f).max()
     assert_allclose(found.fitted, oracle.f, rtol=0, atol=2e-4 * size)
-    assert_allclose(found.fitted, case.gram @ found.coef, rtol=0, atol=1e-9 * size)
+    assert_allclose(found.fitted, case.gram @ found.dual_coef, rtol=0, atol=1e-9 * size)
     assert not found.intercept.any()
     assert_allclose(case.machine.thresholds(found.fitted, p.Y, cost), oracle.th, rtol=0, atol=1e-4)
     # The values are those of the definition.
-    quadratic = np.vdot(found.coef, case.gram @ found.coef)
+    quadratic = np.vdot(found.dual_coef, case.gram @ found.dual_coef)
     loss, bias = case.machine.loss(found.fitted, p.Y, cost)
     assert found.primal == pytest.approx(0.5 * quadratic + loss, rel=1e-10)
-    assert found.dual == pytest.approx(np.vdot(p.Y, found.coef) - 0.5 * quadratic, rel=1e-10)
+    assert found.dual == pytest.approx(np.vdot(p.Y, found.dual_coef) - 0.5 * quadratic, rel=1e-10)
     assert not bias.any()
 
 
@@ -292,15 +292,17 @@ def test_loss_with_unequal_costs_and_a_free_part():
 def test_repair(case):
     p, cost, machine = case.problem, case.cost, case.machine
     rng = np.random.default_rng(1)
-    best = machine.solve(bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-6).coef
+    best = machine.solve(bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-6).dual_coef
     size = np.abs(best).max()
     wild = [3 * size * rng.normal(size=p.Y.shape), 10 * best, -best, np.zeros_like(best)]
     wild += [p.Y * cost, np.full(p.Y.shape, 2 * size)]
-    for coef in wild:
-        before = coef.copy()
-        found = machine.repair(coef, p.Y, cost)
-        assert np.array_equal(coef, before)
-        assert feasible(machine, found, p.Y, cost) <= 1e-12 * max(cost.sum(), np.abs(coef).sum())
+    for dual_coef in wild:
+        before = dual_coef.copy()
+        found = machine.repair(dual_coef, p.Y, cost)
+        assert np.array_equal(dual_coef, before)
+        assert feasible(machine, found, p.Y, cost) <= 1e-12 * max(
+            cost.sum(), np.abs(dual_coef).sum()
+        )
     assert_allclose(machine.repair(best, p.Y, cost), best, rtol=0, atol=1e-12 * cost.sum())
 
 
@@ -317,39 +319,45 @@ def test_slopes_and_curvature_are_those_of_the_optimal_value(case):
     everything = np.arange(bank.n_kernels)
     found = machine.curvature(
         bank.combine(weights),
-        lambda rows: bank.products(best.coef, everything, rows),
-        best.coef,
+        lambda rows: bank.products(best.dual_coef, everything, rows),
+        best.dual_coef,
         p.Y,
         cost,
     )
-    H, top = found.hessian, (bank.forms(best.coef) / weights).max()
+    H, top = found.hessian, (bank.quadratic_forms(best.dual_coef) / weights).max()
     assert_allclose(H, H.T, rtol=0, atol=1e-12 * top)
     binds = machine.thresholds(best.fitted, p.Y, cost) > 0
     for o in range(p.Y.shape[1]):
-        normal = machine.normal(best.coef, p.Y, cost, o)
+        normal = machine.normal(best.dual_coef, p.Y, cost, o)
         if binds[o]:
             assert np.array_equal(normal, p.Y[:, o])
         else:
             assert normal is None
-    inside = (p.Y * best.coef > 1e-7 * cost) & (p.Y * best.coef < (1 - 1e-7) * cost)
+    inside = (p.Y * best.dual_coef > 1e-7 * cost) & (p.Y * best.dual_coef < (1 - 1e-7) * cost)
     compared = 0
     for j in everything:
         step = 1e-4 * weights[j] * np.eye(3)[j]
         ahead, behind = solve(step), solve(-step)
         slope = (ahead.dual - behind.dual) / (2 * step[j])
-        assert slope == pytest.approx(-0.5 * bank.forms(best.coef)[j], rel=1e-4, abs=1e-5 * top)
+        assert slope == pytest.approx(
+            -0.5 * bank.quadratic_forms(best.dual_coef)[j], rel=1e-4, abs=1e-5 * top
+        )
         for other in (ahead, behind):
-            alpha = p.Y * other.coef
+            alpha = p.Y * other.dual_coef
             if (((alpha > 1e-7 * cost) & (alpha < (1 - 1e-7) * cost)) != inside).any():
                 break
         else:
             compared += 1
-            change = -0.5 * (bank.forms(ahead.coef) - bank.forms(behind.coef)) / (2 * step[j])
+            change = (
+                -0.5
+                * (bank.quadratic_forms(ahead.dual_coef) - bank.quadratic_forms(behind.dual_coef))
+                / (2 * step[j])
+            )
             assert_allclose(H[:, j], change, rtol=0, atol=5e-3 * top)
-            moved = found.predict(best.coef, step) - best.coef
+            moved = found.predict(best.dual_coef, step) - best.dual_coef
             assert_allclose(
                 moved,
-                ahead.coef - best.coef,
+                ahead.dual_coef - best.dual_coef,
                 rtol=0,
                 atol=0.1 * np.abs(moved).max() + 1e-6 * cost.max(),
             )
@@ -374,17 +382,17 @@ def test_starts_and_rows_that_are_fetched_late(case, storage, monkeypatch):
     rng = np.random.default_rng(0)
     starts = {
         "zero": np.zeros_like(p.Y),
-        "solution": cold.coef,
-        "near": machine.repair(cold.coef * rng.uniform(0.9, 1.1, p.Y.shape), p.Y, cost),
+        "solution": cold.dual_coef,
+        "near": machine.repair(cold.dual_coef * rng.uniform(0.9, 1.1, p.Y.shape), p.Y, cost),
         "far": machine.repair(p.Y * cost * rng.uniform(0, 1, p.Y.shape), p.Y, cost),
     }
-    for name, coef in starts.items():
+    for name, dual_coef in starts.items():
         fresh = bank.combine(np.ones(1))
-        begin = Solution(coef, np.zeros(p.Y.shape[1]), case.gram @ coef, np.inf, -np.inf)
-        before = coef.copy()
+        begin = Solution(dual_coef, np.zeros(p.Y.shape[1]), case.gram @ dual_coef, np.inf, -np.inf)
+        before = dual_coef.copy()
         warm = machine.solve(fresh, p.Y, cost, tol=1e-7, start=begin)
-        assert np.array_equal(coef, before)
-        assert feasible(machine, warm.coef, p.Y, cost) <= 1e-12 * cost.sum()
+        assert np.array_equal(dual_coef, before)
+        assert feasible(machine, warm.dual_coef, p.Y, cost) <= 1e-12 * cost.sum()
         assert case.lam * warm.primal == pytest.approx(case.oracle.value, rel=1e-5)
         if name == "solution" and storage == "float64":
             assert warm.work <= max(1, cold.work // 10)
@@ -399,7 +407,7 @@ def test_a_start_near_the_solution_reads_few_rows():
     here, there = (bank.combine(np.array(w)) for w in ([0.5, 0.5], [0.52, 0.48]))
     first = machine.solve(here, y, cost, tol=1e-6)
     assert machine.thresholds(first.fitted, y, cost)[0] > 0
-    start = Solution(first.coef, np.zeros(1), there.product(first.coef), np.inf, -np.inf)
+    start = Solution(first.dual_coef, np.zeros(1), there.product(first.dual_coef), np.inf, -np.inf)
     warm = machine.solve(there, y, cost, tol=1e-6, start=start)
     assert sum(len(index) for index, _ in there.blocks) < 200
     cold = machine.solve(bank.combine(np.array([0.52, 0.48])), y, cost, tol=1e-6)

@@ -65,15 +65,15 @@ class LossOff(Square):
 
 
 class Unbalanced(Hinge):
-    def repair(self, coef, Y, cost):
+    def repair(self, dual_coef, Y, cost):
         shape = self.shape(Y, cost)
-        return np.clip(coef, shape.lower, shape.upper)
+        return np.clip(dual_coef, shape.lower, shape.upper)
 
 
 class InPlace(Hinge):
-    def repair(self, coef, Y, cost):
-        coef *= 0.5
-        return super().repair(coef, Y, cost)
+    def repair(self, dual_coef, Y, cost):
+        dual_coef *= 0.5
+        return super().repair(dual_coef, Y, cost)
 
 
 class HalfCurvature(Hinge):
@@ -89,8 +89,8 @@ class WrongResponse(Hinge):
 
 
 class HalfLinear(Square):
-    def linear(self, coef, Y):
-        return 0.9 * super().linear(coef, Y)
+    def linear(self, dual_coef, Y):
+        return 0.9 * super().linear(dual_coef, Y)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ class HalfLinear(Square):
         (changed(dual=lambda s: 1.01 * s.primal), "above the primal"),
         (changed(dual=lambda s: 0.9 * s.dual), "dual value"),
         (changed(intercept=lambda s: s.intercept + 0.5), "intercept"),
-        (changed(coef=lambda s: s.coef + 0.1), "leave their set"),
+        (changed(dual_coef=lambda s: s.dual_coef + 0.1), "leave their set"),
         (changed(fitted=lambda s: 1.1 * s.fitted), "fitted"),
         (Lazy(), "gap"),
         (Wasteful(), "updates"),
@@ -123,8 +123,8 @@ def test_wrong_slopes_are_caught(bank, problem):
     """A bank whose forms are off gives slopes that contradict the optimal values."""
 
     class Crooked(type(bank)):
-        def forms(self, V, which=None):
-            out = super().forms(V, which).copy()
+        def quadratic_forms(self, V, which=None):
+            out = super().quadratic_forms(V, which).copy()
             out[-1] *= 1.01
             return out
 

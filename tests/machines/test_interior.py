@@ -25,12 +25,12 @@ def problem_for(machine, seed, n=60):
     return X, np.sign(signal) if isinstance(machine, Hinge) else signal
 
 
-def gap_of(machine, gram, coef, Y, cost):
+def gap_of(machine, gram, dual_coef, Y, cost):
     """Return the relative gap of feasible coefficients."""
-    fitted = gram @ coef
-    quadratic = float(np.vdot(coef, fitted))
+    fitted = gram @ dual_coef
+    quadratic = float(np.vdot(dual_coef, fitted))
     primal = 0.5 * quadratic + machine.loss(fitted, Y, cost)[0]
-    dual = machine.linear(coef, Y) - 0.5 * (quadratic + machine.ridge_term(coef, cost, Y))
+    dual = machine.linear(dual_coef, Y) - 0.5 * (quadratic + machine.ridge_term(dual_coef, cost, Y))
     return (primal - dual) / primal
 
 
@@ -45,9 +45,9 @@ def test_gap_of_every_loss(machine, C):
     beta = solve_inside(gram, *columns, shape.dead_zone, intercept=machine.fit_intercept)
     assert (beta >= shape.lower[:, 0]).all()
     assert (beta <= shape.upper[:, 0]).all()
-    coef = machine.repair(beta[:, None], Y, cost)
-    assert np.abs(coef[:, 0] - beta).max() <= 1e-9 * C
-    assert abs(gap_of(machine, gram, coef, Y, cost)) <= 1e-7
+    dual_coef = machine.repair(beta[:, None], Y, cost)
+    assert np.abs(dual_coef[:, 0] - beta).max() <= 1e-9 * C
+    assert abs(gap_of(machine, gram, dual_coef, Y, cost)) <= 1e-7
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
@@ -57,7 +57,7 @@ def test_huge_cost_on_a_smooth_kernel(machine):
     bank = make_bank([Precomputed(gram)], np.arange(len(Y))[:, None], normalize=None)
     cost = np.full_like(Y, 2e6)
     solution = machine.solve(bank.combine(np.ones(1)), Y, cost, tol=1e-4)
-    assert gap_of(machine, gram, solution.coef, Y, cost) <= 2e-4
+    assert gap_of(machine, gram, solution.dual_coef, Y, cost) <= 2e-4
     assert solution.work <= 60_000
 
 

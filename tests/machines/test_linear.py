@@ -48,13 +48,17 @@ def test_same_optimum_as_on_the_gram_matrix(machine, C):
     assert there.dual - slack <= here.primal  # each must lie above the other's lower bound
     assert here.dual - slack <= there.primal
     shape = machine.shape(Y, cost)
-    assert (here.coef >= shape.lower - 1e-12).all()
-    assert (here.coef <= shape.upper + 1e-12).all()
+    assert (here.dual_coef >= shape.lower - 1e-12).all()
+    assert (here.dual_coef <= shape.upper + 1e-12).all()
     if machine.fit_intercept:
-        np.testing.assert_allclose(here.coef.sum(axis=0), 0, atol=1e-9 * np.abs(here.coef).sum())
+        np.testing.assert_allclose(
+            here.dual_coef.sum(axis=0), 0, atol=1e-9 * np.abs(here.dual_coef).sum()
+        )
     # The bounds are those of the coefficients and of the function that are returned.
-    quadratic = np.vdot(here.coef, gram @ here.coef)
-    dual = machine.linear(here.coef, Y) - 0.5 * (quadratic + machine.ridge_term(here.coef, cost, Y))
+    quadratic = np.vdot(here.dual_coef, gram @ here.dual_coef)
+    dual = machine.linear(here.dual_coef, Y) - 0.5 * (
+        quadratic + machine.ridge_term(here.dual_coef, cost, Y)
+    )
     assert here.dual == pytest.approx(dual, rel=1e-9)
 
 
@@ -85,11 +89,11 @@ def test_related_outputs_are_one_machine_on_the_product_kernel(machine):
     Y, B = targets(machine, signal), np.eye(3) + 1 / 0.4
     cost = np.full_like(Y, 2.0)
     together = solve_tasks(machine, gram, Y, cost, B, tol=1e-7)
-    quadratic = np.vdot(together.coef, gram @ together.coef @ B)
-    loss, _ = machine.loss(gram @ together.coef @ B, Y, cost)
+    quadratic = np.vdot(together.dual_coef, gram @ together.dual_coef @ B)
+    loss, _ = machine.loss(gram @ together.dual_coef @ B, Y, cost)
     assert together.gap <= 1e-7 * together.primal
     assert together.primal == pytest.approx(0.5 * quadratic + loss, rel=1e-9)
-    np.testing.assert_allclose(together.fitted, gram @ together.coef @ B, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(together.fitted, gram @ together.dual_coef @ B, rtol=1e-8, atol=1e-8)
     by_features = solve_tasks(machine, features, Y, cost, B, tol=1e-7)
     assert by_features.primal == pytest.approx(together.primal, rel=1e-6)
 
@@ -121,12 +125,14 @@ def test_outputs_that_are_closely_related(machine, kind):
     for one, other in ((here, there), (there, here)):
         assert one.gap <= 1e-5 * one.primal
         assert one.dual <= other.primal * (1 + 1e-9)
-        quadratic = np.vdot(one.coef, gram @ one.coef @ B)
-        ridge = machine.ridge_term(one.coef, cost, Y)
-        dual = machine.linear(one.coef, Y) - 0.5 * (quadratic + ridge)
+        quadratic = np.vdot(one.dual_coef, gram @ one.dual_coef @ B)
+        ridge = machine.ridge_term(one.dual_coef, cost, Y)
+        dual = machine.linear(one.dual_coef, Y) - 0.5 * (quadratic + ridge)
         assert one.dual == pytest.approx(dual, rel=1e-8)
         shape = machine.shape(Y, cost)
-        assert (one.coef >= shape.lower - 1e-12).all()
-        assert (one.coef <= shape.upper + 1e-12).all()
+        assert (one.dual_coef >= shape.lower - 1e-12).all()
+        assert (one.dual_coef <= shape.upper + 1e-12).all()
         if machine.fit_intercept:
-            np.testing.assert_allclose(one.coef.sum(axis=0), 0, atol=1e-8 * np.abs(one.coef).sum())
+            np.testing.assert_allclose(
+                one.dual_coef.sum(axis=0), 0, atol=1e-8 * np.abs(one.dual_coef).sum()
+            )

@@ -93,7 +93,7 @@ def test_hinge_is_libsvm():
     reference = SVC(kernel="precomputed", C=2.0, tol=1e-8).fit(gram, y)
     expected = np.zeros(60)
     expected[reference.support_] = reference.dual_coef_[0]
-    assert_allclose(found.coef[:, 0], expected, atol=1e-3)
+    assert_allclose(found.dual_coef[:, 0], expected, atol=1e-3)
     assert found.intercept == pytest.approx(reference.intercept_, abs=1e-3)
 
 
@@ -111,7 +111,7 @@ def test_square_is_kernel_ridge():
     gram = problem.grams[0]
     found = Square(False).solve(kernel_of(gram), problem.Y, 4.0 * problem.cost, tol=1e-3)
     reference = KernelRidge(alpha=0.25, kernel="precomputed").fit(gram, problem.y)
-    assert_allclose(found.coef[:, 0], reference.dual_coef_, rtol=1e-6, atol=1e-8)
+    assert_allclose(found.dual_coef[:, 0], reference.dual_coef_, rtol=1e-6, atol=1e-8)
     assert found.gap == pytest.approx(0, abs=1e-10 * found.primal)
 
 
@@ -121,7 +121,7 @@ def test_huber_with_a_large_threshold_is_the_square_loss():
     huber = Huber(1e3).solve(kernel, problem.Y, problem.cost, tol=1e-9)
     square = Square().solve(kernel, problem.Y, problem.cost, tol=1e-9)
     assert huber.primal == pytest.approx(square.primal, rel=1e-8)
-    assert_allclose(huber.coef, square.coef, atol=1e-4)
+    assert_allclose(huber.dual_coef, square.dual_coef, atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -147,7 +147,7 @@ def test_rows_of_no_cost_are_absent(loss):
     part = machine.solve(
         kernel_of(gram[np.ix_(keep, keep)]), problem.Y[keep], problem.cost[keep], tol=1e-9
     )
-    assert not whole.coef[~keep].any()
+    assert not whole.dual_coef[~keep].any()
     assert whole.primal == pytest.approx(part.primal, rel=1e-7)
 
 
@@ -160,7 +160,7 @@ def test_an_output_without_rows(loss):
     kernel = kernel_of(problem.grams[0])
     both = machine.solve(kernel, Y, cost, tol=1e-8)
     alone = machine.solve(kernel, problem.Y, problem.cost, tol=1e-8)
-    assert not both.coef[:, 1].any()
+    assert not both.dual_coef[:, 1].any()
     assert both.intercept[1] == 0
     assert both.primal == pytest.approx(alone.primal, rel=1e-7)
 
@@ -170,7 +170,7 @@ def test_nothing_costs_anything(loss):
     problem = problem_for(loss, 11)
     machine = machine_for(loss)
     found = machine.solve(kernel_of(problem.grams[0]), problem.Y, 0 * problem.cost, tol=1e-8)
-    assert not found.coef.any()
+    assert not found.dual_coef.any()
     assert found.primal == found.dual == 0
 
 
@@ -216,7 +216,7 @@ def test_costs_at_the_ends(loss, C):
     problem = problem_for(loss, 14)
     gram = problem.grams.sum(axis=0)
     found = machine_for(loss).solve(kernel_of(gram), problem.Y, C * problem.cost, tol=1e-4)
-    assert np.isfinite(found.coef).all()
+    assert np.isfinite(found.dual_coef).all()
     assert found.gap <= 1e-4 * found.primal
     expected = solve_fixed(gram, problem.Y, C * problem.cost, loss=loss, epsilon=EPSILON)
     assert found.dual <= expected.upper * (1 + 1e-7)
@@ -229,9 +229,9 @@ def test_a_start_of_a_neighbouring_problem(loss):
     gram, machine = problem.grams.sum(axis=0), machine_for(loss)
     Y, cost = problem.Y, problem.cost
     before = machine.solve(kernel_of(gram), Y, cost, tol=1e-6)
-    coef = machine.repair(1.5 * before.coef, Y, 1.5 * cost)
+    dual_coef = machine.repair(1.5 * before.dual_coef, Y, 1.5 * cost)
     kernel = kernel_of(gram)
-    start = Solution(coef, before.intercept, kernel @ coef, np.inf, -np.inf)
+    start = Solution(dual_coef, before.intercept, kernel @ dual_coef, np.inf, -np.inf)
     warm = machine.solve(kernel, Y, 1.5 * cost, tol=1e-8, start=start)
     cold = machine.solve(kernel_of(gram), Y, 1.5 * cost, tol=1e-8)
     assert warm.primal == pytest.approx(cold.primal, rel=3e-8)
@@ -311,12 +311,12 @@ def test_curvature_where_no_kernel_in_use_reaches_the_free_rows(fit_intercept):
     grams = [Precomputed(np.outer(covered, covered)), Precomputed(np.eye(4))]
     bank = make_bank(grams, np.arange(4)[:, None], normalize=None)
     Y = np.array([[1.0], [-1.0], [1.0], [-1.0]])
-    coef = np.array([[1.0], [-1.0], [0.5], [-0.5]])  # the last two lie inside their box
+    dual_coef = np.array([[1.0], [-1.0], [0.5], [-0.5]])  # the last two lie inside their box
     both = np.arange(2)
     found = Hinge(fit_intercept).curvature(
         bank.combine(np.array([1.0, 0.0])),
-        lambda rows: bank.products(coef, both, rows),
-        coef,
+        lambda rows: bank.products(dual_coef, both, rows),
+        dual_coef,
         Y,
         np.ones((4, 1)),
     )

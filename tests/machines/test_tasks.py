@@ -19,7 +19,7 @@ def test_outputs_that_are_nearly_the_same_do_not_crawl(fit_intercept):
     solution = solve_tasks(machine, GramKernel(K), Y, cost, relation, tol=1e-4)
     assert solution.gap <= 1e-4 * solution.primal
     assert solution.work <= 600_000  # one after the other takes more than twice as many updates
-    fitted = K @ solution.coef @ relation
+    fitted = K @ solution.dual_coef @ relation
     loss, _ = machine.loss(fitted, Y, cost)
-    primal = 0.5 * float(np.vdot(solution.coef, fitted)) + loss
+    primal = 0.5 * float(np.vdot(solution.dual_coef, fitted)) + loss
     assert solution.primal == pytest.approx(primal, rel=1e-9)

@@ -168,10 +168,10 @@ def test_coefficients_give_the_average_of_all_models():
     bank = make_bank(KERNELS, X)
     average = average_ridges(bank, Y[:, :1], ridges=RIDGES)
     y = Y[:, 0]
-    coef, intercept, spread = average.coefficients(Y[:, :1] - y.mean())
+    dual_coef, intercept, spread = average.coefficients(Y[:, :1] - y.mean())
     found = y.mean() + intercept[0]
     found = found + sum(
-        bank.scales[j] * kernel(new, X) @ coef[j, 0] for j, kernel in enumerate(KERNELS)
+        bank.scales[j] * kernel(new, X) @ dual_coef[j, 0] for j, kernel in enumerate(KERNELS)
     )
     expected = np.zeros(9)
     for j, kernel in enumerate(KERNELS):
@@ -192,10 +192,10 @@ def test_coefficients_of_power_two_give_the_average_of_all_models():
     new, y = RNG.normal(size=(9, 3)), Y[:, 0]
     bank = make_bank(KERNELS, X)
     average = average_ridges(bank, Y[:, :1], ridges=RIDGES, power=2)
-    coef, intercept, _ = average.coefficients(Y[:, :1] - y.mean())
+    dual_coef, intercept, _ = average.coefficients(Y[:, :1] - y.mean())
     found, expected = y.mean() + intercept[0], np.zeros(9)
     for j, kernel in enumerate(KERNELS):
-        found = found + bank.scales[j] * kernel(new, X) @ coef[j, 0]
+        found = found + bank.scales[j] * kernel(new, X) @ dual_coef[j, 0]
         K, size = kernel(X), np.trace(centred(kernel(X))) / len(X)
         columns, rows = centred(K) / size, kernel(new, X)
         rows = (rows - rows.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()) / size

@@ -40,11 +40,11 @@ def pair(kernels=KERNELS, rows=X, targets=Y, **options):
 
 def values(kernels, scales, average, V, rows, table=X):
     """Return what the averaged model for centred targets says about rows."""
-    coef, intercept, _ = average.coefficients(V)
+    dual_coef, intercept, _ = average.coefficients(V)
     support = average.support()
     return intercept + sum(
         scale * kernel(rows, table[support]) @ part.T
-        for kernel, scale, part in zip(kernels, scales, coef, strict=True)
+        for kernel, scale, part in zip(kernels, scales, dual_coef, strict=True)
     )
 
 

@@ -101,11 +101,11 @@ def squares(seed, k, width, n_rows=40):
 
     def at(weights):
         M = np.eye(n_rows) + (F * weights[owner]) @ F.T
-        coef = np.linalg.solve(M, y)
-        scores = F.T @ coef
-        forms = np.bincount(owner, scores**2, k)
+        dual_coef = np.linalg.solve(M, y)
+        scores = F.T @ dual_coef
+        quadratic_forms = np.bincount(owner, scores**2, k)
         products = F @ np.where(owner[:, None] == np.arange(k), scores[:, None], 0.0)
-        return 0.5 * y @ coef, forms, products.T @ np.linalg.solve(M, products)
+        return 0.5 * y @ dual_coef, quadratic_forms, products.T @ np.linalg.solve(M, products)
 
     return at
 
@@ -117,8 +117,8 @@ def test_curved_model_is_exact_for_kernels_of_one_feature(seed, k):
     rng = np.random.default_rng(seed)
     centre, goal = rng.dirichlet(np.ones(k), size=2)
     centre[rng.random(k) < 0.3] = 0.0
-    value, forms, hessian = at(centre)
-    curved = Curved(forms, hessian, centre)
+    value, quadratic_forms, hessian = at(centre)
+    curved = Curved(quadratic_forms, hessian, centre)
     change, slope, curvature = curved.expand(goal - centre)
     wanted, wanted_forms, wanted_hessian = at(goal)
     # Forms change by orders of magnitude, and what is inverted is as badly conditioned.
@@ -130,11 +130,11 @@ def test_curved_model_is_exact_for_kernels_of_one_feature(seed, k):
 
 def test_curved_model_has_the_derivatives_it_was_given():
     centre = np.array([0.4, 0.1, 0.5, 0.0])
-    _, forms, hessian = squares(3, 4, 5)(centre)
-    curved = Curved(forms, hessian, centre)
+    _, quadratic_forms, hessian = squares(3, 4, 5)(centre)
+    curved = Curved(quadratic_forms, hessian, centre)
     change, slope, curvature = curved.expand(np.zeros(4))
     assert change == 0.0
-    assert_allclose(slope, -0.5 * forms, rtol=1e-12)
+    assert_allclose(slope, -0.5 * quadratic_forms, rtol=1e-12)
     assert_allclose(curvature, hessian, rtol=1e-12)
     step, h = np.array([-0.1, 0.2, -0.15, 0.05]), 1e-6
     _, slope, curvature = curved.expand(step)
@@ -155,8 +155,8 @@ def test_curvature_too_large_by_rounding_does_not_turn_the_model_back():
 
 
 def step_from(at, centre):
-    value, forms, hessian = at(centre)
-    cuts, slopes = np.array([value + 0.5 * centre @ forms]), -0.5 * forms[None]
+    value, quadratic_forms, hessian = at(centre)
+    cuts, slopes = np.array([value + 0.5 * centre @ quadratic_forms]), -0.5 * quadratic_forms[None]
     return cuts, slopes, hessian, np.full(len(centre), 1e-9), centre
 
 
@@ -174,8 +174,10 @@ def test_one_step_of_the_curved_model_goes_nearly_all_the_way(seed):
     best = x
     for _ in range(10):
         best, _ = minimise_curved(*step_from(at, best))
-    value, forms, _ = at(best)
-    assert 0.5 * (forms.max() - best @ forms) <= 1e-6 * value  # the duality gap: this is the end
+    value, quadratic_forms, _ = at(best)
+    assert (
+        0.5 * (quadratic_forms.max() - best @ quadratic_forms) <= 1e-6 * value
+    )  # the duality gap: this is the end
     assert reached - value <= 0.01 * (begin - value)
     cuts, slopes, hessian, stiff, _ = given_up
     quadratic = minimise_model(cuts, slopes, hessian + np.diag(stiff), centre)
@@ -189,7 +191,7 @@ def test_curved_model_with_older_cuts_is_never_above_its_centre(seed, k, n_older
     at = squares(seed, k, 3)
     points = rng.dirichlet(np.ones(k), size=n_older + 1)
     known = [at(point) for point in points]
-    slopes = np.array([-0.5 * forms for _, forms, _ in known])
+    slopes = np.array([-0.5 * quadratic_forms for _, quadratic_forms, _ in known])
     cuts = np.array([value for value, _, _ in known]) - (slopes * points).sum(axis=1)
     stiff = 0.1 * known[-1][1]
     x, level = minimise_curved(cuts, slopes, known[-1][2], stiff, points[-1])

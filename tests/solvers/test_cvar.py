@@ -38,7 +38,7 @@ class Setting:
         return solve_capped(self.bank, self.problem.Y, self.box, self.machine, **options)
 
     def fitted(self, result):
-        return np.tensordot(result.weights, self.problem.grams, axes=1) @ result.coef
+        return np.tensordot(result.weights, self.problem.grams, axes=1) @ result.dual_coef
 
 
 @cache
@@ -58,12 +58,12 @@ def check(s, result, lam, tol):
     p, n = s.problem, len(s.problem.Y)
     assert result.weights.min() >= 0
     assert result.weights.sum() == pytest.approx(1)
-    alpha = n * lam * p.Y * result.coef
+    alpha = n * lam * p.Y * result.dual_coef
     assert alpha.min() >= -1e-12
     assert alpha.max() <= 1 + 1e-12
     assert (alpha.sum(axis=0) <= n * p.cap * (1 + 1e-12)).all()
-    forms = np.einsum("no,jnk,ko->j", result.coef, p.grams, result.coef)
-    omega = result.weights @ np.sqrt(np.maximum(forms, 0))
+    quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
+    omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
     loss, _ = s.machine.loss(s.fitted(result), p.Y, s.box / lam)
     assert result.objective == pytest.approx(0.5 * omega**2 + loss, rel=1e-10)
     assert result.lower_bound <= result.objective
@@ -101,14 +101,14 @@ def test_the_classifier_is_that_of_the_plain_path(seed, factor):
     gamma = 1 - s.machine.thresholds(s.fitted(result), p.Y, s.box / lam)[0]
     assert factor * gamma == pytest.approx(path.gamma, rel=2e-3)
     # The cap is reached.
-    assert (lam * np.abs(result.coef)).sum() == pytest.approx(p.cap, rel=1e-9)
+    assert (lam * np.abs(result.dual_coef)).sum() == pytest.approx(p.cap, rel=1e-9)
 
 
 def test_starting_from_the_solution_is_done_at_once():
     for seed, changes in ((1, {}), (3, {"n_classes": 2}), (5, {"n_classes": 3, "cap": 0.3})):
         s = setting(seed, **changes)
         cold = s.run(tol=1e-4)
-        warm = s.run(tol=1e-4, start=WarmStart(cold.weights, cold.coef))
+        warm = s.run(tol=1e-4, start=WarmStart(cold.weights, cold.dual_coef))
         assert warm.converged
         check(s, warm, s.problem.lam, 1e-4)
         assert warm.history[-1].solves <= 2 < cold.history[-1].solves
@@ -119,7 +119,7 @@ def test_a_start_that_is_not_feasible_is_made_so():
     cold = s.run()
     rng = np.random.default_rng(0)
     wild = WarmStart(
-        rng.dirichlet(np.ones(s.bank.n_kernels)), 10 * rng.normal(size=cold.coef.shape)
+        rng.dirichlet(np.ones(s.bank.n_kernels)), 10 * rng.normal(size=cold.dual_coef.shape)
     )
     found = s.run(start=wild)
     check(s, found, s.problem.lam, 1e-6)
@@ -158,5 +158,5 @@ def test_zero_is_best_under_a_cap_below_the_least_loss(below):
     assert 0.1 * result.lower_bound == pytest.approx(cap, rel=1e-6)
     assert result.converged
     assert result.history[-1].solves < 100
-    fitted = np.tensordot(result.weights, grams, axes=1) @ result.coef
+    fitted = np.tensordot(result.weights, grams, axes=1) @ result.dual_coef
     assert np.abs(fitted).max() < 1e-6

@@ -70,7 +70,7 @@ def test_a_start_at_the_solution_is_soon_done():
     _, found, bank = pair(0.3, 0.8)
     again = solve_capped_on_path(
         bank, Y, BOX, CappedHinge((0.8,)), lam=0.3, tol=1e-4, max_iter=1000,
-        start=WarmStart(found.weights, found.coef),
+        start=WarmStart(found.weights, found.dual_coef),
     )  # fmt: skip
     assert again.converged
     assert again.objective == pytest.approx(found.objective, rel=1e-5)

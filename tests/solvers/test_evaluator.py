@@ -35,11 +35,11 @@ def test_lower_bounds_hold_for_kernels_stored_in_single_precision(monkeypatch, w
         evaluator = Evaluator(bank, Y, cost, Hinge(), weight_set, Bounds(tol))
         evaluator.exact = True
         weights = np.eye(5)[rng.integers(5)]
-        coef = Hinge().repair(rng.random((150, 1)) * Y, Y, cost)
-        point = evaluator.at(weights, coef)
-        stored = bank.forms(coef)
+        dual_coef = Hinge().repair(rng.random((150, 1)) * Y, Y, cost)
+        point = evaluator.at(weights, dual_coef)
+        stored = bank.quadratic_forms(dual_coef)
         evaluator.offer_lower(point, stored)
-        right = evaluator.lower_bound(point, exact.forms(coef))
+        right = evaluator.lower_bound(point, exact.quadratic_forms(dual_coef))
         size, rounding = evaluator.bounds.size, 1e-11 * abs(right)
         assert right - 0.1 * tol * size - rounding <= evaluator.bounds.lower <= right + rounding
         too_high += evaluator.lower_bound(point, stored) > right + rounding

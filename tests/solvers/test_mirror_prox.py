@@ -73,18 +73,20 @@ def test_functions_keep_values_and_norms():
         products = np.einsum("jnk,ko->jno", p.grams, Z)
         f = f.moved(0.3, Z, products).scaled(rng.uniform(0.2, 1.0, 3))
         average.add(f, Z, products)
-        history.append((f.coef, Z, products))
-    assert_allclose(f.values, np.einsum("jnk,jko->jno", p.grams, f.coef), atol=1e-12)
-    squares = np.einsum("jno,jnk,jko->j", f.coef, p.grams, f.coef)
+        history.append((f.dual_coef, Z, products))
+    assert_allclose(f.values, np.einsum("jnk,jko->jno", p.grams, f.dual_coef), atol=1e-12)
+    squares = np.einsum("jno,jnk,jko->j", f.dual_coef, p.grams, f.dual_coef)
     assert_allclose(f.squares, squares, rtol=1e-12)
     assert_allclose(f.norms, np.sqrt(squares), rtol=1e-12)
     assert_allclose(f.total, f.values.sum(axis=0))
-    coef, Z, products = (np.mean(part, axis=0) for part in zip(*history, strict=True))
+    dual_coef, Z, products = (np.mean(part, axis=0) for part in zip(*history, strict=True))
     mean = average.functions
-    assert_allclose(mean.coef, coef, atol=1e-14)
+    assert_allclose(mean.dual_coef, dual_coef, atol=1e-14)
     assert_allclose(average.alpha, Z, atol=1e-14)
     assert_allclose(average.products, products, atol=1e-12)
-    assert_allclose(mean.squares, np.einsum("jno,jnk,jko->j", coef, p.grams, coef), rtol=1e-10)
+    assert_allclose(
+        mean.squares, np.einsum("jno,jnk,jko->j", dual_coef, p.grams, dual_coef), rtol=1e-10
+    )
     f.squares[:] = -1
     f.refresh()
     assert_allclose(f.squares, squares, rtol=1e-12)
@@ -145,8 +147,8 @@ def test_every_pair_brackets_the_optimum(seed, slack, exact):
     p, game, oracle = s.problem, s.game(), s.oracle
     rng = np.random.default_rng(seed)
     for size in (0.0, 0.01, 1.0, 30.0):
-        coef = size * rng.normal(size=(len(p.grams), *p.Y.shape)) / s.n
-        f = Functions(coef, np.einsum("jnk,jko->jno", p.grams, coef), np.empty(0))
+        dual_coef = size * rng.normal(size=(len(p.grams), *p.Y.shape)) / s.n
+        f = Functions(dual_coef, np.einsum("jnk,jko->jno", p.grams, dual_coef), np.empty(0))
         f.refresh()
         alpha = game.project(rng.normal(0.5, 1.0, size=p.Y.shape))
         assert game.primal(f) >= oracle.lower * (1 - 1e-12)
@@ -154,8 +156,8 @@ def test_every_pair_brackets_the_optimum(seed, slack, exact):
     alpha = game.project(oracle.alpha)
     assert_allclose(alpha, oracle.alpha, atol=1e-9)
     assert game.dual(alpha, game.products(alpha)) == pytest.approx(oracle.value, rel=1e-8)
-    coef = oracle.weights[:, None, None] * (p.Y * alpha) / (s.n * p.lam)
-    f = Functions(coef, np.einsum("jnk,jko->jno", p.grams, coef), np.empty(0))
+    dual_coef = oracle.weights[:, None, None] * (p.Y * alpha) / (s.n * p.lam)
+    f = Functions(dual_coef, np.einsum("jnk,jko->jno", p.grams, dual_coef), np.empty(0))
     f.refresh()
     assert game.primal(f) == pytest.approx(oracle.value, rel=1e-6)
     assert_allclose(game.ascent(f), (1 - p.Y * f.total) / s.n, atol=1e-15)
@@ -259,14 +261,14 @@ def test_restarts_reach_the_optimum(seed, slack, exact):
     assert lam * result.lower_bound <= oracle.upper * (1 + 1e-12)
     assert result.gap <= 1e-5 * result.size * (1 + 1e-9)
     # What is returned is what was valued.
-    p, coef = s.problem, result.coef
+    p, dual_coef = s.problem, result.dual_coef
     assert result.weights.sum() == pytest.approx(1)
-    forms = np.einsum("no,jnk,ko->j", coef, p.grams, coef)
-    fitted = np.tensordot(result.weights, p.grams, axes=1) @ coef
+    quadratic_forms = np.einsum("no,jnk,ko->j", dual_coef, p.grams, dual_coef)
+    fitted = np.tensordot(result.weights, p.grams, axes=1) @ dual_coef
     loss, _ = s.machine.loss(fitted, p.Y, s.cost)
-    value = Simplex().penalty(result.weights * np.sqrt(forms)) + loss
+    value = Simplex().penalty(result.weights * np.sqrt(quadratic_forms)) + loss
     assert result.objective == pytest.approx(value, rel=1e-10)
-    alpha = p.Y * coef * s.n * lam
+    alpha = p.Y * dual_coef * s.n * lam
     assert alpha.min() >= -1e-12
     assert alpha.max() <= (1 + slack) * (1 + 1e-12)
 

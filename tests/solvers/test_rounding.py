@@ -62,23 +62,23 @@ def test_losses_grow_no_more_than_bounded(machine):
 
 
 def test_a_bias_gains_from_coefficients_that_do_not_sum_to_zero():
-    coef = np.array([[1.0], [-1.0 + 1e-9]])
+    dual_coef = np.array([[1.0], [-1.0 + 1e-9]])
     Y = np.array([[1.0], [-1.0]])
-    with_bias = dual_error(Hinge(), Y, coef, 2.0, 0.0, 100.0)
+    with_bias = dual_error(Hinge(), Y, dual_coef, 2.0, 0.0, 100.0)
     assert with_bias == pytest.approx(100.0 * 1e-9, rel=1e-5)
-    assert dual_error(Hinge(fit_intercept=False), Y, coef, 2.0, 0.0, 100.0) < 1e-13
+    assert dual_error(Hinge(fit_intercept=False), Y, dual_coef, 2.0, 0.0, 100.0) < 1e-13
     assert dual_error(Hinge(), Y, np.array([[1.0], [-1.0]]), 2.0, 0.0, np.inf) < 1e-13
 
 
 def true_objective(model, X, y, kernels):
     """Return the objective of a fitted hierarchy without edges, in long double."""
-    coef = np.zeros(len(X), dtype=LONG)
-    coef[model.support_] = model.dual_coef_[0]
+    dual_coef = np.zeros(len(X), dtype=LONG)
+    dual_coef[model.support_] = model.dual_coef_[0]
     norm, fitted = LONG(0), np.zeros(len(X), dtype=LONG)
     for node, weight, scale in zip(model.active_nodes_, model.weights_, model.scales_, strict=True):
         K = scale * kernels[node](X.astype(LONG))
-        norm += weight * np.sqrt(np.maximum(coef @ K @ coef, 0))
-        fitted += weight * (K @ coef)
+        norm += weight * np.sqrt(np.maximum(dual_coef @ K @ dual_coef, 0))
+        fitted += weight * (K @ dual_coef)
     signs = np.where(y == 1, 1, -1)
     loss = np.maximum(0, 1 - signs * (fitted + model.intercept_[0])).sum()
     return float(norm**2 / 2 + model.C * loss)
@@ -166,7 +166,7 @@ def test_forms_of_tiny_coefficients_are_not_called_negative():
     bank = make_bank([Linear()], X, normalize=None, centred=True)
     for seed in range(50):
         V = 1e-190 * np.random.default_rng(seed).normal(size=(20, 1))
-        assert (bank.forms(V - V.mean()) >= 0).all()
+        assert (bank.quadratic_forms(V - V.mean()) >= 0).all()
 
 
 def test_pairs_without_doubt_leave_steps_that_are_numbers():

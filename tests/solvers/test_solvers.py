@@ -304,10 +304,10 @@ class TestHistory:
         result = solve(bank, Y, cost, Hinge(), p, tol=1e-9, max_iter=max_iter)
         assert not result.converged
         # The objective is that of the exact kernels, however roughly these were held meanwhile.
-        products = bank.exact_products(result.coef, np.arange(bank.n_kernels))
-        forms = np.einsum("jno,no->j", products, result.coef)
+        products = bank.exact_products(result.dual_coef, np.arange(bank.n_kernels))
+        quadratic_forms = np.einsum("jno,no->j", products, result.dual_coef)
         fitted = np.tensordot(result.weights, products, axes=1)
-        value = weight_set_for(p).penalty(result.weights * np.sqrt(forms))
+        value = weight_set_for(p).penalty(result.weights * np.sqrt(quadratic_forms))
         value += Hinge().loss(fitted, Y, cost)[0]
         assert value <= result.objective * (1 + 1e-8)
         assert value == pytest.approx(result.objective, rel=1e-2)
@@ -331,7 +331,7 @@ class TestWarmStarts:
         grams, Y, cost = case.draw()
         bank = bank_of(grams)
         cold = solve(bank, Y, cost, case.machine, p, tol=1e-5)
-        start = WarmStart(cold.weights, cold.coef)
+        start = WarmStart(cold.weights, cold.dual_coef)
         warm = solve(bank, Y, cost, case.machine, p, tol=1e-5, start=start)
         assert warm.converged
         assert warm.objective == pytest.approx(cold.objective, rel=2e-5)
@@ -346,7 +346,7 @@ class TestWarmStarts:
         first = solve(bank, Y, problem.cost, machine, p, tol=1e-5)
         for factor in (0.3, 3.0):
             cost = factor * problem.cost
-            start = WarmStart(first.weights, factor * first.coef)
+            start = WarmStart(first.weights, factor * first.dual_coef)
             warm = solve(bank, Y, cost, machine, p, tol=1e-6, start=start)
             cold = solve(bank, Y, cost, machine, p, tol=1e-6)
             assert warm.converged
@@ -356,7 +356,7 @@ class TestWarmStarts:
         problem = random_problem(22, m=4)
         bank = bank_of(problem.grams)
         first = solve(bank, problem.Y, problem.cost, Hinge(), 1, tol=1e-5)
-        start = WarmStart(first.weights, first.coef)
+        start = WarmStart(first.weights, first.dual_coef)
         for p in (1, 2.0):
             flipped = solve(bank, -problem.Y, problem.cost, Hinge(), p, start=start)
             fresh = solve(bank, -problem.Y, problem.cost, Hinge(), p)
@@ -384,7 +384,7 @@ def setting(request):
 
 
 def decision(result, grams):
-    return np.tensordot(result.weights, grams, axes=1) @ result.coef + result.intercept
+    return np.tensordot(result.weights, grams, axes=1) @ result.dual_coef + result.intercept
 
 
 @pytest.mark.parametrize("p", [1, 2.0])
@@ -459,12 +459,12 @@ class TestInvariants:
         problem, machine = setting
         bank = bank_of(problem.grams)
         result = solve(bank, problem.Y, problem.cost, machine, p, tol=1e-8)
-        forms = bank.forms(result.coef)
+        quadratic_forms = bank.quadratic_forms(result.dual_coef)
         if p == 1:
             used = result.weights > 1e-4
-            assert_allclose(forms[used], forms.max(), rtol=1e-3)
+            assert_allclose(quadratic_forms[used], quadratic_forms.max(), rtol=1e-3)
         else:
-            ratio = forms ** (1 / (p - 1))
+            ratio = quadratic_forms ** (1 / (p - 1))
             assert_allclose(result.weights, ratio / np.linalg.norm(ratio, p), atol=1e-2)
 
 
@@ -558,7 +558,7 @@ class TestAwkwardProblems:
         assert np.array_equal(grams, problem.grams)
         assert np.array_equal(Y, problem.Y)
         assert np.array_equal(cost, problem.cost)
-        assert not start.coef.any()
+        assert not start.dual_coef.any()
         assert (start.weights == 0.25).all()
 
 
@@ -572,7 +572,7 @@ def test_readings_stay_few():
     result = solve(bank, Y, np.ones_like(Y), Hinge(), 1, tol=1e-4)
     assert result.converged
     last = result.history[-1]
-    assert last.readings < last.solves + 3
+    assert last.n_passes < last.solves + 3
     assert np.count_nonzero(result.weights) < 20
 
 
@@ -590,7 +590,7 @@ def test_stored_grams_are_set_aside_and_priced(n, tol):
     check_solver_result(result, bank, Y, cost, Hinge(), Simplex(), tol=tol)
     assert result.converged
     last = result.history[-1]
-    assert last.readings < 0.6 * last.solves
+    assert last.n_passes < 0.6 * last.solves
 
 
 @dataclass(frozen=True)
@@ -604,8 +604,8 @@ class Careless(Hinge):
     def solve(self, K, Y, cost, *, start=None, **options):
         self.solves.append(None)
         share = self.share * self.growth ** len(self.solves)
-        coef = self.repair(share * Y * cost, Y, cost)
-        return Solution(coef, np.zeros(1), K @ coef, np.inf, -np.inf)
+        dual_coef = self.repair(share * Y * cost, Y, cost)
+        return Solution(dual_coef, np.zeros(1), K @ dual_coef, np.inf, -np.inf)
 
 
 @pytest.mark.parametrize(("share", "growth", "most"), [(1e-6, 1.0, 60), (0.5, 1.05, 30)])
@@ -625,5 +625,5 @@ def test_kernels_with_a_large_slope_stay_in_the_working_set():
     bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
     bundle.which, weights = np.arange(6), np.eye(6)[0]
     point = bundle.evaluator.at(weights, np.zeros_like(problem.Y), bundle.which)
-    point = replace(point, forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
+    point = replace(point, quadratic_forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
     assert bundle._set_aside(point).which.tolist() == [0, 1]

@@ -80,14 +80,14 @@ class Problem:
         cost = np.full_like(i.Y, i.C)
         return alternate(self.system, i.Y, cost, Hinge(i.intercept), self.weights, **options)
 
-    def objective(self, weights, coef, intercept):
+    def objective(self, weights, dual_coef, intercept):
         """Return problem (2) by its definition."""
         i = self.instance
         K = self.system.combine(np.log(weights))
-        f = K @ coef + intercept
+        f = K @ dual_coef + intercept
         hinge = i.C * np.maximum(0.0, 1 - i.Y * f).sum()
         penalty = i.lam * np.sum(self.system.path_counts * weights**self.weights.p)
-        return 0.5 * np.sum(coef * (K @ coef)) + hinge + penalty
+        return 0.5 * np.sum(dual_coef * (K @ dual_coef)) + hinge + penalty
 
 
 @cache
@@ -126,10 +126,10 @@ def test_bounds_hold_the_optimum(name, mix):
 @pytest.mark.parametrize("name", INSTANCES)
 def test_results_have_the_objective_they_say(name):
     result = run(name, True)
-    value = problem(name).objective(result.weights, result.coef, result.intercept)
+    value = problem(name).objective(result.weights, result.dual_coef, result.intercept)
     assert result.objective == pytest.approx(value, rel=1e-9)
-    total, nodes = problem(name).system.read(result.coef).sums(np.log(result.weights))
-    assert_allclose(result.forms, nodes, rtol=1e-9, atol=1e-12)
+    total, nodes = problem(name).system.read(result.dual_coef).sums(np.log(result.weights))
+    assert_allclose(result.quadratic_forms, nodes, rtol=1e-9, atol=1e-12)
     assert nodes.sum() == pytest.approx(total, rel=1e-9)
 
 
@@ -153,9 +153,9 @@ def test_nodes_are_balanced_at_the_end(name):
     prob, result = problem(name), problem(name).run(tol=1e-7)
     w = prob.weights
     spent = w.lam * w.p * w.counts * result.weights**w.p
-    assert_allclose(0.5 * result.forms, spent, rtol=2e-2)
+    assert_allclose(0.5 * result.quadratic_forms, spent, rtol=2e-2)
     if name != "square_own":  # one common p
-        assert 0.5 * result.forms.sum() == pytest.approx(spent.sum(), rel=1e-3)
+        assert 0.5 * result.quadratic_forms.sum() == pytest.approx(spent.sum(), rel=1e-3)
 
 
 # Steps
@@ -320,7 +320,7 @@ def test_the_end_depends_on_the_start():
     for seed in range(8):
         start = np.random.default_rng(seed).normal(size=prob.system.n_nodes)
         result = prob.run(certified=False, tol=1e-4, start=start)
-        value = prob.objective(result.weights, result.coef, result.intercept)
+        value = prob.objective(result.weights, result.dual_coef, result.intercept)
         assert result.objective == pytest.approx(value, rel=1e-9)
         ends.add(round(result.objective, 2))
     assert len(ends) > 1
@@ -329,7 +329,7 @@ def test_the_end_depends_on_the_start():
 def test_runs_are_repeatable():
     one, other = problem("deep_p1").run(), Problem(INSTANCES["deep_p1"]).run()
     assert_array_equal(one.weights, other.weights)
-    assert_array_equal(one.coef, other.coef)
+    assert_array_equal(one.dual_coef, other.dual_coef)
 
 
 # Mixing

@@ -39,7 +39,7 @@ def run(seed, share, tol=1e-6, max_iter=1000, cost=None, **options):
 
 
 def losses_of(result, p, cost):
-    fitted = np.tensordot(result.weights, p.grams, axes=1) @ result.coef
+    fitted = np.tensordot(result.weights, p.grams, axes=1) @ result.dual_coef
     return (cost * np.maximum(0, 1 - p.Y * fitted)).sum(axis=1)
 
 
@@ -62,8 +62,8 @@ def test_rounds_end_where_neither_step_helps(seed, share):
     assert result.lower_bound == -np.inf
     # The objective is that of the model with its best choice of rows.
     losses = losses_of(result, p, cost)
-    forms = np.einsum("no,jnk,ko->j", result.coef, p.grams, result.coef)
-    omega = result.weights @ np.sqrt(np.maximum(forms, 0))
+    quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
+    omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
     chosen = least(losses, cost.sum(axis=1), share)
     assert result.objective == pytest.approx(0.5 * omega**2 + chosen, rel=1e-7)
     # Learning again from the rows kept does not help.
@@ -82,7 +82,7 @@ def test_keeping_all_rows_is_plain_learning(seed):
     plain = newton_bundle(bank, p.Y, cost, Hinge(fit_intercept=False), tol=1e-6, max_iter=1000)
     assert result.converged
     assert result.objective == pytest.approx(plain.objective, rel=1e-10)
-    assert_allclose(result.coef, plain.coef, rtol=0, atol=1e-6 * cost.max())
+    assert_allclose(result.dual_coef, plain.dual_coef, rtol=0, atol=1e-6 * cost.max())
     assert p.lam * result.objective == pytest.approx(
         plain_mkl_oracle(p.grams, p.Y, p.lam).value, rel=2e-6
     )
@@ -95,8 +95,8 @@ def test_the_best_of_rough_rounds_is_returned(tol):
         result = run(seed, p.cap, tol)
         assert result.objective == min(step.upper for step in result.history)
         losses = losses_of(result, p, cost)
-        forms = np.einsum("no,jnk,ko->j", result.coef, p.grams, result.coef)
-        omega = result.weights @ np.sqrt(np.maximum(forms, 0))
+        quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
+        omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
         chosen = least(losses, cost.sum(axis=1), p.cap)
         assert result.objective == pytest.approx(0.5 * omega**2 + chosen, rel=1e-7)
 
@@ -143,8 +143,8 @@ def test_unequal_costs():
     cost[3] = 0.0
     result = run(1, 0.7, cost=cost)
     losses = losses_of(result, p, cost)
-    forms = np.einsum("no,jnk,ko->j", result.coef, p.grams, result.coef)
-    omega = result.weights @ np.sqrt(np.maximum(forms, 0))
+    quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
+    omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
     wanted = 0.5 * omega**2 + least(losses, cost.sum(axis=1), 0.7)
     assert result.objective == pytest.approx(wanted, rel=1e-7)
-    assert not result.coef[3].any()
+    assert not result.dual_coef[3].any()

@@ -145,17 +145,17 @@ def test_the_dual_norm_is_bounded_and_reached(graph, rho, zeros):
 @each_rho
 def test_slopes_add_up_to_the_value(graph, rho):
     weights, n = hierarchy(graph, rho), len(graph[1])
-    forms = norms(n, 6) ** 2
+    quadratic_forms = norms(n, 6) ** 2
     eta = np.random.default_rng(7).dirichlet(np.ones(n))
-    value = weights.fixed_dual(forms, weights.omega(eta))
-    slopes = weights.slopes(forms, eta)
+    value = weights.fixed_dual(quadratic_forms, weights.omega(eta))
+    slopes = weights.slopes(quadratic_forms, eta)
     assert (eta @ slopes**weights.power) ** (1 / weights.power) == pytest.approx(value, rel=1e-10)
     # They are the derivatives of the value in the shares, up to a factor.
     step = 1e-6
     for v in range(n):
         moved = eta.copy()
         moved[v] += step
-        change = weights.fixed_dual(forms, weights.omega(moved)) ** weights.power
+        change = weights.fixed_dual(quadratic_forms, weights.omega(moved)) ** weights.power
         difference = (change - value**weights.power) / step
         slope = slopes[v] ** weights.power
         assert difference == pytest.approx(
@@ -181,8 +181,8 @@ def test_extremes_give_numbers(rho, scale, base):
     with np.errstate(all="raise", under="ignore"):
         value = weights.norm(Q)
         shares = weights.shares(Q, 1e-3)
-        forms = Q**2
-        bound = weights.squared_dual_norm(forms, shares.eta)
+        quadratic_forms = Q**2
+        bound = weights.squared_dual_norm(quadratic_forms, shares.eta)
     assert 0 < value < np.inf
     assert np.isfinite(shares.eta).all()
     assert np.isfinite(shares.weights).all()

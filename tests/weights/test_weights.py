@@ -109,14 +109,16 @@ def test_the_simplex_is_not_another_ball():
 
 @pytest.mark.parametrize("weight_set", SETS, ids=str)
 def test_lower_bound_written_out(weight_set):
-    forms = np.array([2.0, 4.0])
-    top = weight_set.support_value(forms)
+    quadratic_forms = np.array([2.0, 4.0])
+    top = weight_set.support_value(quadratic_forms)
     # Inside the box the whole step is allowed where it is best, and no more than that.
-    assert weight_set.lower_bound(top, 0.0, forms) == pytest.approx(0.5 * top)
-    assert weight_set.lower_bound(3 * top, 0.0, forms) == pytest.approx(2.5 * top)
-    assert weight_set.lower_bound(3 * top, 0.0, forms, bounded=False) == pytest.approx(4.5 * top)
-    assert weight_set.lower_bound(top, top, forms) == pytest.approx(0.25 * top)
-    assert weight_set.lower_bound(-1.0, 0.0, forms) == 0
+    assert weight_set.lower_bound(top, 0.0, quadratic_forms) == pytest.approx(0.5 * top)
+    assert weight_set.lower_bound(3 * top, 0.0, quadratic_forms) == pytest.approx(2.5 * top)
+    assert weight_set.lower_bound(3 * top, 0.0, quadratic_forms, bounded=False) == pytest.approx(
+        4.5 * top
+    )
+    assert weight_set.lower_bound(top, top, quadratic_forms) == pytest.approx(0.25 * top)
+    assert weight_set.lower_bound(-1.0, 0.0, quadratic_forms) == 0
     zero = np.zeros(2)
     assert weight_set.lower_bound(3.0, 0.0, zero) == 3
     assert weight_set.lower_bound(-3.0, 0.0, zero) == 0
@@ -151,23 +153,23 @@ class WrongPenalty(LpBall):
 
 
 class ShortSupport(LpBall):
-    def support_value(self, forms):
-        return 0.99 * super().support_value(forms)
+    def support_value(self, quadratic_forms):
+        return 0.99 * super().support_value(quadratic_forms)
 
 
 class LongSupport(LpBall):
-    def support_value(self, forms):
-        return 1.01 * super().support_value(forms)
+    def support_value(self, quadratic_forms):
+        return 1.01 * super().support_value(quadratic_forms)
 
 
 class Optimist(LpBall):
-    def lower_bound(self, linear, ridge, forms, *, bounded=True):
-        return 1.01 * super().lower_bound(linear, ridge, forms, bounded=bounded)
+    def lower_bound(self, linear, ridge, quadratic_forms, *, bounded=True):
+        return 1.01 * super().lower_bound(linear, ridge, quadratic_forms, bounded=bounded)
 
 
 class Unscaled(LpBall):
-    def lower_bound(self, linear, ridge, forms, *, bounded=True):
-        return linear - 0.5 * (self.support_value(forms) + ridge)
+    def lower_bound(self, linear, ridge, quadratic_forms, *, bounded=True):
+        return linear - 0.5 * (self.support_value(quadratic_forms) + ridge)
 
 
 class FarStart(LpBall):

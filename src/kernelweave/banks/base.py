@@ -73,7 +73,7 @@ class KernelBank:
         """Memory held by all parts."""
         return sum(part.nbytes for part, _ in self.parts)
 
-    def forms(self, V: Floats, which: Indices | None = None) -> Floats:
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
         """Return ``tr(V' K_j V)`` of the normalised kernels.
 
         Parameters
@@ -85,18 +85,18 @@ class KernelBank:
 
         Returns
         -------
-        forms : ndarray of shape (n_kernels,)
+        quadratic_forms : ndarray of shape (n_kernels,)
             Never negative.
         """
         out = np.zeros(self.n_kernels)
         with np.errstate(over="ignore", invalid="ignore"):
             for part, ids, local in self._split(which):
-                out[ids] = part.forms(V, local)
+                out[ids] = part.quadratic_forms(V, local)
         wanted = np.arange(self.n_kernels) if which is None else which
         values = out[wanted] * self.scales[wanted]
         if not np.isfinite(values).all() and (largest := float(np.abs(V).max())) > _TINY:
             # The sizes of huge kernels are divided out too late; of tiny vectors they are numbers.
-            return (self.forms(V * (_TINY / largest), which) / _TINY**2) * largest**2
+            return (self.quadratic_forms(V * (_TINY / largest), which) / _TINY**2) * largest**2
         self._refuse_negative(values, wanted, V)
         return np.maximum(values, 0.0)
 
@@ -174,7 +174,7 @@ class KernelBank:
             How much each row counts; they sum to one.
         """
         means = self._diagonal_sums(share)
-        centred = means - self.forms(share[:, None]) / self.scales
+        centred = means - self.quadratic_forms(share[:, None]) / self.scales
         # What is left of a constant kernel is rounding.
         centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
         for j, kernel in enumerate(self.kernels):
@@ -212,7 +212,7 @@ class KernelBank:
         For a centre on the simplex this is a lower bound of the squared radius of the ball around
         the points of each kernel.
         """
-        return np.asarray(self.diagonal_sums(centre) - self.forms(centre[:, None]))
+        return np.asarray(self.diagonal_sums(centre) - self.quadratic_forms(centre[:, None]))
 
     def residual_forms(self, V: Floats) -> Floats:
         """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.
@@ -262,7 +262,7 @@ class KernelBank:
         return self._storage_units > 0
 
     def storage_errors(self, V: Floats) -> Floats:
-        """Bound how far `forms` are from those of `exact_forms`, without any evaluation.
+        """Bound how far `quadratic_forms` are from those of `exact_forms`, without any evaluation.
 
         With ``|E[i, k]| <= unit sqrt(K[i, i] K[k, k])`` for the errors of entries,
         ``|v' E v| <= unit (sum_i |v_i| sqrt(K[i, i]))^2 <= unit |v|_1 sum_i |v_i| K[i, i]``.
@@ -277,11 +277,13 @@ class KernelBank:
         """Whether every kernel is held as it is, so that combined Grams need no second look."""
         return self.dtype == np.float64 and not self.leaves_out
 
-    def exact_product(self, weights: Floats, V: Floats, forms: Floats | None = None) -> Floats:
+    def exact_product(
+        self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
+    ) -> Floats:
         """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms.
 
-        An array ``forms`` gets ``tr(V' K_j V)`` of the weighted kernels that are `rounded`: once
-        products with them are there, these cost nothing.
+        The array ``quadratic_forms`` receives ``tr(V' K_j V)`` of the weighted kernels that are
+        `rounded`, at no extra cost.
         """
         raw = weights * self.scales
         out = np.zeros(V.shape)
@@ -289,11 +291,11 @@ class KernelBank:
         for places, rows, products in self._rounded_products(V, single):
             j = single[places]
             out[rows] += np.tensordot(raw[j], products, axes=1)
-            if forms is not None:
+            if quadratic_forms is not None:
                 here = self.scales[j] * np.einsum("jno,no->j", products, V[rows])
-                forms[j] = here if rows.start == 0 else forms[j] + here
-        if forms is not None:
-            forms[single] = np.maximum(forms[single], 0.0)
+                quadratic_forms[j] = here if rows.start == 0 else quadratic_forms[j] + here
+        if quadratic_forms is not None:
+            quadratic_forms[single] = np.maximum(quadratic_forms[single], 0.0)
         used = support(V)
         gaussians: dict[Any, list[int]] = {}
         for part, ids in self.parts:
@@ -322,12 +324,12 @@ class KernelBank:
         return out
 
     def exact_forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return `forms` without the rounding of storage in single precision."""
+        """Return `quadratic_forms` without the rounding of storage in single precision."""
         which = np.arange(self.n_kernels) if which is None else which
         out = np.zeros(len(which))
         stored = ~self.rounded[which]
         if stored.any():
-            out[stored] = self.forms(V, which[stored])
+            out[stored] = self.quadratic_forms(V, which[stored])
         rows, single = support(V), which[~stored]
         here = np.zeros(len(single))
         for places, part, products in self._rounded_products(V, single, rows):
@@ -462,8 +464,8 @@ class _Selected(Part):
     def nbytes(self) -> int:
         return self.part.nbytes
 
-    def forms(self, V: Floats, which: Indices) -> Floats:
-        return self.part.forms(V, self.which[which])
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
+        return self.part.quadratic_forms(V, self.which[which])
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         return self.part.products(V, self.which[which], rows)

@@ -47,14 +47,14 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
     return _finite(out)
 
 
-def cross_products(kernels: Sequence[Kernel], coef: Floats, A: Views, B: Views) -> Floats:
+def cross_products(kernels: Sequence[Kernel], dual_coef: Floats, A: Views, B: Views) -> Floats:
     """Return ``sum_j k_j(A, B) @ coef_j.T``, each kernel with coefficients of its own.
 
     Parameters
     ----------
     kernels : sequence of Kernel
         As the views were prepared for.
-    coef : ndarray of shape (n_kernels, n_outputs, B.n_samples)
+    dual_coef : ndarray of shape (n_kernels, n_outputs, B.n_samples)
         Coefficients of the kernels as written.
     A, B : Views
         Prepared rows.
@@ -64,16 +64,16 @@ def cross_products(kernels: Sequence[Kernel], coef: Floats, A: Views, B: Views) 
     values : ndarray of shape (A.n_samples, n_outputs)
         Sums over all kernels and rows of ``B``.
     """
-    out = np.zeros((A.n_samples, coef.shape[1]))
+    out = np.zeros((A.n_samples, dual_coef.shape[1]))
     ladders, others = _split(kernels, list(range(len(kernels))), A, B)
     for j in others:
-        out += kernels[j].block(A[j], B[j]) @ coef[j].T
+        out += kernels[j].block(A[j], B[j]) @ dual_coef[j].T
     for members in ladders:
         distances = squared_distances(A[members[0]], B[members[0]])
         block = np.empty_like(distances)
         for j in members:
             np.multiply(distances, -_rate(kernels[j]), out=block)
-            out += np.exp(block, out=block) @ coef[j].T
+            out += np.exp(block, out=block) @ dual_coef[j].T
     return _finite(out)
 
 

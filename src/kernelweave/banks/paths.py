@@ -76,7 +76,7 @@ class PathTable:
             np.multiply(out[self.parents[k]], leaves[self.factors[k]], out=out[k])
         return out
 
-    def forms(self, leaves: Floats, weights: Floats) -> Floats:
+    def quadratic_forms(self, leaves: Floats, weights: Floats) -> Floats:
         """Return ``sum_t weights_t prod leaves_t`` of every path.
 
         Parameters
@@ -226,15 +226,15 @@ def weigh_pairs(
 class PathReading(Reading):
     """Forms of all paths."""
 
-    def __init__(self, forms: Floats, A: Floats | sp.csr_array) -> None:
-        self.forms, self.A = forms, A
+    def __init__(self, quadratic_forms: Floats, A: Floats | sp.csr_array) -> None:
+        self.quadratic_forms, self.A = quadratic_forms, A
 
     def sums(self, u: Floats) -> tuple[float, Floats]:
-        parts = np.exp(self.A @ u) * self.forms
+        parts = np.exp(self.A @ u) * self.quadratic_forms
         return float(parts.sum()), np.asarray(self.A.T @ parts)
 
     def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
-        parts = 0.5 * np.exp(self.A @ (2.0 * old - u)) * self.forms
+        parts = 0.5 * np.exp(self.A @ (2.0 * old - u)) * self.quadratic_forms
         gradient = -np.asarray(self.A.T @ parts)
         if isinstance(self.A, np.ndarray):
             return float(parts.sum()), gradient, (self.A.T * parts) @ self.A
@@ -268,7 +268,7 @@ class PathSystem(NodeSystem):
     def diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K[i, i]`` of the kernel of every path."""
         diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
-        return self.table.forms(self.leaves[:, diagonal], shares)
+        return self.table.quadratic_forms(self.leaves[:, diagonal], shares)
 
     def combine_paths(self, weights: Floats) -> Floats:
         """Return the Gram matrix for weights of the paths."""
@@ -279,8 +279,8 @@ class PathSystem(NodeSystem):
         return self.table.combine(leaves, self.path_weights(u))
 
     def _read(self, leaves: Floats, weights: Floats) -> Reading:
-        forms = np.maximum(self.table.forms(leaves, weights), 0.0)
-        return PathReading(self.counts * forms, self.A)
+        quadratic_forms = np.maximum(self.table.quadratic_forms(leaves, weights), 0.0)
+        return PathReading(self.counts * quadratic_forms, self.A)
 
 
 def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, Floats | sp.csr_array, Floats]:

@@ -62,14 +62,14 @@ class ProductBank:
         """Return entries of all factors, after a row of ones, and weights as `weigh_pairs` does."""
         return weigh_pairs(self.leaves, self.upper, V)
 
-    def forms(self, V: Floats) -> Floats:
+    def quadratic_forms(self, V: Floats) -> Floats:
         """Return ``tr(V' K V)`` of every product."""
-        return np.maximum(self._table.forms(*self.pairs(V)), 0.0)
+        return np.maximum(self._table.quadratic_forms(*self.pairs(V)), 0.0)
 
     def diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K[i, i]`` of every product."""
         diagonal = np.flatnonzero(self.upper[0] == self.upper[1])
-        return self._table.forms(self.leaves[:, diagonal], shares)
+        return self._table.quadratic_forms(self.leaves[:, diagonal], shares)
 
     def combine(self, weights: Floats) -> GramKernel:
         """Return the weighted sum of the products."""

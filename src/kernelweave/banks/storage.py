@@ -64,7 +64,7 @@ class Part(ABC):
         """Memory the part holds."""
 
     @abstractmethod
-    def forms(self, V: Floats, which: Indices) -> Floats:
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
         """Return ``tr(V' K_j V)`` for each kernel."""
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Factors(Part):
             return [np.asarray(everything[self.offsets[j] : self.offsets[j + 1]]) for j in which]
         return [self._of(int(j)) @ V for j in which]
 
-    def forms(self, V: Floats, which: Indices) -> Floats:
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
         return np.array([np.vdot(score, score) for score in self._scores(V, which)])
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
@@ -221,7 +221,7 @@ class Ladder(Part):
     def nbytes(self) -> int:
         return self.distances.nbytes
 
-    def forms(self, V: Floats, which: Indices) -> Floats:
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
         rows = support(V)
         picked = np.ascontiguousarray(V[rows])
         return _core.ladder_forms(self.distances, self.rates[which], rows, picked)
@@ -282,7 +282,7 @@ class Grams(Part):
         groups = [np.flatnonzero(types == kind) for kind in np.unique(types)]
         return [(places, [self.grams[which[k]] for k in places]) for places in groups]
 
-    def forms(self, V: Floats, which: Indices) -> Floats:
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
         used = support(V)
         picked = np.ascontiguousarray(V[used])
         out = np.empty(len(which))

@@ -21,7 +21,7 @@ class Priced:
     ----------
     ids : ndarray of int
         Kernels whose form exceeds the level asked about, largest first.
-    forms : ndarray
+    quadratic_forms : ndarray
         Their forms.
     bound : float
         No kernel, read or not, has a larger form.
@@ -30,7 +30,7 @@ class Priced:
     """
 
     ids: Indices
-    forms: Floats
+    quadratic_forms: Floats
     bound: float
     complete: bool = True
 
@@ -72,7 +72,7 @@ class Growing(ABC):
 
     @property
     def is_exact(self) -> bool:
-        """Whether `forms` and weighted sums are those of the exact kernels, but for rounding."""
+        """Whether quadratic forms and weighted sums are exact up to rounding."""
         return True
 
     @property
@@ -90,12 +90,12 @@ class Growing(ABC):
         """Return the weighted sum of the active kernels, for so many related outputs."""
 
     @abstractmethod
-    def forms(self, V: Floats) -> Floats:
+    def quadratic_forms(self, V: Floats) -> Floats:
         """Return ``tr(V' K_w V)`` of the active kernels."""
 
     def form_bounds(self, V: Floats) -> Floats:
         """Bound ``tr(V' K_w V)`` of the exact active kernels, their rounding apart."""
-        return self.forms(V)
+        return self.quadratic_forms(V)
 
     @abstractmethod
     def diagonal_sums(self, shares: Floats) -> Floats:

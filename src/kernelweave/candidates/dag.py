@@ -74,8 +74,8 @@ class ExplicitDag(Growing):
         spread[self._played] = weights
         return self.bank.combine(spread)
 
-    def forms(self, V: Floats) -> Floats:
-        return self.bank.forms(V, self.played)
+    def quadratic_forms(self, V: Floats) -> Floats:
+        return self.bank.quadratic_forms(V, self.played)
 
     @property
     def is_exact(self) -> bool:
@@ -85,7 +85,7 @@ class ExplicitDag(Growing):
         return self._form_bounds(V, self.played)
 
     def _form_bounds(self, V: Floats, which: Indices) -> Floats:
-        read = self.bank.exact_forms if self.bank.rounded.any() else self.bank.forms
+        read = self.bank.exact_forms if self.bank.rounded.any() else self.bank.quadratic_forms
         return read(V, which) + self.bank.residual_forms(V)[which]
 
     def diagonal_sums(self, shares: Floats) -> Floats:
@@ -102,14 +102,14 @@ class ExplicitDag(Growing):
 
     def sufficient(self, V: Floats, level: float, most: int) -> Grown:
         outside = self._outside()
-        forms = np.zeros(len(self.names))
-        forms[outside] = self._form_bounds(V, outside)
+        quadratic_forms = np.zeros(len(self.names))
+        quadratic_forms[outside] = self._form_bounds(V, outside)
         sources = [k for k in outside.tolist() if self.is_source(self.names[k])]
         values = []
         for u in sources:
             below = np.flatnonzero(self._above[:, u])
             between = self._above[np.ix_(below, below)] @ self.all_costs[below]
-            values.append(float((forms[below] / between**2).sum()))
+            values.append(float((quadratic_forms[below] / between**2).sum()))
         return self._largest(np.array(sources, dtype=np.intp), np.array(values), level, most)
 
     def add(self, nodes: Iterable[Hashable], most: int | None = None) -> int:

@@ -62,7 +62,7 @@ class ConjunctionLattice(Growing):
         shape = (len(self.nodes), len(self.nodes))
         return csr_array((ones, self._indices, self._starts), shape=shape)
 
-    def forms(self, V: Floats) -> Floats:
+    def quadratic_forms(self, V: Floats) -> Floats:
         return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
 
     def diagonal_sums(self, shares: Floats) -> Floats:

@@ -29,34 +29,36 @@ class Listed(Candidates):
     def __init__(self, bank: KernelBank, *, centred: bool) -> None:
         self.bank = bank
         self.roots = np.sqrt(bank.trace_bounds(centred=centred))
-        self.forms = np.full(bank.n_kernels, np.inf)  # last reading
+        self.quadratic_forms = np.full(bank.n_kernels, np.inf)  # last reading
         self.places: list[Floats] = []  # coefficients at which something was read
         self.place = np.zeros(bank.n_kernels, dtype=np.intp)
-        self.readings = 0.0  # in passes over the whole bank
+        self.n_passes = 0.0  # in passes over the whole bank
 
     def read(self, V: Floats, which: Indices | None = None) -> Floats:
         """Read kernels (all by default) and remember."""
-        forms = self.bank.forms(V, which)
-        self.note(V, np.arange(self.bank.n_kernels) if which is None else which, forms)
-        self.readings += len(forms) / self.bank.n_kernels
-        return forms
+        quadratic_forms = self.bank.quadratic_forms(V, which)
+        self.note(V, np.arange(self.bank.n_kernels) if which is None else which, quadratic_forms)
+        self.n_passes += len(quadratic_forms) / self.bank.n_kernels
+        return quadratic_forms
 
-    def note(self, V: Floats, which: Indices, forms: Floats) -> None:
+    def note(self, V: Floats, which: Indices, quadratic_forms: Floats) -> None:
         """Store quadratic forms computed by the caller."""
-        self.forms[which] = forms
+        self.quadratic_forms[which] = quadratic_forms
         self.place[which] = len(self.places)
         self.places.append(V)
 
     def bounds(self, V: Floats) -> Floats:
         """Bound every form at ``V`` from the last readings."""
         if not self.places:
-            return self.forms
+            return self.quadratic_forms
         moved = np.zeros(len(self.places))
         for k in np.unique(self.place):
             moved[k] = np.linalg.norm(V - self.places[k])
         away = moved[self.place]
-        bounds = (np.sqrt(self.forms) + self.roots * away) ** 2
-        return np.where(away > 0, bounds, self.forms)  # where read, without another rounding
+        bounds = (np.sqrt(self.quadratic_forms) + self.roots * away) ** 2
+        return np.where(
+            away > 0, bounds, self.quadratic_forms
+        )  # where read, without another rounding
 
     def price(self, V: Floats, level: float) -> Priced:
         bounds = self.bounds(V).copy()

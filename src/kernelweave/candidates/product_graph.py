@@ -69,8 +69,8 @@ class ProductGraph(Growing):
         shape = (len(self.nodes), len(self.nodes))
         return csr_array((ones, self._indices, self._starts), shape=shape)
 
-    def forms(self, V: Floats) -> Floats:
-        return self.bank.forms(V)
+    def quadratic_forms(self, V: Floats) -> Floats:
+        return self.bank.quadratic_forms(V)
 
     def diagonal_sums(self, shares: Floats) -> Floats:
         return self.bank.diagonal_sums(shares)
@@ -109,7 +109,7 @@ class ProductGraph(Growing):
         if not nodes:
             return Grown([], np.empty(0), 0)
         paths = [tuple(self.factors.number(pair) for pair in node) for node in nodes]
-        values = PathTable.of(paths, len(ratios)).forms(ratios, weights)
+        values = PathTable.of(paths, len(ratios)).quadratic_forms(ratios, weights)
         order = np.argsort(-values, kind="stable")
         order = order[values[order] > level][:most]
         return Grown([nodes[k] for k in order], values[order], len(nodes))

@@ -73,7 +73,7 @@ class RefinedBank:
             return result
         self._final, self.bank = True, None  # no need to hold both
         self.bank = self._make((100.0 if features else 1e9) * self._C)
-        return run(self.bank, start=WarmStart(result.weights, result.coef))
+        return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
 class BaseMKL(NotebookSummary, BaseEstimator):
@@ -228,7 +228,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         near = found.at_rounding or found.gap <= max(self.tol, _ROUNDING) * found.size
         if not has_corners or left <= 0 or near:
             return found
-        limits = {**limits, "start": WarmStart(found.weights, found.coef), "before": found}
+        limits = {**limits, "start": WarmStart(found.weights, found.dual_coef), "before": found}
         return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
 
     def _warm(self, bank: Any, Y: Floats) -> WarmStart | None:
@@ -236,10 +236,10 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None
-        weights, coef, C = last
-        if len(weights) != bank.n_kernels or coef.shape != Y.shape:
+        weights, dual_coef, C = last
+        if len(weights) != bank.n_kernels or dual_coef.shape != Y.shape:
             return None
-        return WarmStart(weights, coef * (self.C / C))
+        return WarmStart(weights, dual_coef * (self.C / C))
 
     def _store(self, bank: Any, result: Result, rows: Merged) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
@@ -250,14 +250,14 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         self.n_iter_ = result.history[-1].solves
         self.converged_ = result.converged
         self.history_ = list(result.history)
-        support = np.flatnonzero(result.coef.any(axis=1))
+        support = np.flatnonzero(result.dual_coef.any(axis=1))
         order = np.argsort(rows.index[support], kind="stable")
         support = support[order]
         self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
+        self.dual_coef_ = np.ascontiguousarray(result.dual_coef[support].T)
         self.intercept_ = result.intercept
         active = in_use(result.weights)
-        parts = result.weights * result.forms
+        parts = result.weights * result.quadratic_forms
         self.contributions_ = parts / (parts.sum() or 1.0)
         if result.function is None:
             self._support_views = bank.views.take(support).subset([int(j) for j in active])
@@ -267,7 +267,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             self.__dict__.pop("_support_views", None)
         if self._takes_features:
             self.landmark_gap_ = result.landmark_gap
-        self._last = (result.weights, result.coef, self.C) if self.warm_start else None
+        self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
 
     def _warn_unless_converged(self, result: Result) -> None:
@@ -301,12 +301,12 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             for C in sorted(set(values)):
                 model = self._with_cost(C)
                 if warm is not None:
-                    warm = WarmStart(warm.weights, warm.coef * (C / before))
+                    warm = WarmStart(warm.weights, warm.dual_coef * (C / before))
                 with Progress(self.verbose, self.tol) as report:
                     solve = partial(model._solve, Y=rows.Y, cost=rows.cost * C, report=report)
                     result = held.solve(solve, warm, self.tol)
                 model._store(held.bank, result, rows)
-                warm, before = WarmStart(result.weights, result.coef), C
+                warm, before = WarmStart(result.weights, result.dual_coef), C
                 fitted[C] = model
         return [fitted[C] for C in values]
 

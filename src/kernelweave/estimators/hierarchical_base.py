@@ -90,9 +90,9 @@ class BaseHierarchical(BaseMKL):
             result: Result | None = None
             for C in sorted(set(values)):
                 model, start = self._with_cost(C), None
-                if result is not None and result.forms.any():
-                    norms = result.weights * np.sqrt(result.forms)
-                    start = Start(norms, result.coef * (C / before))
+                if result is not None and result.quadratic_forms.any():
+                    norms = result.weights * np.sqrt(result.quadratic_forms)
+                    start = Start(norms, result.dual_coef * (C / before))
                 result, before = model._learn(graph, rows, C * rows.cost, start), C
                 fitted[C] = model
         return [fitted[C] for C in values]
@@ -173,19 +173,19 @@ class BaseHierarchical(BaseMKL):
         cost: Floats,
         relation: Floats | None,
     ) -> None:
-        norms = result.weights * np.sqrt(result.forms)
+        norms = result.weights * np.sqrt(result.quadratic_forms)
         if self.fit_intercept:
             # What is left of a constant kernel is the rounding of its quadratic form.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().loss_slopes(result.coef, rows.Y, cost)
+        slopes = self._machine().loss_slopes(result.dual_coef, rows.Y, cost)
         matter = keep_kernels(
             result.weights,
             norms,
             slopes,
             result.objective,
             graph.diagonal_sums,
-            lambda weights: graph.combine(weights) @ result.coef,
+            lambda weights: graph.combine(weights) @ result.dual_coef,
         )
         kept = np.flatnonzero(matter)
         if not len(kept):
@@ -194,17 +194,17 @@ class BaseHierarchical(BaseMKL):
         kernels, self.scales_ = graph.describe(self.active_nodes_)
         self.kernels_: list[Kernel] = kernels
         self.weights_, self.block_norms_ = result.weights[kept], norms[kept]
-        parts = (result.weights * result.forms)[kept]
+        parts = (result.weights * result.quadratic_forms)[kept]
         self.contributions_ = parts / (parts.sum() or 1.0)
         self.n_nodes_ = len(graph.nodes)
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.n_iter_ = result.history[-1].solves
         self.converged_, self.history_ = result.converged, list(result.history)
-        coef = result.coef if relation is None else result.coef @ relation
-        support = np.flatnonzero(coef.any(axis=1))
+        dual_coef = result.dual_coef if relation is None else result.dual_coef @ relation
+        support = np.flatnonzero(dual_coef.any(axis=1))
         support = support[np.argsort(rows.index[support], kind="stable")]
         self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(coef[support].T)
+        self.dual_coef_ = np.ascontiguousarray(dual_coef[support].T)
         self.intercept_ = result.intercept
         self._support_views = Views.of(self._products().factors, rows.X).take(support)
 

@@ -405,8 +405,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self._slope = correction.slope
 
     def _end_with_svm(self, bank: KernelBank, correction: Correction) -> None:
-        coef, intercept, support, spread = _support_vectors(bank, self.weights_, correction)
-        self.dual_coef_, self.intercept_, self.support_ = coef, intercept, support
+        dual_coef, intercept, support, spread = _support_vectors(bank, self.weights_, correction)
+        self.dual_coef_, self.intercept_, self.support_ = dual_coef, intercept, support
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 
@@ -434,8 +434,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         if self._function is not None:
             return super()._values(kernels, weights, rows)
         active = np.flatnonzero(self.weights_)
-        coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
-        return cross_products(kernels, coef, rows, self._support_views)
+        dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
+        return cross_products(kernels, dual_coef, rows, self._support_views)
 
     @by_parts
     def predict_proba(self, X: Any) -> Floats:
@@ -466,10 +466,10 @@ def _support_vectors(
     tau = 2.0 * correction.posterior - 1.0
     Y = np.where(tau >= 0, 1.0, -1.0)
     solution = Hinge().solve(bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
-    support = np.flatnonzero(solution.coef.any(axis=1))
-    coef = weights[:, None, None] * solution.coef[support].T
-    spread = weights * bank.forms(solution.coef)
-    return coef, solution.intercept, support, spread
+    support = np.flatnonzero(solution.dual_coef.any(axis=1))
+    dual_coef = weights[:, None, None] * solution.dual_coef[support].T
+    spread = weights * bank.quadratic_forms(solution.dual_coef)
+    return dual_coef, solution.intercept, support, spread
 
 
 def _floats(values: Any) -> Floats:

@@ -22,7 +22,7 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.machines import CappedHinge
-from kernelweave.noise import LabelReport, judge_labels, judge_rows
+from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
     Callback,
     Result,
@@ -315,7 +315,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
                     search = partial(model._search, rows=rows, report=report)
                     result = held.solve(search, start, self.tol)
                 known.append(
-                    (model, model.cap_, WarmStart(result.weights, model.lam * result.coef))
+                    (model, model.cap_, WarmStart(result.weights, model.lam * result.dual_coef))
                 )
                 model._keep(held.bank, self._plain(held.bank), result, rows)
                 model._keep_labels(labels, _codes(Y), rows)
@@ -328,8 +328,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _judge(self, bank: Any, rows: Merged) -> LabelReport:
         plain, codes = self._plain(bank), _codes(rows.Y)
         if bank.by_features:
-            return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
-        return judge_labels(plain, codes, len(self.classes_))
+            return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
+        return assess_labels(plain, codes, len(self.classes_))
 
     def _takes_parts(self, Y: Floats, weight: Floats | None) -> bool:
         """Tell whether many rows may be held as features, and stay where they are."""
@@ -401,7 +401,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         """Store a result in units of the problem above, the constant kernel as an intercept."""
         function = result.function
         if function is None:
-            fitted = bank.combine(result.weights).exact_product(result.coef)
+            fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         else:
             fitted = bank.blocks.times(function)
         gamma = np.ones(rows.Y.shape[1])
@@ -410,10 +410,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
         weight = _row_weights(rows)
-        alpha = _count(rows) * self.lam * np.abs(result.coef) / weight[:, None]
+        alpha = _count(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
-        coef, intercept = result.coef, result.intercept
+        dual_coef, intercept = result.dual_coef, result.intercept
         nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
         if self.robust == "worst":  # the objective is that of the function returned
             loss, _ = self._machine().loss(
@@ -434,18 +434,18 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
                     "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
                     "other kernels if they are all constant."
                 )
-            coef = np.zeros_like(coef)
+            dual_coef = np.zeros_like(dual_coef)
             function = None if function is None else np.zeros_like(function)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
-            coef = np.where(gamma > _NOTHING, coef / np.maximum(gamma, _NOTHING), 0.0)
-        weights, forms = result.weights, result.forms
+            dual_coef = np.where(gamma > _NOTHING, dual_coef / np.maximum(gamma, _NOTHING), 0.0)
+        weights, quadratic_forms = result.weights, result.quadratic_forms
         self.bias_weight_ = 0.0
         if self.fit_intercept:
             self.bias_weight_ = float(weights[-1])
-            intercept = self.bias_weight_ * bank.scales[-1] * coef.sum(axis=0)
+            intercept = self.bias_weight_ * bank.scales[-1] * dual_coef.sum(axis=0)
             if function is not None:
                 intercept = bank.landmarks[-1].fold(function[bank.offsets[-2] :]).sum(axis=0)
-            weights, forms = weights[:-1], forms[:-1]
+            weights, quadratic_forms = weights[:-1], quadratic_forms[:-1]
         history = tuple(
             replace(step, upper=self.lam * step.upper, lower=self.lam * step.lower)
             for step in result.history
@@ -453,9 +453,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         own = replace(
             result,
             weights=weights,
-            coef=coef,
+            dual_coef=dual_coef,
             intercept=intercept,
-            forms=forms,
+            quadratic_forms=quadratic_forms,
             function=function,
             objective=self.lam * result.objective,
             lower_bound=self.lam * result.lower_bound,
@@ -542,7 +542,9 @@ def _neighbour(known: list[tuple[Any, Floats, WarmStart]], model: Any) -> WarmSt
     same_lam = [k for k in known if k[0].lam == model.lam]
     binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
     nearest = (binding or same_lam or same_cap or known)[-1:]
-    return WarmStart(nearest[0][2].weights, nearest[0][2].coef / model.lam) if nearest else None
+    return (
+        WarmStart(nearest[0][2].weights, nearest[0][2].dual_coef / model.lam) if nearest else None
+    )
 
 
 def _numbers(name: str, values: Iterable[float], top: float) -> list[float]:

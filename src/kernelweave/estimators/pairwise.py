@@ -44,7 +44,7 @@ from kernelweave.pairs import (
 )
 from kernelweave.pairs.shapes import SHAPES, ShapedKernel, smoother
 from kernelweave.pairs.shrink import (
-    Judged,
+    Assessment,
     Links,
     Setting,
     column_factors,
@@ -147,7 +147,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     diagnostics_ : dict
         Share of columns with impossible means, condition of the noise matrix, constants of the
         error bounds.
-    selection_ : list of Judged
+    selection_ : list of Assessment
         Settings that were compared, best first (``shrink``).
     setting_ : Setting or None
         The one in use.
@@ -226,7 +226,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     rates_: Rates | None
     statistic_: Statistic | None
     setting_: Setting | None
-    selection_: list[Judged]
+    selection_: list[Assessment]
     diagnostics_: dict[str, float]
     _kernel: ShapedKernel | None
     _factors: Floats | None

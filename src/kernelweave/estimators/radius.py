@@ -199,15 +199,15 @@ class RadiusMKLClassifier(KernelClassifier):
                 "normalize='radius'."
             )
         learn = self._radius_margin if self.criterion == "radius" else self._other
-        begin = None if start is None else WarmStart(start.weights[varying], start.coef)
+        begin = None if start is None else WarmStart(start.weights[varying], start.dual_coef)
         result = learn(bank.subset(varying), Y, cost, begin, report)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
         return replace(
             result,
             weights=_spread(result.weights, varying, bank),
-            forms=_spread(result.forms, varying, bank),
-            coef=result.coef * result.squared_radius,  # for the kernel divided by it
+            quadratic_forms=_spread(result.quadratic_forms, varying, bank),
+            dual_coef=result.dual_coef * result.squared_radius,  # for the kernel divided by it
         )
 
     def _refuse(self) -> None:
@@ -248,7 +248,7 @@ class RadiusMKLClassifier(KernelClassifier):
             solve = lbfgs if self.solver == "lbfgs" else gradient_projection
             result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
         else:
-            last = None if start is None else WarmStart(begin, start.coef)
+            last = None if start is None else WarmStart(begin, start.dual_coef)
             flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), start=last, **limits)
             result = RadiusResult(**vars(flat), squared_radius=1.0)
         return result.rescaled(1.0 / sizes, self.norm)
@@ -267,7 +267,9 @@ class RadiusMKLClassifier(KernelClassifier):
             weight_set = Simplex() if self.norm == 1 else LpBall(2.0)
             criterion = Do(
                 radii,
-                lambda linear, forms: weight_set.lower_bound(linear, 0.0, forms, bounded=False),
+                lambda linear, quadratic_forms: weight_set.lower_bound(
+                    linear, 0.0, quadratic_forms, bounded=False
+                ),
                 self.fit_intercept,
             )
         else:

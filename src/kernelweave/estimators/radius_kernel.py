@@ -179,7 +179,9 @@ class RadiusKernelClassifier(KernelClassifier):
         result = result.rescaled(np.ones(len(result.weights)), 1.0)
         self.squared_radius_ = result.squared_radius
         self.kernel_ = _written_out(list(kernel.bank.kernels), result.weights)
-        self._store(kernel.bank, replace(result, coef=result.coef * result.squared_radius), rows)
+        self._store(
+            kernel.bank, replace(result, dual_coef=result.dual_coef * result.squared_radius), rows
+        )
         return self
 
     def _family(self, rows: Floats) -> Family:

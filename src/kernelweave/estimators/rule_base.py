@@ -245,10 +245,10 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         targets: Targets,
     ) -> Ensemble:
         """Keep the conjunctions that matter, and fit the bias to what is left."""
-        values = result.weights[:, None] * lattice.bank.sums(result.coef)
+        values = result.weights[:, None] * lattice.bank.sums(result.dual_coef)
         if relation is not None:
             values = values @ relation
-        norms = result.weights * np.sqrt(result.forms)
+        norms = result.weights * np.sqrt(result.quadratic_forms)
         everywhere = values[0].copy()  # the empty conjunction is a constant
         norms[0] = 0.0
         least = max(max(self.threshold, _LEAST) * norms.max(), _LEAST * np.abs(rows.Y).max())
@@ -288,9 +288,9 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         self._write_rules(ensemble, lattice, rows)
         self._last: Any = None
         if self.warm_start:
-            norms = result.weights * np.sqrt(result.forms)
+            norms = result.weights * np.sqrt(result.quadratic_forms)
             nodes = list(lattice.nodes)
-            self._last = (self.propositions_, nodes, norms, result.coef, self.C)
+            self._last = (self.propositions_, nodes, norms, result.dual_coef, self.C)
         if not result.converged:
             gap = result.gap / result.size
             warn(
@@ -340,17 +340,17 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None
-        known, nodes, norms, coef, C = last
+        known, nodes, norms, dual_coef, C = last
         longest = lattice.max_length
-        if known != tuple(statements) or coef.shape != rows.Y.shape:
+        if known != tuple(statements) or dual_coef.shape != rows.Y.shape:
             return None
         if max(map(len, nodes)) > longest:
             return None
         lattice.add(nodes)
         order = {node: k for k, node in enumerate(nodes)}
         norms = np.array([norms[order[node]] for node in lattice.nodes])
-        coef = self._machine().repair(coef * (self.C / C), rows.Y, self.C * rows.cost)
-        return Start(norms, coef) if norms.any() else None
+        dual_coef = self._machine().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
+        return Start(norms, dual_coef) if norms.any() else None
 
     def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> Start | None:
         """Find the first conjunctions on a part of the rows, where rounds cost little."""
@@ -375,7 +375,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             max_iter=self.max_iter,
             max_nodes=min(self.max_nodes, _SAMPLE_NODES),
         )
-        norms = result.weights * np.sqrt(result.forms)
+        norms = result.weights * np.sqrt(result.quadratic_forms)
         if not norms.any():
             return None
         large = norms > 1e-3 * norms.max()
@@ -396,12 +396,12 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
                 model = self._with_cost(C)
                 result = model._learn(lattice, statements, rows, targets, start)
                 fitted[C] = model
-                norms = result.weights * np.sqrt(result.forms)
-                start = Start(norms, result.coef) if norms.any() else None
+                norms = result.weights * np.sqrt(result.quadratic_forms)
+                start = Start(norms, result.dual_coef) if norms.any() else None
                 if start is not None:
                     larger = [value for value in values if value > C]
                     factor = min(larger, default=C) / C
-                    start = Start(norms, factor * result.coef)
+                    start = Start(norms, factor * result.dual_coef)
         return [fitted[C] for C in values]
 
     def _with_cost(self, C: float) -> Self:

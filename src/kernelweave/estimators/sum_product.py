@@ -346,31 +346,31 @@ class SumProductMKLClassifier(KernelClassifier):
     def _keep(
         self, system: NodeSystem, views: Views, scales: Floats, result: Result, rows: Merged
     ) -> None:
-        parts_of_norm = 0.5 * float(result.forms.sum())
+        parts_of_norm = 0.5 * float(result.quadratic_forms.sum())
         names = [self.network_.names[i] for i in self.network_.products]
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = scales
         self.weights_ = self.contributions_ = np.zeros(0)
         if isinstance(system, PathSystem):
             weights = system.path_weights(np.log(result.weights))
-            parts = system.read(result.coef).forms / system.counts * weights  # type: ignore[attr-defined]
+            parts = system.read(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
                 rows.cost,
                 result.objective,
                 system.diagonal_sums,
-                lambda weights: system.combine_paths(weights) @ result.coef,
+                lambda weights: system.combine_paths(weights) @ result.dual_coef,
             )
             self.weights_ = np.where(matter, weights, 0.0)
             self.contributions_ = parts / (parts.sum() or 1.0)
         self.objective_, self.duality_gap_ = result.objective, result.gap
         self.n_iter_ = result.history[-1].solves
         self.converged_, self.history_ = result.converged, list(result.history)
-        support = np.flatnonzero(result.coef.any(axis=1))
+        support = np.flatnonzero(result.dual_coef.any(axis=1))
         support = support[np.argsort(rows.index[support], kind="stable")]
         self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(result.coef[support].T)
+        self.dual_coef_ = np.ascontiguousarray(result.dual_coef[support].T)
         self.intercept_ = result.intercept
         self._support_views = views.take(support)
         self._warn_unless_converged(result)

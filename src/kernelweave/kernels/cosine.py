@@ -14,6 +14,7 @@ from kernelweave.errors import InputError, InputTypeError
 from .base import Columns, Kernel, Rows
 
 _ROUNDING = 1e-10  # of squared lengths, relative to the largest
+_UNDERFLOW = np.finfo(np.float64).tiny  # positive values below this have lost digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +84,11 @@ class Cosine(Kernel):
         diagonal = self.kernel.diagonal(A)
         if (diagonal < -_ROUNDING * np.abs(diagonal).max(initial=0.0)).any():
             raise InputError(f"{self.kernel}: k(x, x) is negative, so this is not a valid kernel.")
+        if ((diagonal > 0) & (diagonal < _UNDERFLOW)).any():
+            raise InputError(
+                f"{self.kernel}: some values underflow; rescale the columns first, for example "
+                "with scikit-learn's StandardScaler."
+            )
         return np.maximum(diagonal, 0.0)
 
     def _inverse_lengths(self, A: Rows) -> Floats:

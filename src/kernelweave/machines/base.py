@@ -57,26 +57,26 @@ class Solution:
 
     Parameters
     ----------
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Signed dual coefficients.
     intercept : ndarray of shape (n_outputs,)
         Best bias for these coefficients.
     fitted : ndarray of shape (n_samples, n_outputs)
-        ``K @ coef``, without the bias.
+        ``K @ dual_coef``, without the bias.
     primal, dual : float
         Upper and lower bound of the one-kernel problem.
     work : int
         Coefficient updates spent.
     function : ndarray of shape (n_columns, n_outputs), optional
         Of kernels held as features: weights of all columns of the bank that give the function of
-        the upper bound, which then is `fitted` in place of ``K @ coef``.
+        the upper bound, which then is `fitted` in place of ``K @ dual_coef``.
     sharpness : float
         How little the last solve was smoothed, where it was; tells the next one where to begin.
     scores : ndarray of shape (n_columns at hand, n_outputs), optional
-        Of kernels held as features: these transposed times `coef`.
+        Of kernels held as features: these transposed times `dual_coef`.
     """
 
-    coef: Floats
+    dual_coef: Floats
     intercept: Floats
     fitted: Floats
     primal: float
@@ -110,9 +110,9 @@ class Curvature:
     free: list[Indices]
     response: list[Floats]
 
-    def predict(self, coef: Floats, step: Floats) -> Floats:
+    def predict(self, dual_coef: Floats, step: Floats) -> Floats:
         """Return the coefficients expected after a step of the weights; may leave the box."""
-        out = coef.copy()
+        out = dual_coef.copy()
         for o, (rows, response) in enumerate(zip(self.free, self.response, strict=True)):
             out[rows, o] -= response @ step
         return out
@@ -149,13 +149,13 @@ class Machine(ABC):
         A machine with one output may stop early once its dual value has reached ``enough``.
         """
 
-    def linear(self, coef: Floats, Y: Floats) -> float:
+    def linear(self, dual_coef: Floats, Y: Floats) -> float:
         """Return the part of the dual value that grows linearly with the coefficients."""
-        return float(np.vdot(Y, coef))
+        return float(np.vdot(Y, dual_coef))
 
-    def ridge_term(self, coef: Floats, cost: Floats, Y: Floats) -> float:
+    def ridge_term(self, dual_coef: Floats, cost: Floats, Y: Floats) -> float:
         """Return ``sum d beta^2``."""
-        return float((self.shape(Y, cost).ridge * coef**2).sum())
+        return float((self.shape(Y, cost).ridge * dual_coef**2).sum())
 
     def loss(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
         """Return the total loss at the best bias, and that bias."""
@@ -187,17 +187,17 @@ class Machine(ABC):
         worst = np.maximum(rows(fitted - error), rows(fitted + error))
         return float((worst - rows(fitted)).sum())
 
-    def loss_slopes(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+    def loss_slopes(self, dual_coef: Floats, Y: Floats, cost: Floats) -> Floats:
         """Bound the slope of the loss of every row; of unbounded ones, at these coefficients."""
         shape = self.shape(Y, cost)
         slopes = np.maximum(np.abs(shape.lower), np.abs(shape.upper))
-        return np.where(np.isfinite(slopes), slopes, np.abs(coef))
+        return np.where(np.isfinite(slopes), slopes, np.abs(dual_coef))
 
     def constant(self, fitted: Floats, Y: Floats, cost: Floats) -> float:
         """Return a part of the loss that a tolerance should not be measured against."""
         return 0.0
 
-    def normal(self, coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
+    def normal(self, dual_coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
         """Return the normal of the equation that the coefficients of an output satisfy, if any."""
         return np.ones(len(Y)) if self.fit_intercept else None
 
@@ -209,21 +209,21 @@ class Machine(ABC):
         )
         return float(rows.sum())
 
-    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+    def repair(self, dual_coef: Floats, Y: Floats, cost: Floats) -> Floats:
         """Return feasible coefficients near the given ones: inside the boxes, summing to zero."""
         shape = self.shape(Y, cost)
-        coef = np.clip(coef, shape.lower, shape.upper)
+        dual_coef = np.clip(dual_coef, shape.lower, shape.upper)
         if not self.fit_intercept:
-            return coef
-        for o in range(coef.shape[1]):
-            _balance(coef[:, o], shape.lower[:, o], shape.upper[:, o])
-        return coef
+            return dual_coef
+        for o in range(dual_coef.shape[1]):
+            _balance(dual_coef[:, o], shape.lower[:, o], shape.upper[:, o])
+        return dual_coef
 
     def curvature(
         self,
         K: CombinedKernel,
         products: Callable[[Indices], Floats],
-        coef: Floats,
+        dual_coef: Floats,
         Y: Floats,
         cost: Floats,
     ) -> Curvature:
@@ -234,22 +234,22 @@ class Machine(ABC):
         K : CombinedKernel
             The kernel the coefficients belong to.
         products : callable
-            Given rows, returns those of ``K_j @ coef`` for the kernels of interest, of shape
+            Given rows, returns those of ``K_j @ dual_coef`` for the kernels of interest, of shape
             (n_kernels, n_rows, n_outputs).
-        coef : ndarray of shape (n_samples, n_outputs)
+        dual_coef : ndarray of shape (n_samples, n_outputs)
             Dual coefficients.
         Y, cost : ndarray of shape (n_samples, n_outputs)
             Targets and costs.
         """
         shape = self.shape(Y, cost)
-        free_sets = [free_rows(coef[:, o], shape, o) for o in range(coef.shape[1])]
+        free_sets = [free_rows(dual_coef[:, o], shape, o) for o in range(dual_coef.shape[1])]
         some = np.unique(np.concatenate(free_sets))
         values = products(some)
         hessian = np.zeros((len(values), len(values)))
         responses = []
         for o, free in enumerate(free_sets):
             V = values[:, np.searchsorted(some, free), o].T
-            normal = self.normal(coef, Y, cost, o)
+            normal = self.normal(dual_coef, Y, cost, o)
             if len(free) < (1 if normal is None else 2):
                 responses.append(np.zeros_like(V))
                 continue

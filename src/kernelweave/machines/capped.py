@@ -131,11 +131,11 @@ class CappedHinge(Machine):
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
         return self.loss(np.zeros_like(Y), Y, cost)[0]
 
-    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
-        out = np.empty_like(coef)
+    def repair(self, dual_coef: Floats, Y: Floats, cost: Floats) -> Floats:
+        out = np.empty_like(dual_coef)
         for o in range(Y.shape[1]):
             target, room = self._extended(Y, cost, o)
-            start = _extend(Y[:, o] * coef[:, o], -np.abs(coef[:, o]).sum())
+            start = _extend(Y[:, o] * dual_coef[:, o], -np.abs(dual_coef[:, o]).sum())
             out[:, o] = Y[:, o] * _INNER.repair(start, target, room)[:-1, 0]
         return out
 
@@ -160,7 +160,7 @@ class CappedHinge(Machine):
             target, room = self._extended(Y, cost, o)
             begin = None
             if start is not None:
-                alpha = Y[:, o] * start.coef[:, o]
+                alpha = Y[:, o] * start.dual_coef[:, o]
                 begin = Solution(
                     _extend(alpha, -float(alpha.sum())),
                     np.zeros(1),
@@ -180,7 +180,7 @@ class CappedHinge(Machine):
                 )
             )
         return Solution(
-            coef=np.column_stack([Y[:, o] * p.coef[:-1, 0] for o, p in enumerate(parts)]),
+            dual_coef=np.column_stack([Y[:, o] * p.dual_coef[:-1, 0] for o, p in enumerate(parts)]),
             intercept=np.zeros(n_outputs),
             fitted=np.column_stack([Y[:, o] * p.fitted[:-1, 0] for o, p in enumerate(parts)]),
             primal=sum(p.primal for p in parts),
@@ -188,14 +188,14 @@ class CappedHinge(Machine):
             work=sum(p.work for p in parts),
         )
 
-    def normal(self, coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
+    def normal(self, dual_coef: Floats, Y: Floats, cost: Floats, o: int) -> Floats | None:
         total = self.sets(cost)[o].total
-        if self.shares[o] < 1.0 and float(np.abs(coef[:, o]).sum()) >= (1 - _ACTIVE) * total:
+        if self.shares[o] < 1.0 and float(np.abs(dual_coef[:, o]).sum()) >= (1 - _ACTIVE) * total:
             return Y[:, o]
         return None
 
     def _extended(self, Y: Floats, cost: Floats, o: int) -> tuple[Floats, Floats]:
-        """Return targets and costs of the problem in ``alpha = y * coef`` with a slack row.
+        """Return targets and costs of the problem in ``alpha = y * dual_coef`` with a slack row.
 
         ``sum alpha <= total`` is ``sum alpha - s = 0`` with ``s`` in ``[0, total]``: the slack is a
         row of target zero that no kernel sees, and the multiplier of the cap a bias.

@@ -136,7 +136,7 @@ def solve_linear(
         begin = None if start is None else _begin(K, start, o)
         parts.append(solver.run(tol, floor / n_outputs, begin))
     return Solution(
-        coef=np.hstack([part.coef for part in parts]),
+        dual_coef=np.hstack([part.dual_coef for part in parts]),
         intercept=np.concatenate([part.bias for part in parts]),
         fitted=np.hstack([part.fitted for part in parts]),
         primal=sum(part.primal for part in parts),
@@ -154,21 +154,21 @@ def solve_linear(
 class _Begin:
     """Where a solve begins: coefficients, and the function of a neighbouring one if known."""
 
-    coef: Floats
+    dual_coef: Floats
     w: Floats | None = None
     fitted: Floats | None = None
     sharpness: float = 0.0
 
 
 def _begin(K: FeatureKernel, start: Solution, o: int) -> _Begin:
-    coef = start.coef[:, [o]]
+    dual_coef = start.dual_coef[:, [o]]
     if start.function is None or not isinstance(K, BankKernel):
-        return _Begin(coef, sharpness=start.sharpness)
+        return _Begin(dual_coef, sharpness=start.sharpness)
     # With other weights of the kernels the same function is nearer to the solution than that of the
     # same coefficients: most rows stay on their side of the margin.
     function = start.function[:, [o]]
     fitted = start.fitted[:, [o]] if K.holds(function) else None
-    return _Begin(coef, K.lower_weights(function), fitted, start.sharpness)
+    return _Begin(dual_coef, K.lower_weights(function), fitted, start.sharpness)
 
 
 def solve_related(
@@ -192,7 +192,7 @@ def solve_related(
     root = np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
     begin = None if start is None else _Begin(start)
     part = _Newton(machine, K, box, cost, root).run(tol, 0.0, begin)
-    return Solution(part.coef, part.bias, part.fitted, part.primal, part.dual, part.work)
+    return Solution(part.dual_coef, part.bias, part.fitted, part.primal, part.dual, part.work)
 
 
 class _Newton:
@@ -202,7 +202,7 @@ class _Newton:
         self.machine, self.K, self.box, self.cost, self.root = machine, K, box, cost, root
         self.primal, self.dual = np.inf, -np.inf
         self.bias = np.zeros(box.y.shape[1])
-        self.coef = np.zeros_like(box.y)
+        self.dual_coef = np.zeros_like(box.y)
         self.fitted = np.zeros_like(box.y)
         self.w = np.zeros((K.n_features, root.shape[1]))
         self.work = 0
@@ -222,7 +222,7 @@ class _Newton:
         cold = begin is None
         if begin is None and np.isfinite(widest):
             begin = self._descend()
-        anchor = np.zeros_like(box.y) if begin is None else begin.coef.copy()
+        anchor = np.zeros_like(box.y) if begin is None else begin.dual_coef.copy()
         w = np.zeros((K.n_features, self.root.shape[1]))
         f = np.zeros_like(box.y)
         if begin is not None and begin.w is not None:
@@ -334,7 +334,7 @@ class _Newton:
         z = (rise * raised + fall * lowered) @ self.root
         dual = box.dual(balanced, float(np.vdot(z, z)))
         if dual > self.dual:
-            self.dual, self.coef = dual, balanced
+            self.dual, self.dual_coef = dual, balanced
             if scores is not None:
                 self.scores = rise * scores[:, :n_outputs] + fall * scores[:, n_outputs:]
         primal, bias = self._value(w, f)

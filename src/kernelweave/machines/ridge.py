@@ -48,13 +48,13 @@ class Square(Machine):
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
         return float(0.5 * (cost * Y**2).sum())
 
-    def repair(self, coef: Floats, Y: Floats, cost: Floats) -> Floats:
+    def repair(self, dual_coef: Floats, Y: Floats, cost: Floats) -> Floats:
         present = cost > 0
-        coef = np.where(present, coef, 0.0)
+        dual_coef = np.where(present, dual_coef, 0.0)
         if self.fit_intercept:
             counts = np.maximum(present.sum(axis=0), 1)
-            coef -= np.where(present, coef.sum(axis=0) / counts, 0.0)
-        return coef
+            dual_coef -= np.where(present, dual_coef.sum(axis=0) / counts, 0.0)
+        return dual_coef
 
     def solve(
         self,
@@ -71,7 +71,7 @@ class Square(Machine):
         if isinstance(K, FeatureKernel):
             return solve_linear(self, K, Y, cost, tol=max(tol, 1e-12), floor=floor, start=start)
         gram = K.dense()
-        coef = np.zeros_like(Y)
+        dual_coef = np.zeros_like(Y)
         for o in range(Y.shape[1]):
             rows = np.flatnonzero(cost[:, o] > 0)
             if not len(rows):
@@ -84,19 +84,19 @@ class Square(Machine):
                 bias = solved[:, 0].sum() / solved[:, 1].sum()
                 solved[:, 0] -= bias * solved[:, 1]
                 solved[:, 0] -= solved[:, 0].mean()  # rounding, so that the sum is zero
-            coef[rows, o] = solved[:, 0]
-        fitted = _times(gram, coef)
-        quadratic = float(np.vdot(coef, fitted))
+            dual_coef[rows, o] = solved[:, 0]
+        fitted = _times(gram, dual_coef)
+        quadratic = float(np.vdot(dual_coef, fitted))
         loss, intercept = self.loss(fitted, Y, cost)
-        dual = self.linear(coef, Y) - 0.5 * (quadratic + self.ridge_term(coef, cost, Y))
-        return Solution(coef, intercept, fitted, 0.5 * quadratic + loss, dual, 1)
+        dual = self.linear(dual_coef, Y) - 0.5 * (quadratic + self.ridge_term(dual_coef, cost, Y))
+        return Solution(dual_coef, intercept, fitted, 0.5 * quadratic + loss, dual, 1)
 
 
-def _times(gram: Stored, coef: Floats) -> Floats:
+def _times(gram: Stored, dual_coef: Floats) -> Floats:
     """Multiply in double precision without a copy of the matrix in it."""
     if gram.dtype == np.float64:
-        return np.asarray(gram @ coef)
-    return np.concatenate(run_blocks(lambda rows: gram[rows] @ coef, len(gram), _PANEL))
+        return np.asarray(gram @ dual_coef)
+    return np.concatenate(run_blocks(lambda rows: gram[rows] @ dual_coef, len(gram), _PANEL))
 
 
 def _solve(system: Floats, sides: Floats) -> Floats:

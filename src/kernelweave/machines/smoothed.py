@@ -17,7 +17,7 @@ class Smoothed(SupportMachine):
     """Another loss, its corners replaced by parabolas that are ``width`` wide.
 
     It is nowhere larger than that loss, and coefficients feasible for one are so for the other:
-    with these coefficients, the bounds of the two differ by half of ``sum width / cost * coef^2``.
+    with these coefficients, the bounds differ by half of ``sum width / cost * dual_coef^2``.
 
     Parameters
     ----------
@@ -39,5 +39,5 @@ class Smoothed(SupportMachine):
         ridge = np.divide(self.width, cost, out=np.zeros_like(cost), where=cost > 0)
         return replace(shape, ridge=shape.ridge + ridge)
 
-    def linear(self, coef: Floats, Y: Floats) -> float:
-        return self.machine.linear(coef, Y)
+    def linear(self, dual_coef: Floats, Y: Floats) -> float:
+        return self.machine.linear(dual_coef, Y)

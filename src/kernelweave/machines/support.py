@@ -84,7 +84,7 @@ class SupportMachine(Machine):
                 solver.start(beta, fitted)
                 _core.run_smo([solver], tol, 0.0, 0, np.inf)
         return Solution(
-            coef=np.column_stack([s.beta for s in solvers]),
+            dual_coef=np.column_stack([s.beta for s in solvers]),
             intercept=np.array([s.bias for s in solvers]),
             fitted=np.column_stack([s.fitted for s in solvers]),
             primal=sum(s.primal for s in solvers),
@@ -174,7 +174,7 @@ class SupportMachine(Machine):
             y, lower, upper, ridge = shape.columns(Y, o)
             solver = kind(y, lower, upper, ridge, diagonal, shape.dead_zone, self.fit_intercept)
             if start is not None:
-                solver.start(column(start.coef, o), column(start.fitted, o))
+                solver.start(column(start.dual_coef, o), column(start.fitted, o))
             solvers.append(solver)
         return solvers
 
@@ -237,8 +237,8 @@ class EpsilonInsensitive(SupportMachine):
     def shape(self, Y: Floats, cost: Floats) -> DualShape:
         return DualShape(-cost, cost, np.zeros_like(cost), self.epsilon)
 
-    def linear(self, coef: Floats, Y: Floats) -> float:
-        return float(np.vdot(Y, coef) - self.epsilon * np.abs(coef).sum())
+    def linear(self, dual_coef: Floats, Y: Floats) -> float:
+        return float(np.vdot(Y, dual_coef) - self.epsilon * np.abs(dual_coef).sum())
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,10 @@ def solve_tasks(
     if isinstance(K, FeatureKernel):
         return solve_related(machine, K, Y, cost, relation, tol=tol, start=start)
     n_outputs = Y.shape[1]
-    coef = np.zeros_like(Y) if start is None else start.copy()
+    dual_coef = np.zeros_like(Y) if start is None else start.copy()
     multiples = {factor: K.scaled(factor) for factor in relation.diagonal().tolist()}
     own = [multiples[factor] for factor in relation.diagonal().tolist()]
-    products = K @ coef
+    products = K @ dual_coef
     joint = _Joint(machine, K, Y, cost, relation)
     work, precision, last = 0, 0.3 * tol, np.inf
     mark = np.inf  # the gap some sweeps ago
@@ -94,21 +94,25 @@ def solve_tasks(
             if isinstance(machine, SupportMachine):
                 inner = _Shifted(machine, Y[:, column], machine.fit_intercept)
             begin = Solution(
-                coef[:, column], np.zeros(1), relation[t, t] * products[:, column], np.inf, -np.inf
+                dual_coef[:, column],
+                np.zeros(1),
+                relation[t, t] * products[:, column],
+                np.inf,
+                -np.inf,
             )
             part = inner.solve(own[t], moved, cost[:, column], tol=precision, start=begin)
-            coef[:, t] = part.coef[:, 0]
-            products[:, t] = (K @ part.coef)[:, 0]
+            dual_coef[:, t] = part.dual_coef[:, 0]
+            products[:, t] = (K @ part.dual_coef)[:, 0]
             work += part.work
-        solution = joint.evaluate(coef, products, work)
+        solution = joint.evaluate(dual_coef, products, work)
         if solution.gap > max(tol * abs(solution.primal), _SLOW * last):
             # One output after the other crawls where they are closely related.
-            coef = joint.improve(coef, products)
-            products = K @ coef
-            solution = joint.evaluate(coef, products, work)
+            dual_coef = joint.improve(dual_coef, products)
+            products = K @ dual_coef
+            solution = joint.evaluate(dual_coef, products, work)
         if sweep == _CRAWLING and len(Y) * n_outputs <= _MOST_TOGETHER:
             solution = joint.solve_together(solution, tol)
-            coef, products = solution.coef.copy(), K @ solution.coef
+            dual_coef, products = solution.dual_coef.copy(), K @ solution.dual_coef
         if solution.gap <= tol * abs(solution.primal):
             break
         if solution.gap > 0.9 * last:  # the parts, not their order, may hold it up
@@ -131,54 +135,60 @@ class _Joint:
     cost: Floats
     relation: Floats
 
-    def evaluate(self, coef: Floats, products: Floats, work: int) -> Solution:
+    def evaluate(self, dual_coef: Floats, products: Floats, work: int) -> Solution:
         """Return coefficients with their bounds."""
         machine, fitted = self.machine, products @ self.relation
-        quadratic = float(np.vdot(coef, fitted))
+        quadratic = float(np.vdot(dual_coef, fitted))
         loss, intercept = machine.loss(fitted, self.Y, self.cost)
-        ridge = machine.ridge_term(coef, self.cost, self.Y)
-        dual = machine.linear(coef, self.Y) - 0.5 * (quadratic + ridge)
-        return Solution(coef, intercept, fitted, 0.5 * quadratic + loss, dual, work)
+        ridge = machine.ridge_term(dual_coef, self.cost, self.Y)
+        dual = machine.linear(dual_coef, self.Y) - 0.5 * (quadratic + ridge)
+        return Solution(dual_coef, intercept, fitted, 0.5 * quadratic + loss, dual, work)
 
-    def _dual(self, coef: Floats, products: Floats) -> float:
-        curved = float(np.vdot(coef, products @ self.relation))
-        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
-        return self.machine.linear(coef, self.Y) - 0.5 * (curved + ridge)
+    def _dual(self, dual_coef: Floats, products: Floats) -> float:
+        curved = float(np.vdot(dual_coef, products @ self.relation))
+        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        return self.machine.linear(dual_coef, self.Y) - 0.5 * (curved + ridge)
 
     def solve_together(self, solution: Solution, tol: float) -> Solution:
         """Return what Newton's method on the features of the kernel makes of it, if better."""
         everything = np.arange(len(self.Y))
         features = _Features(factor(self.K.block(everything, everything)))
         found = solve_related(
-            self.machine, features, self.Y, self.cost, self.relation, tol=tol, start=solution.coef
+            self.machine,
+            features,
+            self.Y,
+            self.cost,
+            self.relation,
+            tol=tol,
+            start=solution.dual_coef,
         )
-        coef = self.machine.repair(found.coef, self.Y, self.cost)
-        together = self.evaluate(coef, self.K @ coef, solution.work + found.work)
+        dual_coef = self.machine.repair(found.dual_coef, self.Y, self.cost)
+        together = self.evaluate(dual_coef, self.K @ dual_coef, solution.work + found.work)
         return together if together.gap < solution.gap else solution
 
-    def improve(self, coef: Floats, products: Floats) -> Floats:
+    def improve(self, dual_coef: Floats, products: Floats) -> Floats:
         """Return better coefficients, from exact steps in all that are inside their boxes."""
         shape = self.machine.shape(self.Y, self.cost)
-        value = self._dual(coef, products)
+        value = self._dual(dual_coef, products)
         for _ in range(_JUMPS):
-            step = self._step(coef, products, shape)
+            step = self._step(dual_coef, products, shape)
             if step is None:
                 break
-            for share in (1.0, _room(coef, step, shape)):
-                target = self.machine.repair(coef + share * step, self.Y, self.cost)
+            for share in (1.0, _room(dual_coef, step, shape)):
+                target = self.machine.repair(dual_coef + share * step, self.Y, self.cost)
                 moved = self.K @ target
                 reached = self._dual(target, moved)
                 if reached > value + 1e-12 * abs(value):
-                    coef, products, value = target, moved, reached
+                    dual_coef, products, value = target, moved, reached
                     break
             else:
                 break
-        return coef
+        return dual_coef
 
-    def _step(self, coef: Floats, products: Floats, shape: DualShape) -> Floats | None:
+    def _step(self, dual_coef: Floats, products: Floats, shape: DualShape) -> Floats | None:
         """Return the way to the best values of all free coefficients, were there no boxes."""
-        n_outputs = coef.shape[1]
-        free = [free_rows(coef[:, t], shape, t) for t in range(n_outputs)]
+        n_outputs = dual_coef.shape[1]
+        free = [free_rows(dual_coef[:, t], shape, t) for t in range(n_outputs)]
         task = np.repeat(np.arange(n_outputs), [len(rows) for rows in free])
         if not 2 <= len(task) <= _MAX_FREE:
             return None
@@ -187,7 +197,7 @@ class _Joint:
         M = self.K.block(used, used)[np.ix_(place, place)] * self.relation[np.ix_(task, task)]
         ridge = shape.ridge[rows, task]
         M[np.diag_indices_from(M)] += ridge + 1e-13 * np.trace(M) / len(M)
-        here = coef[rows, task]
+        here = dual_coef[rows, task]
         residual = self.Y[rows, task] - (products @ self.relation)[rows, task] - ridge * here
         residual -= shape.dead_zone * np.sign(here)
         sums = (task[:, None] == np.unique(task)).astype(np.float64)
@@ -196,7 +206,7 @@ class _Joint:
         if self.machine.fit_intercept:
             across = sums.T @ solved[:, 1:]
             found = found - solved[:, 1:] @ np.linalg.lstsq(across, sums.T @ found)[0]
-        step = np.zeros_like(coef)
+        step = np.zeros_like(dual_coef)
         step[rows, task] = found
         return step if np.isfinite(found).all() else None
 
@@ -221,11 +231,13 @@ class _Features:
         return (self.Z.T * q) @ self.Z, self.Z.T @ q
 
 
-def _room(coef: Floats, step: Floats, shape: DualShape) -> float:
+def _room(dual_coef: Floats, step: Floats, shape: DualShape) -> float:
     """Return the largest share of a step that stays inside the boxes and off the kink at zero."""
     up, down = step > 0, step < 0
     high, low = shape.upper, shape.lower
     if shape.dead_zone > 0:
-        high, low = np.where(coef < 0, 0.0, high), np.where(coef > 0, 0.0, low)
-    shares = np.concatenate([(high - coef)[up] / step[up], (low - coef)[down] / step[down]])
+        high, low = np.where(dual_coef < 0, 0.0, high), np.where(dual_coef > 0, 0.0, low)
+    shares = np.concatenate(
+        [(high - dual_coef)[up] / step[up], (low - dual_coef)[down] / step[down]]
+    )
     return float(min(1.0, shares.min(initial=1.0)))

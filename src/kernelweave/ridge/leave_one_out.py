@@ -248,7 +248,7 @@ class RidgeAverage:
 
         Returns
         -------
-        coef : ndarray of shape (n_kernels, n_outputs, n_support)
+        dual_coef : ndarray of shape (n_kernels, n_outputs, n_support)
             Coefficients of the bank's (normalised) kernels on the rows `support`.
         intercept : ndarray of shape (n_outputs,)
             To add, beside the means of the targets.
@@ -256,7 +256,7 @@ class RidgeAverage:
             Mean square of what each kernel adds on the training rows.
         """
         support = self.support()
-        coef = np.zeros((self.n_kernels, V.shape[1], len(support)))
+        dual_coef = np.zeros((self.n_kernels, V.shape[1], len(support)))
         intercept = np.zeros(V.shape[1])
         spread = np.zeros(self.n_kernels)
         parts = zip(
@@ -271,13 +271,13 @@ class RidgeAverage:
             g = mix[:, None] * along
             places = np.searchsorted(support, spectrum.rows)
             used = np.flatnonzero(share)
-            coef[np.ix_(used, np.arange(V.shape[1]), places)] += (
+            dual_coef[np.ix_(used, np.arange(V.shape[1]), places)] += (
                 share[used][:, None, None] * (spectrum.basis @ g).T
             )
             intercept -= spectrum.offsets @ g
             size = float(((spectrum.values[:, None] * g) ** 2).sum()) / len(V)
             spread += share / share.sum() * size
-        return coef, intercept, spread
+        return dual_coef, intercept, spread
 
 
 def average_ridges(

@@ -234,10 +234,14 @@ def _distinct(
     if bank.is_constant.all():  # on these rows
         return varied
     apart = np.union1d(np.flatnonzero(bank.is_constant), distinct_kernels(bank))
-    forms = scales * [float(np.vdot(one.cross, one.cross)) for one in moments]
+    quadratic_forms = scales * [float(np.vdot(one.cross, one.cross)) for one in moments]
     kept: list[int] = []
     for j in varied.tolist():
-        near = [i for i in kept if abs(forms[i] - forms[j]) <= _COPY * abs(forms[i])]
+        near = [
+            i
+            for i in kept
+            if abs(quadratic_forms[i] - quadratic_forms[j]) <= _COPY * abs(quadratic_forms[i])
+        ]
         if j in apart or not near:
             kept.append(j)
     return np.array(kept)

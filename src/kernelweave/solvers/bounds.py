@@ -25,7 +25,7 @@ class Step:
         One-kernel problems solved so far.
     work : int
         Coefficient updates so far.
-    readings : float
+    n_passes : float
         Passes over all kernels so far.
     """
 
@@ -33,7 +33,7 @@ class Step:
     lower: float
     solves: int
     work: int
-    readings: float
+    n_passes: float
 
     @property
     def relative_gap(self) -> float:
@@ -49,12 +49,12 @@ class Result:
     ----------
     weights : ndarray of shape (n_kernels,)
         Weights of the best upper bound.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Dual coefficients of the best upper bound.
     intercept : ndarray of shape (n_outputs,)
         Biases.
-    forms : ndarray of shape (n_kernels,)
-        ``tr(coef' K_j coef)`` of the kernels with a weight, zero for others.
+    quadratic_forms : ndarray of shape (n_kernels,)
+        ``tr(dual_coef' K_j dual_coef)`` of the kernels with a weight, zero for others.
     objective, lower_bound : float
         Both hold for the exact kernels.
     size : float
@@ -74,9 +74,9 @@ class Result:
     """
 
     weights: Floats
-    coef: Floats
+    dual_coef: Floats
     intercept: Floats
-    forms: Floats
+    quadratic_forms: Floats
     objective: float
     lower_bound: float
     size: float
@@ -112,12 +112,12 @@ class WarmStart:
     ----------
     weights : ndarray of shape (n_kernels,)
         Kernel weights.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Dual coefficients; made feasible where they are not.
     """
 
     weights: Floats
-    coef: Floats
+    dual_coef: Floats
 
 
 Callback = Callable[[Step], None]
@@ -140,41 +140,41 @@ class Bounds:
     complete: bool = True  # whether that can be had
     function: Floats | None = None
     weights: Floats = field(default_factory=lambda: np.empty(0))
-    coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    dual_coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
     intercept: Floats = field(default_factory=lambda: np.empty(0))
-    forms: Floats = field(default_factory=lambda: np.empty(0))
+    quadratic_forms: Floats = field(default_factory=lambda: np.empty(0))
     proof: Floats | None = None  # coefficients of the lower bound
     mean: Floats | None = None  # of the coefficients so far, where a solver needs it
     solves: int = 0
     work: int = 0
-    readings: float = 0.0
+    n_passes: float = 0.0
     history: list[Step] = field(default_factory=list)
 
     def offer_upper(
         self,
         value: float,
         weights: Floats,
-        coef: Floats,
+        dual_coef: Floats,
         intercept: Floats,
-        forms: Floats,
+        quadratic_forms: Floats,
         constant: float = 0.0,
     ) -> bool:
         """Keep a point if it is the best so far, and tell whether it is."""
         if not value < self.upper:
             return False
         self.upper, self.constant = value, constant
-        self.weights, self.coef, self.intercept = weights.copy(), coef, intercept
-        self.forms = forms
+        self.weights, self.dual_coef, self.intercept = weights.copy(), dual_coef, intercept
+        self.quadratic_forms = quadratic_forms
         return True
 
-    def offer_lower(self, value: float, coef: Floats | None = None) -> None:
+    def offer_lower(self, value: float, dual_coef: Floats | None = None) -> None:
         """Keep a lower bound, and what proves it, if it is the best so far."""
         if value > self.lower:
-            self.lower, self.proof = value, coef
+            self.lower, self.proof = value, dual_coef
 
     def note(self) -> None:
         """Add a line to the history."""
-        step = Step(self.upper, self.lower, self.solves, self.work, self.readings)
+        step = Step(self.upper, self.lower, self.solves, self.work, self.n_passes)
         self.history.append(step)
         if self.report is not None:
             self.report(step)
@@ -224,9 +224,9 @@ class Bounds:
         lower = min(self.lower, self.upper)  # the order of two equal sums is rounding
         return Result(
             weights=self.weights,
-            coef=self.coef,
+            dual_coef=self.dual_coef,
             intercept=self.intercept,
-            forms=self.forms,
+            quadratic_forms=self.quadratic_forms,
             objective=self.upper,
             # No loss and no norm is negative.
             lower_bound=max(lower - self.rounding, min(lower, 0.0)),

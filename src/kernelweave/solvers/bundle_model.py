@@ -82,7 +82,7 @@ class Curved:
 
     Parameters
     ----------
-    forms : ndarray of shape (n_weights,)
+    quadratic_forms : ndarray of shape (n_weights,)
         Minus twice the slopes.
     hessian : ndarray of shape (n_weights, n_weights)
         Second derivatives.
@@ -90,8 +90,8 @@ class Curved:
         Weights, not negative.
     """
 
-    def __init__(self, forms: Floats, hessian: Floats, centre: Floats) -> None:
-        self.lengths = np.sqrt(np.maximum(forms, 0.0))
+    def __init__(self, quadratic_forms: Floats, hessian: Floats, centre: Floats) -> None:
+        self.lengths = np.sqrt(np.maximum(quadratic_forms, 0.0))
         inverse = np.divide(
             1.0, self.lengths, out=np.zeros_like(self.lengths), where=self.lengths > 0
         )

@@ -83,7 +83,7 @@ def solve_capped(
         )
         bounds.solves += result.history[-1].solves
         spent = bounds.solves >= max_iter or not result.converged
-        fitted = bank.combine(result.weights) @ result.coef
+        fitted = bank.combine(result.weights) @ result.dual_coef
         rest = 1.0 - float(machine.thresholds(fitted, Y, box / here)[0])
         there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
         nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
@@ -92,7 +92,7 @@ def solve_capped(
         if nearer and bank.leaves_out:
             # What factors leave out grows with the square of the coefficients. A caller who sees
             # the gap can hold the kernels more exactly; steps here cannot close it.
-            left = 0.5 * float(bank.residual_forms(result.coef).max()) * here / there
+            left = 0.5 * float(bank.residual_forms(result.dual_coef).max()) * here / there
             spent = left > tol * _SHARE * result.objective
         is_zero = _carry_over(evaluator, result, here / lam)
         if spent or (bounds.converged and (is_zero or not nearer)):
@@ -101,7 +101,7 @@ def solve_capped(
             if aim < _TIGHTEST * tol:
                 break
             aim, there = 0.05 * aim, here
-        start = WarmStart(result.weights, result.coef * (here / there))
+        start = WarmStart(result.weights, result.dual_coef * (here / there))
         here = there
     evaluator.settle()
     return bounds.result()
@@ -115,9 +115,11 @@ def _carry_over(evaluator: Evaluator, result: Result, factor: float) -> bool:
     """
     Y, cost, machine = evaluator.Y, evaluator.cost, evaluator.machine
     assert result.proof is not None
-    evaluator.at(result.weights, machine.repair(factor * result.coef, Y, cost))
+    evaluator.at(result.weights, machine.repair(factor * result.dual_coef, Y, cost))
     proof = machine.repair(factor * result.proof, Y, cost)
-    evaluator.offer_lower(evaluator.at(result.weights, proof), evaluator.bank.forms(proof))
+    evaluator.offer_lower(
+        evaluator.at(result.weights, proof), evaluator.bank.quadratic_forms(proof)
+    )
     evaluator.at(result.weights, np.zeros_like(Y))
     evaluator.bounds.note()
-    return not evaluator.bounds.coef.any()
+    return not evaluator.bounds.dual_coef.any()

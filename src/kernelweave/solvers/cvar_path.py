@@ -80,12 +80,12 @@ def solve_capped_on_path(
         last = found.history[-1]
         bounds.solves += last.solves
         bounds.work += last.work
-        bounds.readings += last.readings
+        bounds.n_passes += last.n_passes
         assert found.function is not None
         assert found.proof is not None
         carried = replace(
             found,
-            coef=machine.repair(gamma * found.coef, Y, box / lam),
+            dual_coef=machine.repair(gamma * found.dual_coef, Y, box / lam),
             proof=machine.repair(gamma * found.proof, Y, box / lam),
             function=gamma * found.function,
         )
@@ -94,7 +94,7 @@ def solve_capped_on_path(
         if gamma < _SMALL or spent:
             offer_function(evaluator, replace(carried, function=np.zeros_like(found.function)))
         bounds.note()
-        slope = float(np.abs(found.coef).sum() / cost.sum()) - cap
+        slope = float(np.abs(found.dual_coef).sum() / cost.sum()) - cap
         low, high = (low, (gamma, slope)) if slope > 0 else ((gamma, slope), high)
         idle = gamma == 1.0 and slope <= 0  # the cap does nothing
         if idle or spent or bounds.converged:
@@ -104,7 +104,7 @@ def solve_capped_on_path(
             aim, wider = 0.1 * aim, 1.0 + 2.0 * _NARROW
             low, high = (low[0] / wider, low[1]), (min(1.0, high[0] * wider), high[1])
         gamma, before = _between(low, high), gamma
-        start = WarmStart(found.weights, found.coef * (before / gamma))
+        start = WarmStart(found.weights, found.dual_coef * (before / gamma))
     evaluator.settle()
     return bounds.result()
 

@@ -38,12 +38,12 @@ class Start:
     ----------
     norms : ndarray of shape (n_nodes,)
         Norms of the functions of the active nodes.
-    coef : ndarray of shape (n_samples, n_outputs) or None
+    dual_coef : ndarray of shape (n_samples, n_outputs) or None
         Dual coefficients, feasible.
     """
 
     norms: Floats
-    coef: Floats | None = None
+    dual_coef: Floats | None = None
 
 
 def grow(
@@ -112,23 +112,23 @@ def grow(
     bounds.rounding = unseen = 1e-28 * bounds.scale if np.isfinite(bounds.scale) else 0.0
     root = None if relation is None else _root(relation)
     norms = np.ones(len(graph.nodes)) if start is None else start.norms
-    coef = None if start is None else start.coef
+    dual_coef = None if start is None else start.dual_coef
     exact = graph.is_exact
     left, still = tol, 0  # of the tolerance, besides rounding; rounds without progress
     settled = False  # no further nodes will come, whatever the gap says
     cut = False  # a search of the graph came to its limit
     while True:
         bounds.weights = _extended(bounds.weights, len(graph.nodes))
-        bounds.forms = _extended(bounds.forms, len(graph.nodes))
+        bounds.quadratic_forms = _extended(bounds.quadratic_forms, len(graph.nodes))
         hierarchy = Hierarchy(graph.ancestors, graph.costs, rho)
         gap = bounds.gap if bounds.lower > -np.inf else np.inf
         finest = max(_INNER * left, _UNPROVED if cut else 0.0)
         aim = max(finest, 0.0 if settled else min(_ROUGHEST, _SEARCH * gap))
         problem = ActiveProblem(graph, hierarchy, Y, cost, machine, relation, root, exact)
-        bound, norms = inner(problem, bounds, aim, max_iter, norms, coef)
-        coef = bound.coef
+        bound, norms = inner(problem, bounds, aim, max_iter, norms, dual_coef)
+        dual_coef = bound.dual_coef
         # The first search gives some bound; later ones need not while they find enough nodes.
-        whole = not cut and (settled or bounds.readings == 0)
+        whole = not cut and (settled or bounds.n_passes == 0)
         found = _certify(graph, machine, bounds, bound, root, left, sufficient, whole)
         if not (found.complete or whole or cut) and len(found.nodes) < _AT_A_TIME:
             whole = True
@@ -159,7 +159,7 @@ def grow(
             norms = np.append(norms, np.full(len(graph.nodes) - len(norms), usual))
     if polish is not None and bounds.converged and bounds.solves < max_iter:
         most = min(max_iter, bounds.solves + _POLISH)
-        inner(problem, bounds, polish, most, norms, coef)
+        inner(problem, bounds, polish, most, norms, dual_coef)
         bounds.note()
     if not exact:
         problem = replace(problem, exact=True)
@@ -170,11 +170,11 @@ def grow(
     nothing = np.zeros_like(Y)
     loss, intercept = machine.loss(nothing, Y, cost)
     error = problem.upper_rounding(bounds)
-    if bounds.upper + error > (1.0 + tol) * loss or not bounds.forms.any():
+    if bounds.upper + error > (1.0 + tol) * loss or not bounds.quadratic_forms.any():
         bounds.at_rounding = bounds.upper < loss
         bounds.upper = np.inf
-        forms = np.zeros(len(graph.nodes))
-        bounds.offer_upper(loss, bounds.weights, nothing, intercept, forms)
+        quadratic_forms = np.zeros(len(graph.nodes))
+        bounds.offer_upper(loss, bounds.weights, nothing, intercept, quadratic_forms)
         bounds.note()
         error = problem.upper_rounding(bounds)
     bounds.rounding = max(unseen, error + problem.lower_rounding(bounds, bound))
@@ -194,13 +194,13 @@ def _certify(
     """Search the graph for nodes that break the bound, and offer what remains of it."""
     wanted = bounds.upper - _MARGIN * tol * bounds.size
     level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
-    V = bound.coef if root is None else bound.coef @ root
+    V = bound.dual_coef if root is None else bound.dual_coef @ root
     most = max(2 * _AT_LEAST, len(graph.nodes))
     if sufficient:
         found = graph.sufficient(V, level, most)
     else:
         found = graph.search(V, level, most, 1.0 if whole else _GLANCE)
-    bounds.readings += 1
+    bounds.n_passes += 1
     if found.complete:
         dual = max(level, float(found.ratios.max(initial=0.0)))
         bounds.offer_lower(lower_bound(machine, bound.linear, dual, bound.ridge))

@@ -32,7 +32,7 @@ class Bound:
     ----------
     value : float
         What no function on these nodes goes below.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Dual coefficients.
     linear, ridge : float
         Linear and ridge part of their dual value.
@@ -41,7 +41,7 @@ class Bound:
     """
 
     value: float
-    coef: Floats
+    dual_coef: Floats
     linear: float
     dual: float
     ridge: float
@@ -59,14 +59,14 @@ class Evaluation:
         The objective.
     loss : float
         Its second part.
-    forms, norms : ndarray of shape (n_nodes,)
+    quadratic_forms, norms : ndarray of shape (n_nodes,)
         Forms of the coefficients, and norms of the functions; ones where all are zero.
     """
 
     bound: Bound
     value: float
     loss: float
-    forms: Floats
+    quadratic_forms: Floats
     norms: Floats
 
 
@@ -102,7 +102,7 @@ class ActiveProblem:
     exact: bool
 
     def stand(
-        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, coef: Floats | None
+        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, dual_coef: Floats | None
     ) -> Evaluation:
         """Solve the machine for kernel weights; offer and return what follows from it.
 
@@ -116,46 +116,59 @@ class ActiveProblem:
             Shares to bound the dual norm with.
         aim : float
             Relative gap that the caller is after.
-        coef : ndarray of shape (n_samples, n_outputs) or None
+        dual_coef : ndarray of shape (n_samples, n_outputs) or None
             Dual coefficients to begin with.
         """
         weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
         kernel = self._combine(weights)
         solution = solve_tasks(
-            self.machine, kernel, self.Y, self.cost, self.relation, tol=_MACHINE * aim, start=coef
+            self.machine,
+            kernel,
+            self.Y,
+            self.cost,
+            self.relation,
+            tol=_MACHINE * aim,
+            start=dual_coef,
         )
         bounds.solves += 1
         bounds.work += solution.work
-        coef, forms = solution.coef, self._forms(solution.coef)
-        value, loss = self._offer(bounds, kernel, weights, coef, forms)
-        bound = self._bound(coef, forms, eta, 0.1 * aim)
-        norms = weights * np.sqrt(forms)
+        dual_coef, quadratic_forms = solution.dual_coef, self._forms(solution.dual_coef)
+        value, loss = self._offer(bounds, kernel, weights, dual_coef, quadratic_forms)
+        bound = self._bound(dual_coef, quadratic_forms, eta, 0.1 * aim)
+        norms = weights * np.sqrt(quadratic_forms)
         if not norms.max(initial=0.0) > 0.0:
             norms = np.ones(len(norms))
-        return Evaluation(bound, value, loss, forms, norms)
+        return Evaluation(bound, value, loss, quadratic_forms, norms)
 
     def settle(self, bounds: Bounds, bound: Bound) -> Bound:
         """Evaluate the best model and a lower bound again, for the exact kernels."""
-        weights, coef = bounds.weights, bounds.coef
+        weights, dual_coef = bounds.weights, bounds.dual_coef
         bounds.upper, bounds.lower = np.inf, -np.inf
-        self._offer(bounds, self._combine(weights), weights, coef, self._forms(coef))
+        self._offer(bounds, self._combine(weights), weights, dual_coef, self._forms(dual_coef))
         n = len(self.graph.nodes)
-        return self.bound(bound.coef, np.full(n, 1.0 / n), 0.0)
+        return self.bound(bound.dual_coef, np.full(n, 1.0 / n), 0.0)
 
     def upper_rounding(self, bounds: Bounds) -> float:
         """Bound the rounding error of the best objective."""
-        weights, coef, forms = bounds.weights, bounds.coef, bounds.forms
+        weights, dual_coef, quadratic_forms = (
+            bounds.weights,
+            bounds.dual_coef,
+            bounds.quadratic_forms,
+        )
         kernel = self._combine(weights)
         diagonal = kernel.diag()
-        errors = form_errors(self._related(coef), self.graph.diagonal_sums, diagonal)
-        norms = [self.hierarchy.norm(weights * np.sqrt(f)) for f in (forms, forms + errors)]
+        errors = form_errors(self._related(dual_coef), self.graph.diagonal_sums, diagonal)
+        norms = [
+            self.hierarchy.norm(weights * np.sqrt(f))
+            for f in (quadratic_forms, quadratic_forms + errors)
+        ]
         loss = loss_error(
             self.machine,
             self.Y,
             self.cost,
             diagonal,
-            coef,
-            self._fitted(kernel, coef),
+            dual_coef,
+            self._fitted(kernel, dual_coef),
             bounds.intercept,
             self.relation,
         )
@@ -175,7 +188,7 @@ class ActiveProblem:
             eta = np.full(len(values), 1.0 / len(values))
             return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
 
-        V, diagonal = self._related(bound.coef), self._combine(bounds.weights).diag()
+        V, diagonal = self._related(bound.dual_coef), self._combine(bounds.weights).diag()
         outside = float(form_errors(V, lambda s: np.array(graph.outside_sum(s)), diagonal))
         raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), outside)
         ones = np.ones(len(Y))
@@ -183,44 +196,51 @@ class ActiveProblem:
         if self.relation is not None:
             largest *= float(self.relation.diagonal().max())
         bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * bounds.upper * largest))
-        rest = dual_error(machine, Y, bound.coef, bound.linear, bound.ridge, bias)
+        rest = dual_error(machine, Y, bound.dual_coef, bound.linear, bound.ridge, bias)
         return 0.5 * raised + rest
 
     def _combine(self, weights: Floats) -> Any:
         return self.graph.combine(weights, 1 if self.root is None else self.root.shape[1])
 
-    def _related(self, coef: Floats) -> Floats:
+    def _related(self, dual_coef: Floats) -> Floats:
         """Return vectors whose forms are those of the coefficients of related outputs."""
-        return coef if self.root is None else coef @ self.root
+        return dual_coef if self.root is None else dual_coef @ self.root
 
-    def _forms(self, coef: Floats) -> Floats:
-        V = self._related(coef)
-        return self.graph.form_bounds(V) if self.exact else self.graph.forms(V)
+    def _forms(self, dual_coef: Floats) -> Floats:
+        V = self._related(dual_coef)
+        return self.graph.form_bounds(V) if self.exact else self.graph.quadratic_forms(V)
 
-    def _fitted(self, kernel: Any, coef: Floats) -> Floats:
+    def _fitted(self, kernel: Any, dual_coef: Floats) -> Floats:
         # Computed afresh: running sums drift.
-        fitted = kernel.exact_product(coef) if self.exact else kernel @ coef
+        fitted = kernel.exact_product(dual_coef) if self.exact else kernel @ dual_coef
         return np.asarray(fitted if self.relation is None else fitted @ self.relation)
 
     def _offer(
-        self, bounds: Bounds, kernel: Any, weights: Floats, coef: Floats, forms: Floats
+        self,
+        bounds: Bounds,
+        kernel: Any,
+        weights: Floats,
+        dual_coef: Floats,
+        quadratic_forms: Floats,
     ) -> tuple[float, float]:
         """Offer the objective of coefficients; return it and the loss in it."""
-        loss, intercept = self.machine.loss(self._fitted(kernel, coef), self.Y, self.cost)
-        value = 0.5 * self.hierarchy.norm(weights * np.sqrt(forms)) ** 2 + loss
-        bounds.offer_upper(value, weights, coef, intercept, forms)
+        loss, intercept = self.machine.loss(self._fitted(kernel, dual_coef), self.Y, self.cost)
+        value = 0.5 * self.hierarchy.norm(weights * np.sqrt(quadratic_forms)) ** 2 + loss
+        bounds.offer_upper(value, weights, dual_coef, intercept, quadratic_forms)
         return value, loss
 
-    def bound(self, coef: Floats, eta: Floats, enough: float) -> Bound:
+    def bound(self, dual_coef: Floats, eta: Floats, enough: float) -> Bound:
         """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`."""
-        return self._bound(coef, self._forms(coef), eta, enough)
+        return self._bound(dual_coef, self._forms(dual_coef), eta, enough)
 
-    def _bound(self, coef: Floats, forms: Floats, eta: Floats, enough: float) -> Bound:
-        linear = self.machine.linear(coef, self.Y)
-        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
-        dual = self.hierarchy.squared_dual_norm(forms, eta, enough=enough)
+    def _bound(
+        self, dual_coef: Floats, quadratic_forms: Floats, eta: Floats, enough: float
+    ) -> Bound:
+        linear = self.machine.linear(dual_coef, self.Y)
+        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        dual = self.hierarchy.squared_dual_norm(quadratic_forms, eta, enough=enough)
         value = lower_bound(self.machine, linear, dual, ridge)
-        return Bound(value, coef, linear, dual, ridge)
+        return Bound(value, dual_coef, linear, dual, ridge)
 
 
 Inner: TypeAlias = Callable[
@@ -235,7 +255,7 @@ def take_turns(
     aim: float,
     max_iter: int,
     norms: Floats,
-    coef: Floats | None,
+    dual_coef: Floats | None,
 ) -> tuple[Bound, Floats]:
     """Find machine and weights in turn, each exactly for the other, with mixed steps.
 
@@ -251,7 +271,7 @@ def take_turns(
         Maximum number of inner solves, those before included.
     norms : ndarray of shape (n_nodes,)
         Norms of the functions to begin with.
-    coef : ndarray of shape (n_samples, n_outputs) or None
+    dual_coef : ndarray of shape (n_samples, n_outputs) or None
         Dual coefficients to begin with.
 
     Returns
@@ -267,12 +287,14 @@ def take_turns(
     finer, mark, waited, mix = 1.0, np.inf, 0, True
     while True:
         shares = problem.hierarchy.shares(np.exp(x), _FLOOR * finer * aim)
-        stand = problem.stand(bounds, shares.weights, shares.eta, finer * aim, coef)
+        stand = problem.stand(bounds, shares.weights, shares.eta, finer * aim, dual_coef)
         bound, norms = stand.bound, stand.norms
-        coef = bound.coef
+        dual_coef = bound.dual_coef
         if best is None or bound.value > best.value:
             best = bound
-        bounds.mean = coef if bounds.mean is None else (1 - _LAST) * bounds.mean + _LAST * coef
+        bounds.mean = (
+            dual_coef if bounds.mean is None else (1 - _LAST) * bounds.mean + _LAST * dual_coef
+        )
         if waited:
             # Where many coefficients are optimal, each turn finds others, and none proves much.
             # Their mean converges.

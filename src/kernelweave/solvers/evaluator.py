@@ -31,8 +31,8 @@ class Iterate:
         The machine's answer.
     which : ndarray of int
         The kernels of interest, in increasing order; all with a weight are among them.
-    forms : ndarray of shape (len(which),)
-        ``tr(coef' K_j coef)``.
+    quadratic_forms : ndarray of shape (len(which),)
+        ``tr(dual_coef' K_j dual_coef)``.
     linear, ridge, loss : float
         Parts of the dual and the primal value.
     """
@@ -40,7 +40,7 @@ class Iterate:
     kernel: CombinedKernel
     solution: Solution
     which: Indices
-    forms: Floats
+    quadratic_forms: Floats
     linear: float
     ridge: float
     loss: float
@@ -52,9 +52,9 @@ class Iterate:
         return self.kernel.weights
 
     @property
-    def coef(self) -> Floats:
+    def dual_coef(self) -> Floats:
         """Dual coefficients."""
-        return self.solution.coef
+        return self.solution.dual_coef
 
     @property
     def inner(self) -> Floats:
@@ -63,14 +63,14 @@ class Iterate:
 
     @property
     def cut(self) -> float:
-        """``J(x) >= cut - x . forms / 2`` for every x, however roughly the machine was solved."""
+        """``J(x) >= cut - x . quadratic_forms / 2`` for all x; no optimality needed."""
         return self.linear - 0.5 * self.ridge
 
     def products(self, ids: Indices) -> Floats:
-        """Return ``K_j @ coef`` for some kernels; computed once."""
+        """Return ``K_j @ dual_coef`` for some kernels; computed once."""
         fresh = np.array([j for j in ids if int(j) not in self._products], dtype=np.intp)
         if len(fresh):
-            values = self.kernel.bank.products(self.coef, fresh)
+            values = self.kernel.bank.products(self.dual_coef, fresh)
             self._products.update(zip(fresh.tolist(), values, strict=True))
         return np.array([self._products[int(j)] for j in ids])
 
@@ -78,12 +78,12 @@ class Iterate:
         """Return where a machine begins for other weights of the same kernels."""
         if kernel.bank.by_features:
             return replace(self.solution, primal=np.inf, dual=-np.inf)
-        return moved(self.coef, self._fitted_at(kernel))
+        return moved(self.dual_coef, self._fitted_at(kernel))
 
     def _fitted_at(self, kernel: CombinedKernel) -> Floats:
-        """Return ``kernel @ coef``."""
-        if kernel.forms_for(self.coef) or kernel.sums_rows:
-            return kernel @ self.coef
+        """Return ``kernel @ dual_coef``."""
+        if kernel.forms_for(self.dual_coef) or kernel.sums_rows:
+            return kernel @ self.dual_coef
         change = kernel.weights - self.weights  # mostly zero
         ids = np.flatnonzero(change)
         if not len(ids):
@@ -91,16 +91,16 @@ class Iterate:
         return self.solution.fitted + np.tensordot(change[ids], self.products(ids), axes=1)
 
 
-def moved(coef: Floats, fitted: Floats) -> Solution:
+def moved(dual_coef: Floats, fitted: Floats) -> Solution:
     """Return a start for a machine: coefficients with their fitted values, nothing proved."""
-    return Solution(coef, np.zeros(coef.shape[1]), fitted, np.inf, -np.inf)
+    return Solution(dual_coef, np.zeros(dual_coef.shape[1]), fitted, np.inf, -np.inf)
 
 
 @dataclass(frozen=True)
 class DualPoint:
     """Dual coefficients with the parts of their value that no kernel is needed for."""
 
-    coef: Floats
+    dual_coef: Floats
     linear: float
     ridge: float
 
@@ -149,22 +149,22 @@ class Evaluator:
         # Coefficients, kernels and their forms that were evaluated last, not read from storage.
         self._exactly: tuple[Floats, Indices, Floats] | None = None
 
-    def at(self, weights: Floats, coef: Floats, which: Indices | None = None) -> Iterate:
+    def at(self, weights: Floats, dual_coef: Floats, which: Indices | None = None) -> Iterate:
         """Look at feasible coefficients without solving."""
         kernel = self.bank.combine(weights)
-        return self.evaluate(kernel, self.start(kernel, coef), which)
+        return self.evaluate(kernel, self.start(kernel, dual_coef), which)
 
-    def start(self, kernel: CombinedKernel, coef: Floats) -> Solution:
+    def start(self, kernel: CombinedKernel, dual_coef: Floats) -> Solution:
         """Return where a machine begins, from feasible coefficients."""
         # A machine on features computes what it needs itself.
-        return moved(coef, coef if self.bank.by_features else kernel @ coef)
+        return moved(dual_coef, dual_coef if self.bank.by_features else kernel @ dual_coef)
 
     def dual_value(self, start: Solution) -> float:
         """Return the dual value of the coefficients that a machine begins from."""
-        coef = start.coef
-        quadratic = float(np.vdot(coef, start.fitted))
-        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
-        return self.machine.linear(coef, self.Y) - 0.5 * (quadratic + ridge)
+        dual_coef = start.dual_coef
+        quadratic = float(np.vdot(dual_coef, start.fitted))
+        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        return self.machine.linear(dual_coef, self.Y) - 0.5 * (quadratic + ridge)
 
     def solve(
         self,
@@ -183,7 +183,7 @@ class Evaluator:
         self.bounds.work += solution.work
         if solution.scores is not None:
             at_hand = kernel.at_hand  # type: ignore[attr-defined]
-            self.bank.remember(solution.coef, at_hand, solution.scores)
+            self.bank.remember(solution.dual_coef, at_hand, solution.scores)
         return solution
 
     def evaluate(
@@ -191,34 +191,36 @@ class Evaluator:
         kernel: CombinedKernel,
         solution: Solution,
         which: Indices | None = None,
-        forms: Floats | None = None,
+        quadratic_forms: Floats | None = None,
     ) -> Iterate:
         """Read the forms of the kernels of interest, unless known, and offer the upper bound."""
         which = np.flatnonzero(kernel.weights) if which is None else which
         if self._needs_exact_forms:
-            self.bounds.readings += len(which) / self.bank.n_kernels
-            fitted, forms = self._evaluate_exactly(kernel, solution.coef, which)
-            return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
-        if forms is None:
-            forms = self.bank.forms(solution.coef, which)
-            self.bounds.readings += len(which) / self.bank.n_kernels
+            self.bounds.n_passes += len(which) / self.bank.n_kernels
+            fitted, quadratic_forms = self._evaluate_exactly(kernel, solution.dual_coef, which)
+            return self._look(
+                kernel, solution.dual_coef, fitted, which, quadratic_forms, solution.work
+            )
+        if quadratic_forms is None:
+            quadratic_forms = self.bank.quadratic_forms(solution.dual_coef, which)
+            self.bounds.n_passes += len(which) / self.bank.n_kernels
         if self.bank.by_features:
-            return self._look_at_function(kernel, solution, which, forms)
-        fitted = kernel.exact_product(solution.coef) if self.exact else solution.fitted
-        return self._look(kernel, solution.coef, fitted, which, forms, solution.work)
+            return self._look_at_function(kernel, solution, which, quadratic_forms)
+        fitted = kernel.exact_product(solution.dual_coef) if self.exact else solution.fitted
+        return self._look(kernel, solution.dual_coef, fitted, which, quadratic_forms, solution.work)
 
     def _look_at_function(
-        self, kernel: Any, solution: Solution, which: Indices, forms: Floats
+        self, kernel: Any, solution: Solution, which: Indices, quadratic_forms: Floats
     ) -> Iterate:
         """Offer the function of a solution on features, which the coefficients only bound."""
         function = solution.function
         if function is None:  # the coefficients come without one
-            w = kernel.sums(solution.coef)
+            w = kernel.sums(solution.dual_coef)
             function = kernel.raise_weights(w)
             solution = replace(solution, function=function, fitted=kernel.times(w))
         loss, intercept = self.machine.loss(solution.fitted, self.Y, self.cost)
-        linear = self.machine.linear(solution.coef, self.Y)
-        ridge = self.machine.ridge_term(solution.coef, self.cost, self.Y)
+        linear = self.machine.linear(solution.dual_coef, self.Y)
+        ridge = self.machine.ridge_term(solution.dual_coef, self.cost, self.Y)
         norms = self.bank.norms(function)
         weights = kernel.weights
         used = weights > 0
@@ -226,49 +228,49 @@ class Evaluator:
             solution,
             intercept=intercept,
             primal=0.5 * float((norms[used] ** 2 / weights[used]).sum()) + loss,
-            dual=linear - 0.5 * ridge - 0.5 * float(weights[which] @ forms),
+            dual=linear - 0.5 * ridge - 0.5 * float(weights[which] @ quadratic_forms),
         )
         known = np.zeros(len(weights))
-        known[which] = forms
+        known[which] = quadratic_forms
         constant = self.machine.constant(solution.fitted, self.Y, self.cost)
         upper = self.weight_set.penalty(norms) + loss
-        if self.bounds.offer_upper(upper, weights, solution.coef, intercept, known, constant):
+        if self.bounds.offer_upper(upper, weights, solution.dual_coef, intercept, known, constant):
             self.bounds.function = function
             self._best, self._fitted = kernel, solution.fitted
-        return Iterate(kernel, solution, which, forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss)
 
     def _look(
         self,
         kernel: CombinedKernel,
-        coef: Floats,
+        dual_coef: Floats,
         fitted: Floats,
         which: Indices,
-        forms: Floats,
+        quadratic_forms: Floats,
         work: int = 0,
     ) -> Iterate:
         weights = kernel.weights
         loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
-        linear = self.machine.linear(coef, self.Y)
-        ridge = self.machine.ridge_term(coef, self.cost, self.Y)
-        quadratic = float(weights[which] @ forms)
+        linear = self.machine.linear(dual_coef, self.Y)
+        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        quadratic = float(weights[which] @ quadratic_forms)
         solution = Solution(
-            coef=coef,
+            dual_coef=dual_coef,
             intercept=intercept,
             fitted=fitted,
             primal=0.5 * quadratic + loss,
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
             work=work,
         )
-        dropped = self.bank.residual_forms(coef)[which] if self.bank.leaves_out else 0.0
+        dropped = self.bank.residual_forms(dual_coef)[which] if self.bank.leaves_out else 0.0
         norms = np.zeros(len(weights))
-        norms[which] = weights[which] * np.sqrt(forms + dropped)
+        norms[which] = weights[which] * np.sqrt(quadratic_forms + dropped)
         upper = self.weight_set.penalty(norms) + loss
         known = np.zeros(len(weights))
-        known[which] = forms
+        known[which] = quadratic_forms
         constant = self.machine.constant(fitted, self.Y, self.cost)
-        if self.bounds.offer_upper(upper, weights, coef, intercept, known, constant):
+        if self.bounds.offer_upper(upper, weights, dual_coef, intercept, known, constant):
             self._best, self._fitted = kernel, fitted
-        return Iterate(kernel, solution, which, forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss)
 
     @property
     def _needs_exact_forms(self) -> bool:
@@ -276,15 +278,15 @@ class Evaluator:
         return bool(self.exact and not self.bank.by_features and self.bank.rounded.any())
 
     def _evaluate_exactly(
-        self, kernel: CombinedKernel, coef: Floats, which: Indices
+        self, kernel: CombinedKernel, dual_coef: Floats, which: Indices
     ) -> tuple[Floats, Floats]:
         """Return fitted values and quadratic forms without the rounding of storage."""
         known = np.full(self.bank.n_kernels, np.nan)
-        fitted = self.bank.exact_product(kernel.weights, coef, known)
+        fitted = self.bank.exact_product(kernel.weights, dual_coef, known)
         rest = which[np.isnan(known[which])]
         if len(rest):
-            known[rest] = self.bank.exact_forms(coef, rest)
-        self._exactly = (coef, which, known[which])
+            known[rest] = self.bank.exact_forms(dual_coef, rest)
+        self._exactly = (dual_coef, which, known[which])
         return fitted, known[which]
 
     def _bound_forms(self, point: Iterate | DualPoint) -> Floats:
@@ -293,34 +295,44 @@ class Evaluator:
         Bounds of the storage error are added to the forms of stored kernels. Kernels are evaluated
         only where that would take more than `_CORRECTION` of the tolerance.
         """
-        coef, allowed = point.coef, _CORRECTION * self.bounds.tol * self.bounds.size
-        forms, slack = self.bank.forms(coef), self.bank.storage_errors(coef)
-        if self._exactly is not None and np.array_equal(self._exactly[0], coef):
+        dual_coef, allowed = point.dual_coef, _CORRECTION * self.bounds.tol * self.bounds.size
+        quadratic_forms, slack = (
+            self.bank.quadratic_forms(dual_coef),
+            self.bank.storage_errors(dual_coef),
+        )
+        if self._exactly is not None and np.array_equal(self._exactly[0], dual_coef):
             which = self._exactly[1]
-            forms[which], slack[which] = self._exactly[2], 0.0
+            quadratic_forms[which], slack[which] = self._exactly[2], 0.0
         # First those that may be the largest, which is all that counts for weights on a simplex.
-        for far in (forms + slack > forms.max(), np.full(len(forms), True)):
-            if self.lower_bound(point, forms) - self.lower_bound(point, forms + slack) <= allowed:
+        for far in (
+            quadratic_forms + slack > quadratic_forms.max(),
+            np.full(len(quadratic_forms), True),
+        ):
+            if (
+                self.lower_bound(point, quadratic_forms)
+                - self.lower_bound(point, quadratic_forms + slack)
+                <= allowed
+            ):
                 break
             which = np.flatnonzero(far & (slack > 0))
-            forms[which], slack[which] = self.bank.exact_forms(coef, which), 0.0
-        return np.asarray(forms + slack)
+            quadratic_forms[which], slack[which] = self.bank.exact_forms(dual_coef, which), 0.0
+        return np.asarray(quadratic_forms + slack)
 
-    def lower_bound(self, point: Iterate | DualPoint, forms: Floats) -> float:
+    def lower_bound(self, point: Iterate | DualPoint, quadratic_forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
         return self.weight_set.lower_bound(
-            point.linear, point.ridge, forms, bounded=self.machine.bounded
+            point.linear, point.ridge, quadratic_forms, bounded=self.machine.bounded
         )
 
-    def offer_lower(self, point: Iterate | DualPoint, forms: Floats) -> None:
+    def offer_lower(self, point: Iterate | DualPoint, quadratic_forms: Floats) -> None:
         """Offer the lower bound from the forms of all kernels, plus what their forms drop."""
         if self._needs_exact_forms:
-            forms = self._bound_forms(point)
-        dropped = self.bank.residual_forms(point.coef) if self.bank.leaves_out else 0.0
-        value = self.lower_bound(point, forms + dropped)
+            quadratic_forms = self._bound_forms(point)
+        dropped = self.bank.residual_forms(point.dual_coef) if self.bank.leaves_out else 0.0
+        value = self.lower_bound(point, quadratic_forms + dropped)
         if value > self._lowest[0]:
-            self._lowest = (value, DualPoint(point.coef, point.linear, point.ridge))
-        self.bounds.offer_lower(value, point.coef)
+            self._lowest = (value, DualPoint(point.dual_coef, point.linear, point.ridge))
+        self.bounds.offer_lower(value, point.dual_coef)
 
     def verify(self) -> bool:
         """Tell whether the gap meets the tolerance for the exact kernels too."""
@@ -341,17 +353,17 @@ class Evaluator:
         if not self.exact:
             self.exact = True
             bounds.upper = np.inf
-            kernel, coef = self._best, bounds.coef
+            kernel, dual_coef = self._best, bounds.dual_coef
             which = np.flatnonzero(kernel.weights)
             if self._needs_exact_forms:
-                fitted, forms = self._evaluate_exactly(kernel, coef, which)
-                self._look(kernel, coef, fitted, which, forms)
+                fitted, quadratic_forms = self._evaluate_exactly(kernel, dual_coef, which)
+                self._look(kernel, dual_coef, fitted, which, quadratic_forms)
                 bounds.lower, (_, point), self._lowest = -np.inf, self._lowest, (-np.inf, None)
                 if point is not None:
                     self.offer_lower(point, np.empty(0))
             else:
-                fitted = kernel.exact_product(coef)
-                self._look(kernel, coef, fitted, which, bounds.forms[which])
+                fitted = kernel.exact_product(dual_coef)
+                self._look(kernel, dual_coef, fitted, which, bounds.quadratic_forms[which])
             bounds.note()
         before = bounds.upper
         if (before, bounds.lower) == self._settled:  # at the same bounds, no need to look again
@@ -376,12 +388,14 @@ class Evaluator:
         if loss >= bounds.upper + rounding:
             return
         bounds.at_rounding = rounding > bounds.tol * loss
-        kernel, coef, fitted = self._best, bounds.coef, self._fitted
+        kernel, dual_coef, fitted = self._best, bounds.dual_coef, self._fitted
         which = np.flatnonzero(kernel.weights)
-        forms = bounds.forms[which]
+        quadratic_forms = bounds.quadratic_forms[which]
         if loss < bounds.upper:
             for share in (0.5 ** np.arange(1.0, _HALVES)).tolist():
-                self._look(kernel, share * coef, share * fitted, which, share**2 * forms)
+                self._look(
+                    kernel, share * dual_coef, share * fitted, which, share**2 * quadratic_forms
+                )
         if loss < bounds.upper + self._upper_rounding():
             bounds.upper = np.inf
             self._look(kernel, nothing, nothing, which, np.zeros(len(which)))
@@ -401,17 +415,17 @@ class Evaluator:
     def _upper_rounding(self) -> float:
         bounds = self.bounds
         if self.bank.by_features and self.machine.by_rows and bounds.function is not None:
-            slopes = self.machine.loss_slopes(bounds.coef, self.Y, self.cost)
+            slopes = self.machine.loss_slopes(bounds.dual_coef, self.Y, self.cost)
             return float(self.bank.value_rounding(bounds.function, slopes))
         if not self._rounds:
             return 0.0
         if self._rounding[0] is self._fitted:  # the same function as before
             return self._rounding[1]
-        coef, diagonal = bounds.coef, self._best.diag()
+        dual_coef, diagonal = bounds.dual_coef, self._best.diag()
         loss = loss_error(
-            self.machine, self.Y, self.cost, diagonal, coef, self._fitted, bounds.intercept
+            self.machine, self.Y, self.cost, diagonal, dual_coef, self._fitted, bounds.intercept
         )
-        bound = 0.5 * form_error(coef, diagonal) + loss
+        bound = 0.5 * form_error(dual_coef, diagonal) + loss
         # Not a number where it overflows.
         self._rounding = (self._fitted, bound if bound >= 0 else np.inf)
         return self._rounding[1]
@@ -420,11 +434,11 @@ class Evaluator:
         point = self._lowest[1]
         if point is None or not self._rounds:
             return 0.0
-        errors = form_errors(point.coef, self.bank.diagonal_sums, self._best.diag())
+        errors = form_errors(point.dual_coef, self.bank.diagonal_sums, self._best.diag())
         # The best objective is no larger than ours, which bounds the best bias.
         most = self.weight_set.support_value(self.bank.traces())
         bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.bounds.upper * most))
-        rest = dual_error(self.machine, self.Y, point.coef, point.linear, point.ridge, bias)
+        rest = dual_error(self.machine, self.Y, point.dual_coef, point.linear, point.ridge, bias)
         return 0.5 * self.weight_set.support_value(errors) + rest
 
     def _settle_lower(self) -> None:
@@ -440,19 +454,19 @@ class Evaluator:
         bounds.complete = self.bank.is_complete
         point = self._lowest[1]
         assert point is not None
-        forms = self.bank.forms(point.coef)
-        slack = self.bank.slack(point.coef, forms)
+        quadratic_forms = self.bank.quadratic_forms(point.dual_coef)
+        slack = self.bank.slack(point.dual_coef, quadratic_forms)
         allowed = _CORRECTION * bounds.tol * bounds.size
         for _ in range(self.bank.n_kernels):
-            bound = self.lower_bound(point, forms + slack)
+            bound = self.lower_bound(point, quadratic_forms + slack)
             if bounds.lower - bound <= allowed:
                 break
             # What matters to a bound is a large form, and how much of it is not known.
-            doubt = np.where(slack > 0, forms + slack, 0.0)
+            doubt = np.where(slack > 0, quadratic_forms + slack, 0.0)
             j = int(doubt.argmax())
             if not doubt[j] > 0 or not self.bank.landmarks[j].complete:
                 break
-            forms[j], slack[j] = self.bank.exact_form(point.coef, j), 0.0
+            quadratic_forms[j], slack[j] = self.bank.exact_form(point.dual_coef, j), 0.0
         bounds.landmark_lower = bounds.lower
-        bounds.lower = min(bounds.lower, self.lower_bound(point, forms + slack))
+        bounds.lower = min(bounds.lower, self.lower_bound(point, quadratic_forms + slack))
         bounds.note()

@@ -54,17 +54,17 @@ def one_shot(
     if start is None:
         begin = start_from_sample(evaluator, kernel)
     else:
-        begin = evaluator.start(kernel, machine.repair(start.coef, Y, cost))
+        begin = evaluator.start(kernel, machine.repair(start.dual_coef, Y, cost))
     point = evaluator.evaluate(kernel, evaluator.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
-        evaluator.offer_lower(point, point.forms)
+        evaluator.offer_lower(point, point.quadratic_forms)
         bounds.note()
         if evaluator.verify():
             break
         # Drift, or what factored kernels leave out, took the rest of the tolerance.
         closer = evaluator.solve(kernel, tol=share * tol, start=point.solution)
         point = evaluator.evaluate(kernel, closer)
-    evaluator.offer_lower(point, point.forms)
+    evaluator.offer_lower(point, point.quadratic_forms)
     bounds.note()
     evaluator.settle()
     return bounds.result()

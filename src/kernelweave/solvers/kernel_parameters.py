@@ -224,10 +224,10 @@ def _width(log_rate: float) -> float:
 
 def _pull(assessed: Assessment) -> tuple[Indices, Floats]:
     """Return rows, and P with ``dg = -1/2 sum_ik P_ik dK_ik`` for kernels of constant diagonal."""
-    coef, centre = assessed.solution.coef, assessed.ball.centre
-    rows = np.union1d(support(coef), np.flatnonzero(centre))
-    quadratic = float(np.vdot(coef, assessed.solution.fitted))
-    a, b = coef[rows], centre[rows]
+    dual_coef, centre = assessed.solution.dual_coef, assessed.ball.centre
+    rows = np.union1d(support(dual_coef), np.flatnonzero(centre))
+    quadratic = float(np.vdot(dual_coef, assessed.solution.fitted))
+    a, b = dual_coef[rows], centre[rows]
     return rows, assessed.ball.squared_radius * (a @ a.T) + quadratic * np.outer(b, b)
 
 
@@ -252,14 +252,14 @@ class _Descent:
         )
         self.bounds.solves += 1
         self.bounds.work += assessed.solution.work
-        self.bounds.readings += 2.0
+        self.bounds.n_passes += 2.0
         solution = assessed.solution
         if self.bounds.offer_upper(
             assessed.value,
             assessed.kernel.weights,
-            solution.coef,
+            solution.dual_coef,
             solution.intercept,
-            assessed.forms,
+            assessed.quadratic_forms,
         ):
             self.best, self.parameters = assessed, parameters.copy()
         self.bounds.note()

@@ -71,7 +71,7 @@ def closed_form(
     if start is None:
         begin = start_from_sample(evaluator, kernel)
     else:
-        begin = evaluator.start(kernel, machine.repair(start.coef, Y, cost))
+        begin = evaluator.start(kernel, machine.repair(start.dual_coef, Y, cost))
     void = bank.is_constant if machine.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
@@ -84,7 +84,7 @@ def closed_form(
         point = evaluator.evaluate(
             kernel, evaluator.solve(kernel, tol=inner, start=begin), everything
         )
-        evaluator.offer_lower(point, point.forms)
+        evaluator.offer_lower(point, point.quadratic_forms)
         bounds.note()
         if evaluator.verify():
             break
@@ -96,15 +96,15 @@ def closed_form(
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)
             mixer = Mixer()
-        value = weight_set.penalty(point.weights * np.sqrt(point.forms)) + point.loss
+        value = weight_set.penalty(point.weights * np.sqrt(point.quadratic_forms)) + point.loss
         if plain is not None and value > (1.0 + 1e-3 * bounds.gap) * accepted:
             weights, plain = plain, None
             mixer = Mixer()
         else:
             accepted = value
             # The form of a constant kernel is rounding, and its root would be a weight to see.
-            forms = np.where(void, 0.0, point.forms)
-            plain = weight_set.update(weights, weights * np.sqrt(forms))
+            quadratic_forms = np.where(void, 0.0, point.quadratic_forms)
+            plain = weight_set.update(weights, weights * np.sqrt(quadratic_forms))
             here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
             weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
         kernel = bank.combine(weights)

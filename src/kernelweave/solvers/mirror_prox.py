@@ -55,7 +55,7 @@ def group_shrink(norms: Floats, strength: float) -> Floats:
 class Functions:
     """One function per kernel: coefficients, values on the training rows, squared norms."""
 
-    coef: Floats  # (n_kernels, n_samples, n_outputs)
+    dual_coef: Floats  # (n_kernels, n_samples, n_outputs)
     values: Floats
     squares: Floats  # (n_kernels,)
 
@@ -76,7 +76,7 @@ class Functions:
 
     def refresh(self) -> None:
         """Compute the squared norms anew; cancellation must not make them negative."""
-        self.squares = np.maximum(np.einsum("jno,jno->j", self.coef, self.values), 0.0)
+        self.squares = np.maximum(np.einsum("jno,jno->j", self.dual_coef, self.values), 0.0)
 
     def moved(self, length: float, Z: Floats, products: Floats) -> Functions:
         """Return ``f_j + length sum_i Z_i k_j(x_i, .)``, given the products ``K_j Z``."""
@@ -84,7 +84,7 @@ class Functions:
             2.0 * np.tensordot(self.values, Z, axes=2) + length * np.tensordot(products, Z, axes=2)
         )
         return Functions(
-            self.coef + length * Z,
+            self.dual_coef + length * Z,
             self.values + length * products,
             np.maximum(squares, 0.0),
         )
@@ -92,7 +92,7 @@ class Functions:
     def scaled(self, factors: Floats) -> Functions:
         """Return ``factors_j f_j``."""
         wide = factors[:, None, None]
-        return Functions(wide * self.coef, wide * self.values, factors**2 * self.squares)
+        return Functions(wide * self.dual_coef, wide * self.values, factors**2 * self.squares)
 
 
 class Average:
@@ -100,12 +100,12 @@ class Average:
 
     def __init__(self) -> None:
         self.count = 0
-        self.coef = self.values = self.alpha = self.products = np.zeros(1)
+        self.dual_coef = self.values = self.alpha = self.products = np.zeros(1)
 
     def add(self, functions: Functions, alpha: Floats, products: Floats) -> None:
         self.count += 1
         share = 1.0 / self.count
-        self.coef = self.coef + share * (functions.coef - self.coef)
+        self.dual_coef = self.dual_coef + share * (functions.dual_coef - self.dual_coef)
         self.values = self.values + share * (functions.values - self.values)
         self.alpha = self.alpha + share * (alpha - self.alpha)
         self.products = self.products + share * (products - self.products)
@@ -113,7 +113,7 @@ class Average:
     @property
     def functions(self) -> Functions:
         """The mean functions; their norms are not the means of norms."""
-        mean = Functions(self.coef, self.values, np.empty(0))
+        mean = Functions(self.dual_coef, self.values, np.empty(0))
         mean.refresh()
         return mean
 
@@ -165,7 +165,7 @@ class Game:
 
     def products(self, alpha: Floats) -> Floats:
         """Return ``K_j (y alpha)`` of all kernels."""
-        self.bounds.readings += 1
+        self.bounds.n_passes += 1
         return self.bank.products(self.Y * alpha, self.everything)
 
     def project(self, alpha: Floats) -> Floats:
@@ -186,8 +186,8 @@ class Game:
 
     def dual(self, alpha: Floats, products: Floats) -> float:
         """Return the value that these weights of losses prove."""
-        forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
-        largest = float(forms.max()) / self.n**2
+        quadratic_forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+        largest = float(quadratic_forms.max()) / self.n**2
         return float(alpha.sum()) / self.n - 0.5 * largest / self.lam
 
     def offer(self, functions: Functions, alpha: Floats, products: Floats, steps: int) -> float:
@@ -197,8 +197,8 @@ class Game:
             return np.inf
         norms = functions.norms if functions.squares.any() else np.ones(self.bank.n_kernels)
         point = self.evaluator.at(norms / norms.sum(), self.Y * alpha / self.unit)
-        forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
-        self.evaluator.offer_lower(point, forms / self.unit**2)
+        quadratic_forms = np.maximum(np.tensordot(products, self.Y * alpha, axes=2), 0.0)
+        self.evaluator.offer_lower(point, quadratic_forms / self.unit**2)
         self.bounds.solves = steps
         return gap
 
@@ -206,7 +206,7 @@ class Game:
         """Add the bounds of a pair, in units of the returned objective, to the history."""
         upper = self.primal(functions) / self.lam
         lower = self.dual(alpha, products) / self.lam
-        step = Step(upper, lower, steps, 0, self.bounds.readings)
+        step = Step(upper, lower, steps, 0, self.bounds.n_passes)
         self.history.append(step)
         if self.report is not None:
             self.report(step)

@@ -143,22 +143,22 @@ class _Cuts:
     """Cuts of the optimal value over the weights of the working set."""
 
     constants: list[float] = field(default_factory=list)
-    forms: list[Floats] = field(default_factory=list)
+    quadratic_forms: list[Floats] = field(default_factory=list)
     coefs: list[Floats] = field(default_factory=list)
 
     def push(self, point: Iterate) -> None:
         self.constants = [*self.constants, point.cut][-_CUTS:]
-        self.forms = [*self.forms, point.forms][-_CUTS:]
-        self.coefs = [*self.coefs, point.coef][-_CUTS:]
+        self.quadratic_forms = [*self.quadratic_forms, point.quadratic_forms][-_CUTS:]
+        self.coefs = [*self.coefs, point.dual_coef][-_CUTS:]
 
     def keep(self, kept: Bools) -> None:
         """Restrict the cuts to some of the weights; the others stay zero."""
-        self.forms = [forms[kept] for forms in self.forms]
+        self.quadratic_forms = [quadratic_forms[kept] for quadratic_forms in self.quadratic_forms]
 
     def with_point(self, point: Iterate) -> tuple[Floats, Floats]:
         """Return constants and slopes, the present point's own cut last."""
         constants = np.array([*self.constants, point.cut])
-        return constants, -0.5 * np.array([*self.forms, point.forms])
+        return constants, -0.5 * np.array([*self.quadratic_forms, point.quadratic_forms])
 
     def mixed(self, point: Iterate) -> tuple[Floats, Floats, float]:
         """Return the mixture of coefficients whose cut has the highest minimum, where, and that.
@@ -178,9 +178,9 @@ class _Cuts:
             bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
         )
         if answer.x is None:
-            return point.coef, point.inner, -np.inf
+            return point.dual_coef, point.inner, -np.inf
         shares = np.maximum(answer.x[:-1], 0.0)
-        coefs = np.array([*self.coefs, point.coef])
+        coefs = np.array([*self.coefs, point.dual_coef])
         lowest = np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
         mixture = np.tensordot(shares / shares.sum(), coefs, axes=1)
         return np.asarray(mixture), lowest / (lowest.sum() or 1.0), size * float(answer.x[-1])
@@ -299,13 +299,13 @@ class _Bundle:
         Where the coefficients of a solution are not unique (equal rows of every kernel in use, as
         with columns of few values), those of one solution prove little, and a mixture is needed.
         """
-        coef, lowest, height = self.cuts.mixed(point)
+        dual_coef, lowest, height = self.cuts.mixed(point)
         allowed = _WORTH * self.tol * self.bounds.size
         if height < self.bounds.upper - allowed and not self.failures:
             return lowest  # steps still go down, and nothing is worth a reading but the end
-        forms = self.listed.read(coef)
-        self.bounds.readings += 1
-        self.evaluator.offer_lower(self.evaluator.at(point.weights, coef), forms)
+        quadratic_forms = self.listed.read(dual_coef)
+        self.bounds.n_passes += 1
+        self.evaluator.offer_lower(self.evaluator.at(point.weights, dual_coef), quadratic_forms)
         return lowest
 
     def _step_aside(self, point: Iterate, lowest: Floats) -> Iterate:
@@ -363,20 +363,20 @@ class _Bundle:
         first: Solution | None
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
-            coef = self.machine.repair(start.coef, Y, cost)
-            first = self.evaluator.start(kernel, coef)
+            dual_coef = self.machine.repair(start.dual_coef, Y, cost)
+            first = self.evaluator.start(kernel, dual_coef)
         else:
             kernel = self.bank.combine(self._first_weights())
             # The function that a sample suggests is near that of all rows.
             sampled = None if self.guessed is None else self.guessed.function
             first = start_from_function(self.evaluator, sampled)
         solution = self.evaluator.solve(kernel, tol=1e-3, start=first)
-        forms = self.listed.read(solution.coef)
-        self.bounds.readings += self.listed.readings
-        extra = np.argsort(-forms, kind="stable")[: self.working]
-        self.which = np.union1d(np.flatnonzero(kernel.weights), extra[forms[extra] > 0])
-        point = self.evaluator.evaluate(kernel, solution, self.which, forms[self.which])
-        self.evaluator.offer_lower(point, forms)
+        quadratic_forms = self.listed.read(solution.dual_coef)
+        self.bounds.n_passes += self.listed.n_passes
+        extra = np.argsort(-quadratic_forms, kind="stable")[: self.working]
+        self.which = np.union1d(np.flatnonzero(kernel.weights), extra[quadratic_forms[extra] > 0])
+        point = self.evaluator.evaluate(kernel, solution, self.which, quadratic_forms[self.which])
+        self.evaluator.offer_lower(point, quadratic_forms)
         return point
 
     def _first_weights(self) -> Floats:
@@ -386,10 +386,10 @@ class _Bundle:
         m = self.bank.n_kernels
         uniform = np.full(m, 1.0 / m)
         rough = self.evaluator.solve(self.bank.combine(uniform, coarse=True), tol=0.1)
-        forms = self.listed.read(rough.coef)
+        quadratic_forms = self.listed.read(rough.dual_coef)
         weights = np.zeros(m)
-        heavy = np.argsort(-forms, kind="stable")[:_FIRST]
-        weights[heavy] = forms[heavy]
+        heavy = np.argsort(-quadratic_forms, kind="stable")[:_FIRST]
+        weights[heavy] = quadratic_forms[heavy]
         # No slope at all: nothing depends on any kernel, and the bias is the whole model.
         return weights / weights.sum() if weights.sum() > 0 else uniform
 
@@ -398,22 +398,24 @@ class _Bundle:
 
     def _price(self, point: Iterate) -> Iterate:
         """Update the bound on the working set; read other kernels once it is the tighter one."""
-        self.working_lower = max(self.working_lower, self.evaluator.lower_bound(point, point.forms))
-        self.listed.note(point.coef, self.which, point.forms)
+        self.working_lower = max(
+            self.working_lower, self.evaluator.lower_bound(point, point.quadratic_forms)
+        )
+        self.listed.note(point.dual_coef, self.which, point.quadratic_forms)
         if self._working_gap() > max(self.patience * self.bounds.gap, 0.7 * self.tol):
             return point
-        level = float(point.forms.max(initial=0.0))
-        before = self.listed.readings
-        priced = self.listed.price(point.coef, level)
-        self.bounds.readings += self.listed.readings - before
+        level = float(point.quadratic_forms.max(initial=0.0))
+        before = self.listed.n_passes
+        priced = self.listed.price(point.dual_coef, level)
+        self.bounds.n_passes += self.listed.n_passes - before
         # One number bounds every form, so a vector of it stands for all kernels.
         self.evaluator.offer_lower(point, np.full(self.bank.n_kernels, priced.bound))
         if self.bounds.converged:
             return point
         margin = self.bounds.upper - self.bounds.lower
-        fresh = priced.ids[priced.forms > level + 0.05 * margin][: self.working]
+        fresh = priced.ids[priced.quadratic_forms > level + 0.05 * margin][: self.working]
         fresh = np.setdiff1d(fresh, self.which)
-        idle = (point.inner == 0) & (point.forms < 0.8 * level)
+        idle = (point.inner == 0) & (point.quadratic_forms < 0.8 * level)
         if not len(fresh):
             return point
         return self._change_working_set(point, np.union1d(self.which[~idle], fresh))
@@ -423,7 +425,7 @@ class _Bundle:
         self.cuts = _Cuts()
         self.working_lower = -np.inf
         point = self.evaluator.evaluate(point.kernel, point.solution, which)
-        self.working_lower = self.evaluator.lower_bound(point, point.forms)
+        self.working_lower = self.evaluator.lower_bound(point, point.quadratic_forms)
         return point
 
     def _solve(self, kernel: CombinedKernel, gap: float, start: Solution) -> Iterate:
@@ -437,9 +439,9 @@ class _Bundle:
         """Return the weights that minimise the model, and the decrease they promise."""
         theta, size = point.inner, abs(self.bounds.upper)
         # A kernel far below the average slope would not get a weight now; leave it out.
-        near = (theta > 0) | (point.forms >= _NEAR * (theta @ point.forms))
+        near = (theta > 0) | (point.quadratic_forms >= _NEAR * (theta @ point.quadratic_forms))
         inside = np.flatnonzero(near)
-        forms, theta = point.forms[inside], theta[inside]
+        quadratic_forms, theta = point.quadratic_forms[inside], theta[inside]
         damping = self.damping.mu
         self.curvature = None
         if self.bank.by_features:
@@ -447,15 +449,15 @@ class _Bundle:
                 self.machine,
                 point.kernel,
                 self.which[inside],
-                point.coef,
+                point.dual_coef,
                 self.evaluator.Y,
                 self.evaluator.cost,
             )
         elif self._most_free(point) <= MAX_FREE:
             self.curvature = self.machine.curvature(
                 point.kernel,
-                lambda rows: self.bank.products(point.coef, self.which[inside], rows),
-                point.coef,
+                lambda rows: self.bank.products(point.dual_coef, self.which[inside], rows),
+                point.dual_coef,
                 self.evaluator.Y,
                 self.evaluator.cost,
             )
@@ -463,7 +465,7 @@ class _Bundle:
         else:
             hessian = np.zeros((len(inside), len(inside)))
             damping = max(1.0, damping)
-        stiff = damping * forms / (theta + 0.02) + 1e-9 * size
+        stiff = damping * quadratic_forms / (theta + 0.02) + 1e-9 * size
         constants, slopes = self.cuts.with_point(point)
         best, model = minimise_curved(constants, slopes[:, inside], hessian, stiff, theta)
         self.step = best - theta
@@ -474,7 +476,7 @@ class _Bundle:
 
     def _most_free(self, point: Iterate) -> int:
         shape = self.machine.shape(self.evaluator.Y, self.evaluator.cost)
-        inside = (point.coef > shape.lower) & (point.coef < shape.upper)
+        inside = (point.dual_coef > shape.lower) & (point.dual_coef < shape.upper)
         return int(inside.sum(axis=0).max())
 
     def _try(self, point: Iterate, trial: Floats, predicted: float) -> Iterate:
@@ -510,17 +512,19 @@ class _Bundle:
 
     def _set_aside(self, point: Iterate) -> Iterate:
         """Leave kernels out of the working set that get no weight soon; pricing looks at them."""
-        kept = (point.inner > 0) | (point.forms >= _IDLE * point.forms.max(initial=0.0))
+        kept = (point.inner > 0) | (
+            point.quadratic_forms >= _IDLE * point.quadratic_forms.max(initial=0.0)
+        )
         if kept.sum() > 0.75 * len(kept):
             return point
-        self.listed.note(point.coef, self.which, point.forms)
+        self.listed.note(point.dual_coef, self.which, point.quadratic_forms)
         self.which, self.patience = self.which[kept], _PATIENT
         self.cuts.keep(kept)
-        return replace(point, which=self.which, forms=point.forms[kept])
+        return replace(point, which=self.which, quadratic_forms=point.quadratic_forms[kept])
 
     def _local_gap(self, point: Iterate) -> float:
         """Return what a point's own bounds leave open on the working set."""
-        return point.solution.primal - self.evaluator.lower_bound(point, point.forms)
+        return point.solution.primal - self.evaluator.lower_bound(point, point.quadratic_forms)
 
     def _spread(self, inner: Floats) -> Floats:
         weights = np.zeros(self.bank.n_kernels)
@@ -529,14 +533,14 @@ class _Bundle:
 
     def _predicted_start(self, point: Iterate, kernel: CombinedKernel) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
-        coef = point.coef
+        dual_coef = point.dual_coef
         if self.bank.by_features:  # a machine begins from the function there
             return point.start_at(kernel)
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
-            followed = self.curvature.predict(coef, self.step)
+            followed = self.curvature.predict(dual_coef, self.step)
             followed = self.machine.repair(followed, self.evaluator.Y, self.evaluator.cost)
             ahead = self.evaluator.start(kernel, followed)
-            stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.forms)
+            stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.quadratic_forms)
             if self.evaluator.dual_value(ahead) > stay:
                 return ahead
         return point.start_at(kernel)
@@ -547,7 +551,7 @@ class _Bundle:
         for _ in range(10):
             if self.bounds.solves >= self.max_iter:
                 break
-            norms = self._spread(point.inner * np.sqrt(point.forms))
+            norms = self._spread(point.inner * np.sqrt(point.quadratic_forms))
             kernel = self.bank.combine(self.evaluator.weight_set.update(point.weights, norms))
             start = point.start_at(kernel)
             before, point = point.solution.primal, self._solve(kernel, allowed, start)

@@ -71,7 +71,7 @@ def loss_error(
     Y: Floats,
     cost: Floats,
     diagonal: Floats,
-    coef: Floats,
+    dual_coef: Floats,
     fitted: Floats,
     intercept: Floats,
     relation: Floats | None = None,
@@ -86,7 +86,7 @@ def loss_error(
         Targets, and the cost of each error.
     diagonal : ndarray of shape (n_samples,)
         Of the learned kernel.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Dual coefficients.
     fitted : ndarray of shape (n_samples, n_outputs)
         Values of the function without its bias.
@@ -97,7 +97,7 @@ def loss_error(
     """
     roots = np.sqrt(diagonal)
     with np.errstate(over="ignore", invalid="ignore"):
-        error = unit(len(Y)) * np.outer(roots, roots @ np.abs(coef))
+        error = unit(len(Y)) * np.outer(roots, roots @ np.abs(dual_coef))
         if relation is not None:
             error = error @ np.abs(relation)
         values = fitted + intercept
@@ -144,7 +144,7 @@ def keep_kernels(
 
 
 def dual_error(
-    machine: Machine, Y: Floats, coef: Floats, linear: float, ridge: float, bias: float
+    machine: Machine, Y: Floats, dual_coef: Floats, linear: float, ridge: float, bias: float
 ) -> float:
     """Bound how far rounding may have raised the part of a lower bound without kernels.
 
@@ -154,15 +154,15 @@ def dual_error(
         The loss.
     Y : ndarray of shape (n_samples, n_outputs)
         Targets.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Dual coefficients.
     linear, ridge : float
         Linear and ridge part of their dual value.
     bias : float
         Bound of the best bias. Coefficients should sum to zero; where they do not, a bias gains.
     """
-    terms = float(np.vdot(np.abs(Y), np.abs(coef))) + 0.5 * ridge
-    terms += abs(float(np.vdot(Y, coef)) - linear)
+    terms = float(np.vdot(np.abs(Y), np.abs(dual_coef))) + 0.5 * ridge
+    terms += abs(float(np.vdot(Y, dual_coef)) - linear)
     error = unit(len(Y)) * terms
-    excess = sum(abs(fsum(v)) for v in coef.T)
+    excess = sum(abs(fsum(v)) for v in dual_coef.T)
     return error + bias * excess if machine.fit_intercept and excess > 0.0 else error

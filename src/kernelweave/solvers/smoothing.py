@@ -102,14 +102,14 @@ def learn_rounded(
         if bounds.converged or rounded is machine:
             break
         # The error of rounding falls with the square of the width.
-        error = 0.5 * rounded.ridge_term(found.coef, cost, Y) - 0.5 * machine.ridge_term(
-            found.coef, cost, Y
+        error = 0.5 * rounded.ridge_term(found.dual_coef, cost, Y) - 0.5 * machine.ridge_term(
+            found.dual_coef, cost, Y
         )
         allowed = _SHARE * tol * bounds.size
         factor = np.sqrt(allowed / error) if error > 0.0 else 1.0
         # Later widths are there for what the first guess missed, and few should do.
         width, close = width * float(np.clip(factor, 0.05, 0.2 if close else 0.7)), True
-        start = WarmStart(found.weights, found.coef)
+        start = WarmStart(found.weights, found.dual_coef)
     evaluator.settle()
     return bounds.result()
 
@@ -118,7 +118,7 @@ def _count(bounds: Bounds, found: Result) -> None:
     last = found.history[-1]
     bounds.solves += last.solves
     bounds.work += last.work
-    bounds.readings += last.readings + 1
+    bounds.n_passes += last.n_passes + 1
 
 
 def _heard(report: Callback | None, solves: int) -> Callback | None:
@@ -134,11 +134,11 @@ def offer_function(evaluator: Evaluator, found: Result) -> None:
     function = found.function
     fitted = None if function is None else evaluator.bank.blocks.times(function)
     # Rounding leaves the boxes as they are, so its coefficients are feasible.
-    for coef in (found.coef, found.proof):
-        if coef is not None:
-            solution = evaluator.start(kernel, coef)
+    for dual_coef in (found.dual_coef, found.proof):
+        if dual_coef is not None:
+            solution = evaluator.start(kernel, dual_coef)
             if fitted is not None:
                 solution = replace(solution, fitted=fitted, function=function)
-            forms = evaluator.bank.forms(coef)
-            point = evaluator.evaluate(kernel, solution, every, forms)
-            evaluator.offer_lower(point, forms)
+            quadratic_forms = evaluator.bank.quadratic_forms(dual_coef)
+            point = evaluator.evaluate(kernel, solution, every, quadratic_forms)
+            evaluator.offer_lower(point, quadratic_forms)

@@ -104,24 +104,24 @@ def alternate(
             break
         kernel = GramKernel(gram)
         if begin is not None:
-            begin = moved(begin.coef, kernel @ begin.coef)
+            begin = moved(begin.dual_coef, kernel @ begin.dual_coef)
         gap = bounds.gap if certified else tol
         inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
         solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
         bounds.solves += 1
         bounds.work += solution.work
-        bounds.readings += 1
+        bounds.n_passes += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            reading = system.read(solution.coef)
+            reading = system.read(solution.dual_coef)
             total, nodes = reading.sums(u)
-        fitted = kernel @ solution.coef  # fresh: running sums drift
+        fitted = kernel @ solution.dual_coef  # fresh: running sums drift
         loss, intercept = machine.loss(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + loss + weights.penalty(u)
-        if bounds.offer_upper(value, np.exp(u), solution.coef, intercept, nodes):
+        if bounds.offer_upper(value, np.exp(u), solution.dual_coef, intercept, nodes):
             best = kernel, fitted
         if certified:
-            linear = machine.linear(solution.coef, Y)
-            bounds.offer_lower(weights.best_bound(linear, reading, u), solution.coef)
+            linear = machine.linear(solution.dual_coef, Y)
+            bounds.offer_lower(weights.best_bound(linear, reading, u), solution.dual_coef)
         bounds.note()
         if certified and bounds.converged:
             bounds.rounding = _upper_rounding(best, Y, cost, machine, bounds)
@@ -177,7 +177,7 @@ def _upper_rounding(
     """Bound the rounding error of the best objective, that of a kernel and its fitted values."""
     if best is None:  # no objective was a number
         return np.inf
-    (kernel, fitted), V = best, bounds.coef
+    (kernel, fitted), V = best, bounds.dual_coef
     loss = loss_error(machine, Y, cost, kernel.diag(), V, fitted, bounds.intercept)
     bound = 0.5 * form_error(V, kernel.diag()) + loss
     return bound if bound >= 0 else np.inf  # not a number where it overflows

@@ -70,12 +70,12 @@ def trimmed(
             start=start,
         )
         solves += result.history[-1].solves
-        fitted = bank.combine(result.weights).exact_product(result.coef)
+        fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         losses = (cost * np.maximum(0.0, 1.0 - Y * fitted)).sum(axis=1)
         chosen = _best_fitted(losses, cost.sum(axis=1), share)
         value = result.objective - float((kept - chosen) @ losses)
         top = value if best is None else min(value, best.objective)
-        step = Step(top, -np.inf, solves, 0, result.history[-1].readings)
+        step = Step(top, -np.inf, solves, 0, result.history[-1].n_passes)
         history.append(step)
         if report is not None:
             report(step)
@@ -87,7 +87,7 @@ def trimmed(
         if solves >= max_iter:
             break
         last, kept = value, chosen
-        start = WarmStart(result.weights, result.coef)
+        start = WarmStart(result.weights, result.dual_coef)
     assert best is not None
     return replace(best, history=tuple(history), converged=converged)
 

@@ -12,8 +12,8 @@ from kernelweave._types import Floats
 class WeightSet(ABC):
     """A convex set of non-negative kernel weights.
 
-    ``norms`` are the group norms ``|w_j| = theta_j sqrt(q_j)``, ``forms`` the quadratic forms
-    ``q_j = tr(B' K_j B)`` of the dual coefficients.
+    ``norms`` are the group norms ``|w_j| = theta_j sqrt(q_j)``, ``quadratic_forms``
+    ``q_j = tr(B' K_j B)`` those of the dual coefficients.
     """
 
     @abstractmethod
@@ -29,11 +29,11 @@ class WeightSet(ABC):
         """Return the least ``1/2 sum(norms**2 / weights)`` over the set."""
 
     @abstractmethod
-    def support_value(self, forms: Floats) -> float:
-        """Return the largest ``weights . forms`` over the set."""
+    def support_value(self, quadratic_forms: Floats) -> float:
+        """Return the largest ``weights . quadratic_forms`` over the set."""
 
     def lower_bound(
-        self, linear: float, ridge: float, forms: Floats, *, bounded: bool = True
+        self, linear: float, ridge: float, quadratic_forms: Floats, *, bounded: bool = True
     ) -> float:
         """Return a lower bound of the learning problem from one feasible dual point.
 
@@ -44,12 +44,12 @@ class WeightSet(ABC):
         ----------
         linear, ridge : float
             Linear and ridge part of the dual value (`Machine.linear`, `Machine.ridge_term`).
-        forms : ndarray of shape (n_kernels,)
+        quadratic_forms : ndarray of shape (n_kernels,)
             Quadratic forms, or upper bounds of them.
         bounded : bool
             Whether the coefficients have finite boxes.
         """
-        curvature = self.support_value(forms) + ridge
+        curvature = self.support_value(quadratic_forms) + ridge
         if curvature <= 0.0:
             return max(linear, 0.0) if bounded else 0.0
         scale = max(linear / curvature, 0.0)

@@ -94,22 +94,22 @@ class Hierarchy:
         scale = float(Q.max(initial=0.0)) or 1.0
         return float(scale * (omega @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
 
-    def fixed_dual(self, forms: Floats, omega: Floats) -> float:
+    def fixed_dual(self, quadratic_forms: Floats, omega: Floats) -> float:
         """Return the squared dual norm for fixed shares; never above `squared_dual_norm`."""
-        scale = float(forms.max(initial=0.0)) or 1.0
+        scale = float(quadratic_forms.max(initial=0.0)) or 1.0
         zeta = omega ** (1.0 / (1.0 - self.rho))
-        return float(scale * (zeta @ (forms / scale) ** self.power) ** (1.0 / self.power))
+        return float(scale * (zeta @ (quadratic_forms / scale) ** self.power) ** (1.0 / self.power))
 
     def squared_dual_norm(
-        self, forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
+        self, quadratic_forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
     ) -> float:
-        """Return an upper bound of the squared dual norm of functions with squared norms ``forms``.
+        """Return an upper bound of the squared dual norm; `quadratic_forms` are squared norms.
 
         Any shares give one, and the best shares the norm itself; improving them needs no machine.
 
         Parameters
         ----------
-        forms : ndarray of shape (n_nodes,)
+        quadratic_forms : ndarray of shape (n_nodes,)
             ``tr(V' K_w V)`` for dual coefficients ``V``.
         eta : ndarray of shape (n_nodes,)
             Shares to begin with.
@@ -121,7 +121,7 @@ class Hierarchy:
         power = self.power
         best = np.inf
         for step in range(max_steps + 1):
-            slopes = self.slopes(forms, eta)
+            slopes = self.slopes(quadratic_forms, eta)
             top = float(slopes.max())
             best = min(best, top)
             if top <= 0.0 or step == max_steps:
@@ -143,12 +143,12 @@ class Hierarchy:
         """Return what shares make of the weight of every node in the norm."""
         return np.asarray(self.ancestors @ (self.costs**self.rho * eta ** (1.0 - self.rho)))
 
-    def slopes(self, forms: Floats, eta: Floats) -> Floats:
+    def slopes(self, quadratic_forms: Floats, eta: Floats) -> Floats:
         """Return ``G_v^(1/rhobar)``; at the best shares all that have one are equal."""
-        terms = forms / self.omega(eta) ** 2
+        terms = quadratic_forms / self.omega(eta) ** 2
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
-            return np.zeros_like(forms)
+            return np.zeros_like(quadratic_forms)
         sums = np.asarray(self.ancestors.T @ (terms / scale) ** self.power)
         ratios = (self.costs / eta) ** (self.rho / self.power)
         return np.asarray(ratios * scale * sums ** (1.0 / self.power))

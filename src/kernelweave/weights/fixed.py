@@ -24,5 +24,5 @@ class Uniform(WeightSet):
     def penalty(self, norms: Floats) -> float:
         return float(0.5 * len(norms) * (norms**2).sum())
 
-    def support_value(self, forms: Floats) -> float:
-        return float(forms.mean())
+    def support_value(self, quadratic_forms: Floats) -> float:
+        return float(quadratic_forms.mean())

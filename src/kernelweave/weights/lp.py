@@ -44,5 +44,5 @@ class LpBall(WeightSet):
     def penalty(self, norms: Floats) -> float:
         return 0.5 * lp_norm(norms, 2.0 * self.p / (self.p + 1.0)) ** 2
 
-    def support_value(self, forms: Floats) -> float:
-        return lp_norm(forms, self.dual_exponent)
+    def support_value(self, quadratic_forms: Floats) -> float:
+        return lp_norm(quadratic_forms, self.dual_exponent)

@@ -36,7 +36,7 @@ def test_forms_and_products_are_those_of_a_bank(few, normalize, centred):
     bank, reference = make_feature_bank(KERNELS, X, **options), make_bank(KERNELS, X, **options)
     assert len(bank.blocks.blocks) > 3
     np.testing.assert_allclose(bank.scales, reference.scales, rtol=1e-8)
-    np.testing.assert_allclose(bank.forms(V), reference.forms(V), rtol=1e-8)
+    np.testing.assert_allclose(bank.quadratic_forms(V), reference.quadratic_forms(V), rtol=1e-8)
     some, rows = np.array([2, 0]), np.array([5, 80, 33])
     expected = reference.products(V, some, rows)
     np.testing.assert_allclose(bank.products(V, some, rows), expected, rtol=1e-7, atol=1e-9)
@@ -63,8 +63,8 @@ def test_bounds_hold_for_exact_kernels(few):
             for kernel, r in zip(KERNELS, (X[:, [0]], X[:, [1]]), strict=False)
         ]
     )
-    assert (bank.forms(V) < exact * (1 - 1e-9)).all()
-    assert (bank.forms(V) + bank.slack(V, bank.forms(V)) >= exact).all()
+    assert (bank.quadratic_forms(V) < exact * (1 - 1e-9)).all()
+    assert (bank.quadratic_forms(V) + bank.slack(V, bank.quadratic_forms(V)) >= exact).all()
     fine = np.array([bank.exact_form(V, j) for j in range(2)])
     assert (fine >= exact * (1 - 1e-12)).all()
     np.testing.assert_allclose(fine, exact, rtol=1e-9)
@@ -79,8 +79,8 @@ def test_bounds_allow_for_storage_in_single_precision(few):
     item = exact.landmarks[0]
     error = item.features(exact.source.views[0])[:, 0] - bank.blocks.rows(np.arange(90))[:, 0]
     V = np.sign(error)[:, None]
-    above = float(exact.forms(V)[0] - bank.forms(V)[0])
-    assert 0 < above <= bank.slack(V, bank.forms(V))[0]
+    above = float(exact.quadratic_forms(V)[0] - bank.quadratic_forms(V)[0])
+    assert 0 < above <= bank.slack(V, bank.quadratic_forms(V))[0]
     W = np.zeros((bank.blocks.n_columns, 1))
     W[0] = 1.0
     assert 0 < np.abs(error).sum() <= bank.value_rounding(W, np.ones((90, 1)))
@@ -130,7 +130,7 @@ def test_kernels_of_nothing_and_of_one_value(few):
     bank = make_feature_bank(kernels, X, tol=1e-3)
     assert bank.is_constant.tolist() == [False, False, True, True]
     V = np.random.default_rng(11).normal(size=(90, 1))
-    assert bank.forms(V)[2] == 0.0
+    assert bank.quadratic_forms(V)[2] == 0.0
     assert np.isfinite(bank.combine(np.full(4, 0.25)) @ V).all()
     nothing = np.zeros((bank.blocks.n_columns, 1))
     assert not bank.function(nothing).values(kernels[:1], bank.source.views).any()
@@ -162,7 +162,7 @@ def test_features_beyond_the_memory_allowed_are_kept_in_a_file(few):
     inside = make_feature_bank(KERNELS, X, tol=1e-3)
     outside = make_feature_bank(KERNELS, X, tol=1e-3, memory_limit=9.6e4)
     assert isinstance(outside.blocks.blocks[0], np.memmap)
-    np.testing.assert_array_equal(inside.forms(V), outside.forms(V))
+    np.testing.assert_array_equal(inside.quadratic_forms(V), outside.quadratic_forms(V))
     few_columns = outside.blocks.select(np.array([2, 0]))
     assert isinstance(few_columns.blocks[0], np.memmap)
     expected = inside.blocks.rows(np.arange(90), np.array([2, 0]))
@@ -176,13 +176,13 @@ def test_scores_are_read_once(few, monkeypatch):
     reads = []
     original = LocalBlocks.sums
     monkeypatch.setattr(LocalBlocks, "sums", lambda self, V: reads.append(1) or original(self, V))
-    forms = bank.forms(V)
+    quadratic_forms = bank.quadratic_forms(V)
     products = bank.products(V, np.arange(3), np.arange(90))
     assert len(reads) == 1
-    np.testing.assert_allclose(np.einsum("jno,no->j", products, V), forms, rtol=1e-6)
-    other = bank.forms(2.0 * V)  # another vector is another reading
+    np.testing.assert_allclose(np.einsum("jno,no->j", products, V), quadratic_forms, rtol=1e-6)
+    other = bank.quadratic_forms(2.0 * V)  # another vector is another reading
     assert len(reads) == 2
-    np.testing.assert_allclose(other, 4.0 * forms)
+    np.testing.assert_allclose(other, 4.0 * quadratic_forms)
 
 
 def test_a_function_is_taken_to_other_weights(few):
@@ -201,8 +201,8 @@ def test_a_sample_of_the_rows(few):
     V = np.random.default_rng(7).normal(size=(30, 1))
     spread = np.zeros((90, 1))
     spread[rows] = V
-    whole = make_feature_bank(KERNELS, X, tol=1e-3).forms(spread)
-    np.testing.assert_allclose(bank.forms(V), whole, rtol=1e-6)
+    whole = make_feature_bank(KERNELS, X, tol=1e-3).quadratic_forms(spread)
+    np.testing.assert_allclose(bank.quadratic_forms(V), whole, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

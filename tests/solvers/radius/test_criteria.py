@@ -84,7 +84,11 @@ class Case:
         if name == "radius":
             return RadiusMargin(self.intercept)
         if name == "do":
-            return Do(grams_of(self)[1], bound or (lambda linear, forms: -np.inf), self.intercept)
+            return Do(
+                grams_of(self)[1],
+                bound or (lambda linear, quadratic_forms: -np.inf),
+                self.intercept,
+            )
         return Chapelle(self.intercept, literal=name == "chapelle_literal")
 
     def exact(self, name, theta):
@@ -144,10 +148,12 @@ def test_the_function_has_the_value(case, name):
     judged = case.criterion(name).finished(judged, case.cost, tol=1e-8)
     K, Y = combined(case.theta, grams_of(case)[0]), case.problem.Y
     solution, r2 = judged.solution, judged.ball.squared_radius
-    coef = solution.coef
-    np.testing.assert_allclose(solution.fitted, K @ coef, atol=1e-9 * np.abs(K @ coef).max())
-    slack = np.maximum(0, 1 - Y * (K @ coef + solution.intercept))
-    norm = np.vdot(coef, K @ coef)
+    dual_coef = solution.dual_coef
+    np.testing.assert_allclose(
+        solution.fitted, K @ dual_coef, atol=1e-9 * np.abs(K @ dual_coef).max()
+    )
+    slack = np.maximum(0, 1 - Y * (K @ dual_coef + solution.intercept))
+    norm = np.vdot(dual_coef, K @ dual_coef)
     value = {
         "radius": 0.5 * r2 * norm + np.vdot(case.cost, slack),
         "chapelle": 0.5 * r2 * (norm + np.vdot(case.cost, slack**2)),
@@ -155,15 +161,15 @@ def test_the_function_has_the_value(case, name):
         "do": 0.5 * norm + np.vdot(case.cost, slack**2) / (case.theta @ grams_of(case)[1]),
     }[name]
     assert judged.value == pytest.approx(value, rel=1e-8)
-    assert (coef * Y >= 0).all()
+    assert (dual_coef * Y >= 0).all()
     if case.intercept:
-        np.testing.assert_allclose(coef.sum(axis=0), 0, atol=1e-12 * np.abs(coef).sum())
+        np.testing.assert_allclose(dual_coef.sum(axis=0), 0, atol=1e-12 * np.abs(dual_coef).sum())
     else:
         assert (solution.intercept == 0).all()
     ridged = K + np.diag(1 / case.row_costs) if name == "chapelle" else K
     assert r2 == pytest.approx(ball_oracle(ridged)[0], rel=1e-7)
-    forms = [np.vdot(coef, gram @ coef) for gram in grams_of(case)[0]]
-    np.testing.assert_allclose(judged.forms, forms, rtol=1e-9)
+    quadratic_forms = [np.vdot(dual_coef, gram @ dual_coef) for gram in grams_of(case)[0]]
+    np.testing.assert_allclose(judged.quadratic_forms, quadratic_forms, rtol=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.01, 0.3, 0.7, 100.0])
@@ -317,8 +323,8 @@ def test_lower_bound_of_do(case, norm):
     optimum, best = solve_do(grams, case.problem.Y, case.row_costs, norm, case.intercept)
     weight_set = Simplex() if norm == 1 else LpBall(2.0)
 
-    def bound(linear, forms):
-        return weight_set.lower_bound(linear, 0.0, forms, bounded=False)
+    def bound(linear, quadratic_forms):
+        return weight_set.lower_bound(linear, 0.0, quadratic_forms, bounded=False)
 
     bank = bank_of(grams)
     for theta in [*np.random.default_rng(0).dirichlet(np.full(M, 0.5), size=6), best]:
@@ -360,7 +366,7 @@ def mixed(name):
         return RadiusMargin(fixed=True), radius_margin_value(K, Y, COST), r2
     if name == "do":
         radii = np.array([ball_oracle(gram)[0] for gram in grams])
-        unknown = Do(radii, lambda linear, forms: -np.inf)
+        unknown = Do(radii, lambda linear, quadratic_forms: -np.inf)
         return unknown, do_value(grams, MIX, Y, COST), r2
     literal = name == "chapelle_literal"
     return Chapelle(literal=literal), chapelle_value(K, Y, COST, literal=literal), r2
@@ -381,7 +387,7 @@ def test_verified_values_are_those_of_the_exact_kernels(name):
             assert checked.lower <= exact * (1 + 1e-9)
             assert checked.ball.squared_radius >= r2 * (1 - 1e-9)
             fitted = checked.solution.fitted
-            np.testing.assert_allclose(fitted, K @ judged.solution.coef, atol=1e-9)
+            np.testing.assert_allclose(fitted, K @ judged.solution.dual_coef, atol=1e-9)
             np.testing.assert_allclose(checked.ball.fitted, K @ judged.ball.centre, atol=1e-9)
         if left_out == 1e-9:
             assert checked.value == pytest.approx(exact, rel=1e-6)
@@ -456,4 +462,4 @@ def test_no_coefficient_of_the_squared_hinge_is_at_its_box():
         shape = machine.shape(problem.Y, cost)
         box = np.maximum(shape.upper, -shape.lower)
         used = box > 0
-        assert (np.abs(solution.coef[used]) <= 0.95 * box[used]).all()
+        assert (np.abs(solution.dual_coef[used]) <= 0.95 * box[used]).all()

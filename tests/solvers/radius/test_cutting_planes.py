@@ -27,7 +27,7 @@ def judged_at_random(seed, n_points):
     for _ in range(n_points):
         kernel = bank.combine(10 * rng.dirichlet(np.full(4, 0.5)))
         judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-6)
-        cuts.add(judged, criterion.machine.linear(judged.solution.coef, problem.Y))
+        cuts.add(judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y))
         values.append(judged.value)
     return problem, bank, criterion, cuts, min(values)
 
@@ -41,10 +41,10 @@ def test_mixtures_never_prove_too_much(seed, n_points):
     assert (lowest.weights >= 0).all()
     assert (lowest.centre >= 0).all()
     assert lowest.centre.sum() == pytest.approx(1)
-    bound = criterion.bound(bank, lowest.coef, lowest.centre, problem.Y, problem.cost)
+    bound = criterion.bound(bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost)
     assert bound <= value * (1 + 1e-8)
     # A mixture is worth at least what the cuts say: both functions are on its side.
-    heights = np.array(cuts.linears) - 0.5 * np.array(cuts.forms) @ lowest.weights
+    heights = np.array(cuts.linears) - 0.5 * np.array(cuts.quadratic_forms) @ lowest.weights
     assert bound >= heights.max() - 1e-6 * upper
     assert (np.array(cuts.spreads) @ lowest.weights).max() <= 1 + 1e-8
 
@@ -55,12 +55,12 @@ def test_going_on_from_the_lowest_point_ends_at_the_optimum(seed):
     value, _ = solve_radius(problem.grams, problem.Y, problem.cost)
     for _ in range(80):
         lowest = cuts.minimise(upper)
-        bound = criterion.bound(bank, lowest.coef, lowest.centre, problem.Y, problem.cost)
+        bound = criterion.bound(bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost)
         if upper - bound <= 1e-6 * upper:
             break
         kernel = bank.combine(lowest.weights)
         judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-9)
-        cuts.add(judged, criterion.machine.linear(judged.solution.coef, problem.Y))
+        cuts.add(judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y))
         upper = min(upper, judged.value)
     assert upper == pytest.approx(value, rel=2e-6)
     assert bound == pytest.approx(value, rel=2e-6)

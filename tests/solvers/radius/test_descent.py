@@ -16,8 +16,8 @@ class Careless(Hinge):
     """A machine that answers with the largest coefficients."""
 
     def solve(self, K, Y, cost, **options):
-        coef = self.repair(Y * cost, Y, cost)
-        return Solution(coef, np.zeros(1), K @ coef, np.inf, -np.inf)
+        dual_coef = self.repair(Y * cost, Y, cost)
+        return Solution(dual_coef, np.zeros(1), K @ dual_coef, np.inf, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ def test_no_model_is_worse_than_the_zero_function(solve):
     criterion, cost, start = CarelessMargin(), np.full((20, 1), 100.0), np.full(2, 0.5)
     result = solve(bank, Y, cost, criterion, norm=1.0, start=start, tol=1e-3, max_iter=5)
     assert result.objective == pytest.approx(cost.sum(), rel=1e-12)
-    assert not result.coef.any()
+    assert not result.dual_coef.any()

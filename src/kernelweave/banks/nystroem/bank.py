@@ -92,8 +92,8 @@ class FeatureBank:
         squares = (W * W).sum(axis=1)
         return np.bincount(self.owner(), squares, self.n_kernels).astype(np.float64, copy=False)
 
-    def forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return ``tr(V' K_j V)`` of the normalised kernels; see `KernelBank.forms`."""
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Return ``tr(V' K_j V)`` of the normalised kernels; see `KernelBank.quadratic_forms`."""
         every = np.arange(self.n_kernels) if which is None else which
         return np.asarray((self.scales * self.by_kernel(self._scores(V, every)))[every])
 
@@ -194,8 +194,8 @@ class FeatureBank:
         """Whether landmarks stand for all kernels to rounding, so that bounds can be made exact."""
         return all(item.complete for item in self.landmarks)
 
-    def slack(self, V: Floats, forms: Floats) -> Floats:
-        """Bound how much smaller `forms` is than those of the exact kernels, without reading any.
+    def slack(self, V: Floats, quadratic_forms: Floats) -> Floats:
+        """Bound how far `quadratic_forms` may be below those of the exact kernels.
 
         What is left out has a trace, and no quadratic form exceeds that times the squared norm.
         Storage rounds the features F by a share `unit`, and so ``|F'V|``, the root of a form, by
@@ -203,7 +203,7 @@ class FeatureBank:
         """
         size = float(np.vdot(V, V))
         rounded = self.unit * np.sqrt(size * self.scales * self.diagonals)
-        rounding = rounded * (2.0 * np.sqrt(forms) + rounded)
+        rounding = rounded * (2.0 * np.sqrt(quadratic_forms) + rounded)
         return np.asarray(self.scales * self.kept * size + rounding)
 
     def value_rounding(self, W: Floats, slopes: Floats) -> float:

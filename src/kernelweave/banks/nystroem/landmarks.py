@@ -169,7 +169,7 @@ class LandmarkFunction:
     @property
     def n_landmarks(self) -> int:
         """How many landmarks all kernels have together."""
-        return sum(len(coef) for coef in self.coefs)
+        return sum(len(dual_coef) for dual_coef in self.coefs)
 
     def values(self, kernels: Sequence[Kernel], views: Views) -> Floats:
         """Return the values at prepared rows, one column per output.
@@ -182,6 +182,6 @@ class LandmarkFunction:
             Rows prepared for them.
         """
         out = np.zeros((views.n_samples, self.coefs[0].shape[1]))
-        for k, (rows, coef) in enumerate(zip(self.rows, self.coefs, strict=True)):
-            out += kernels[k].block(views[k], rows) @ coef
+        for k, (rows, dual_coef) in enumerate(zip(self.rows, self.coefs, strict=True)):
+            out += kernels[k].block(views[k], rows) @ dual_coef
         return out

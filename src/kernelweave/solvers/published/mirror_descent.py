@@ -19,7 +19,7 @@ def mirror_descent(
     aim: float,
     max_iter: int,
     norms: Floats,
-    coef: Floats | None,
+    dual_coef: Floats | None,
 ) -> tuple[Bound, Floats]:
     """Descend along the gradient in the shares, in the geometry of the entropy.
 
@@ -54,8 +54,8 @@ def mirror_descent(
         omega = hierarchy.omega(smooth)
         for _ in range(_MOST_TURNS):
             weights = hierarchy.weights(norms, omega, floor)
-            stand = problem.stand(bounds, weights, smooth, aim, coef)
-            norms, coef = stand.norms, stand.bound.coef
+            stand = problem.stand(bounds, weights, smooth, aim, dual_coef)
+            norms, dual_coef = stand.norms, stand.bound.dual_coef
             if best is None or stand.bound.value > best.value:
                 best = stand.bound
             met = bounds.upper - best.value <= aim * bounds.size
@@ -69,7 +69,7 @@ def mirror_descent(
             if hierarchy.rho == 2.0 or _gap(problem, stand, omega) <= floor * bounds.size:
                 break
         step += 1
-        slopes = hierarchy.slopes(stand.forms, smooth)
+        slopes = hierarchy.slopes(stand.quadratic_forms, smooth)
         if slopes.any():
             # The gradient is the slopes raised to a power, times a negative number.
             downhill = (slopes / slopes.max()) ** hierarchy.power
@@ -81,5 +81,5 @@ def _gap(problem: ActiveProblem, stand: Evaluation, omega: Floats) -> float:
     """Return the gap of the problem for fixed shares."""
     hierarchy, bound = problem.hierarchy, stand.bound
     primal = 0.5 * hierarchy.fixed_norm(stand.norms, omega) ** 2 + stand.loss
-    dual = bound.linear - 0.5 * (hierarchy.fixed_dual(stand.forms, omega) + bound.ridge)
+    dual = bound.linear - 0.5 * (hierarchy.fixed_dual(stand.quadratic_forms, omega) + bound.ridge)
     return primal - dual

@@ -34,8 +34,8 @@ class Assessment:
         No weights have a smaller value; minus infinity where no bound is known.
     solution : Solution
         The machine on the weighted kernel as it is, not divided by the squared radius.
-    forms : ndarray of shape (n_kernels,)
-        ``tr(coef' K_j coef)``.
+    quadratic_forms : ndarray of shape (n_kernels,)
+        ``tr(dual_coef' K_j dual_coef)``.
     ball : Ball
         Around the points of the weighted kernel.
     spreads : ndarray of shape (n_kernels,)
@@ -47,7 +47,7 @@ class Assessment:
     gradient: Floats
     lower: float
     solution: Solution
-    forms: Floats
+    quadratic_forms: Floats
     ball: Ball
     spreads: Floats
 
@@ -86,7 +86,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def gradient(
-        self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
+        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
         """Return the derivative in the weights."""
 
@@ -94,7 +94,7 @@ class Criterion(ABC):
         self,
         kernel: CombinedKernel,
         solution: Solution,
-        forms: Floats,
+        quadratic_forms: Floats,
         spreads: Floats,
         ball: Ball,
         Y: Floats,
@@ -133,10 +133,14 @@ class Criterion(ABC):
         if start is not None:
             before = self.machine_cost(start.kernel, start.ball, cost)
             ratio = np.divide(inner, before, out=np.ones_like(inner), where=before > 0)
-            coef = self.machine.repair(start.solution.coef * ratio, Y, inner)
-            begin = Solution(coef, start.solution.intercept, kernel @ coef, np.inf, -np.inf)
+            dual_coef = self.machine.repair(start.solution.dual_coef * ratio, Y, inner)
+            begin = Solution(
+                dual_coef, start.solution.intercept, kernel @ dual_coef, np.inf, -np.inf
+            )
         solution = self.machine.solve(kernel, Y, inner, tol=tol, start=begin)
-        return self._judged(kernel, solution, kernel.bank.forms(solution.coef), ball, Y, cost)
+        return self._judged(
+            kernel, solution, kernel.bank.quadratic_forms(solution.dual_coef), ball, Y, cost
+        )
 
     def verified(self, assessed: Assessment, Y: Floats, cost: Floats) -> Assessment:
         """Return the same point judged afresh by the exact kernels.
@@ -144,33 +148,33 @@ class Criterion(ABC):
         Running sums of ball and machine drift, and the bank may leave something out.
         """
         kernel, old, centre = assessed.kernel, assessed.solution, assessed.ball.centre
-        fitted = kernel.exact_product(np.column_stack([old.coef, centre]))
+        fitted = kernel.exact_product(np.column_stack([old.dual_coef, centre]))
         diagonal = kernel.bank.exact_diagonal(kernel.weights)
         ball = judge_ball(centre, fitted[:, -1].copy(), diagonal, self.ball_ridge(cost))
         solution = replace(old, fitted=np.ascontiguousarray(fitted[:, :-1]))
-        return self._judged(kernel, solution, assessed.forms, ball, Y, cost)
+        return self._judged(kernel, solution, assessed.quadratic_forms, ball, Y, cost)
 
     def _judged(
         self,
         kernel: CombinedKernel,
         solution: Solution,
-        forms: Floats,
+        quadratic_forms: Floats,
         ball: Ball,
         Y: Floats,
         cost: Floats,
     ) -> Assessment:
         inner = self.machine_cost(kernel, ball, cost)
         loss, intercept = self.machine.loss(solution.fitted, Y, inner)
-        quadratic = float(np.vdot(solution.coef, solution.fitted))
+        quadratic = float(np.vdot(solution.dual_coef, solution.fitted))
         solution = replace(solution, intercept=intercept, primal=0.5 * quadratic + loss)
         spreads = kernel.bank.spreads(ball.centre)
         return Assessment(
             kernel=kernel,
             value=self.value(solution.primal, ball),
-            gradient=self.gradient(solution, forms, spreads, ball, cost),
-            lower=self.lower_bound(kernel, solution, forms, spreads, ball, Y, cost),
+            gradient=self.gradient(solution, quadratic_forms, spreads, ball, cost),
+            lower=self.lower_bound(kernel, solution, quadratic_forms, spreads, ball, Y, cost),
             solution=solution,
-            forms=forms,
+            quadratic_forms=quadratic_forms,
             ball=ball,
             spreads=spreads,
         )
@@ -210,30 +214,30 @@ class RadiusMargin(Criterion):
         return ball.squared_radius * objective
 
     def gradient(
-        self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
+        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
-        quadratic = float(np.vdot(solution.coef, solution.fitted))
-        return np.asarray(0.5 * (quadratic * spreads - ball.squared_radius * forms))
+        quadratic = float(np.vdot(solution.dual_coef, solution.fitted))
+        return np.asarray(0.5 * (quadratic * spreads - ball.squared_radius * quadratic_forms))
 
     def lower_bound(
         self,
         kernel: CombinedKernel,
         solution: Solution,
-        forms: Floats,
+        quadratic_forms: Floats,
         spreads: Floats,
         ball: Ball,
         Y: Floats,
         cost: Floats,
     ) -> float:
         size = ball.squared_radius
-        largest = size**2 * (forms + kernel.bank.residual_forms(solution.coef))
+        largest = size**2 * (quadratic_forms + kernel.bank.residual_forms(solution.dual_coef))
         smallest = spreads - kernel.bank.residual_forms(ball.centre[:, None])
         if self.fixed:
             largest, smallest = (np.atleast_1d(kernel.weights @ v) for v in (largest, smallest))
-        return self._bound(size * solution.coef, largest, smallest, Y, cost)
+        return self._bound(size * solution.dual_coef, largest, smallest, Y, cost)
 
     def bound(
-        self, bank: KernelBank, coef: Floats, centre: Floats, Y: Floats, cost: Floats
+        self, bank: KernelBank, dual_coef: Floats, centre: Floats, Y: Floats, cost: Floats
     ) -> float:
         """Return the bound over all weights that any coefficients and any centre prove together.
 
@@ -241,27 +245,27 @@ class RadiusMargin(Criterion):
         ----------
         bank : KernelBank
             The kernels.
-        coef : ndarray of shape (n_samples, n_outputs)
+        dual_coef : ndarray of shape (n_samples, n_outputs)
             Feasible coefficients for a kernel of unit radius.
         centre : ndarray of shape (n_samples,)
             Not negative, sums to one.
         Y, cost : ndarray of shape (n_samples, n_outputs)
             Targets of +-1, and the cost of each error.
         """
-        largest = bank.forms(coef) + bank.residual_forms(coef)
+        largest = bank.quadratic_forms(dual_coef) + bank.residual_forms(dual_coef)
         smallest = bank.spreads(centre) - bank.residual_forms(centre[:, None])
-        return self._bound(coef, largest, smallest, Y, cost)
+        return self._bound(dual_coef, largest, smallest, Y, cost)
 
     def _bound(
-        self, coef: Floats, forms: Floats, spreads: Floats, Y: Floats, cost: Floats
+        self, dual_coef: Floats, quadratic_forms: Floats, spreads: Floats, Y: Floats, cost: Floats
     ) -> float:
-        total = self.machine.linear(coef, Y)
+        total = self.machine.linear(dual_coef, Y)
         if total <= 0 or (spreads <= 0).any():
             return -np.inf
         # Coefficients may be scaled as long as they stay in their boxes.
-        used = coef != 0
-        room = float((cost[used] / np.abs(coef[used])).min())
-        steepest = float((forms / spreads).max())
+        used = dual_coef != 0
+        room = float((cost[used] / np.abs(dual_coef[used])).min())
+        steepest = float((quadratic_forms / spreads).max())
         scale = room if steepest == 0 else min(total / steepest, room)
         return scale * total - 0.5 * scale**2 * steepest
 
@@ -305,9 +309,9 @@ class Chapelle(Criterion):
         return ball.squared_radius * objective
 
     def gradient(
-        self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
+        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
-        return np.asarray(solution.primal * spreads - 0.5 * ball.squared_radius * forms)
+        return np.asarray(solution.primal * spreads - 0.5 * ball.squared_radius * quadratic_forms)
 
 
 @dataclass(frozen=True)
@@ -321,8 +325,8 @@ class Do(Criterion):
     squared_radii : ndarray of shape (n_kernels,)
         ``R_j^2``, the squared radius of the ball of each kernel.
     bound : callable
-        ``bound(linear, forms)`` is the lower bound that a feasible point proves over the set where
-        weights live.
+        ``bound(linear, quadratic_forms)`` returns the lower bound over the weight set that a
+        feasible point proves.
     fit_intercept : bool
         Whether the machine has a bias.
 
@@ -358,26 +362,30 @@ class Do(Criterion):
     def value(self, objective: float, ball: Ball) -> float:
         return objective
 
-    def _forms(self, solution: Solution, forms: Floats, cost: Floats) -> Floats:
+    def _forms(self, solution: Solution, quadratic_forms: Floats, cost: Floats) -> Floats:
         """Return the forms of the kernels with their share of the ridge."""
-        squares = np.divide(solution.coef**2, 2.0 * cost, out=np.zeros_like(cost), where=cost > 0)
-        return forms + self.squared_radii * float(squares.sum())
+        squares = np.divide(
+            solution.dual_coef**2, 2.0 * cost, out=np.zeros_like(cost), where=cost > 0
+        )
+        return quadratic_forms + self.squared_radii * float(squares.sum())
 
     def gradient(
-        self, solution: Solution, forms: Floats, spreads: Floats, ball: Ball, cost: Floats
+        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
     ) -> Floats:
-        return -0.5 * self._forms(solution, forms, cost)
+        return -0.5 * self._forms(solution, quadratic_forms, cost)
 
     def lower_bound(
         self,
         kernel: CombinedKernel,
         solution: Solution,
-        forms: Floats,
+        quadratic_forms: Floats,
         spreads: Floats,
         ball: Ball,
         Y: Floats,
         cost: Floats,
     ) -> float:
-        largest = self._forms(solution, forms + kernel.bank.residual_forms(solution.coef), cost)
-        linear = self.machine.linear(solution.coef, Y)
+        largest = self._forms(
+            solution, quadratic_forms + kernel.bank.residual_forms(solution.dual_coef), cost
+        )
+        linear = self.machine.linear(solution.dual_coef, Y)
         return self.bound(linear, largest)

@@ -32,14 +32,14 @@ class Lowest:
     ----------
     weights : ndarray of shape (n_kernels,)
         The weights.
-    coef : ndarray of shape (n_samples, n_outputs)
+    dual_coef : ndarray of shape (n_samples, n_outputs)
         Mixed coefficients, for a kernel of unit radius.
     centre : ndarray of shape (n_samples,)
         Mixed centre.
     """
 
     weights: Floats
-    coef: Floats
+    dual_coef: Floats
     centre: Floats
 
 
@@ -49,7 +49,7 @@ class Cuts:
 
     Parameters
     ----------
-    coefs, linears, forms : list
+    coefs, linears, quadratic_forms : list
         Coefficients for a kernel of unit radius, and the cuts of J that they give.
     centres, spreads : list
         Centres, and the cuts of the squared radius that they give.
@@ -57,7 +57,7 @@ class Cuts:
 
     coefs: list[Floats] = field(default_factory=list)
     linears: list[float] = field(default_factory=list)
-    forms: list[Floats] = field(default_factory=list)
+    quadratic_forms: list[Floats] = field(default_factory=list)
     centres: list[Floats] = field(default_factory=list)
     spreads: list[Floats] = field(default_factory=list)
 
@@ -70,9 +70,9 @@ class Cuts:
     def add(self, assessed: Assessment, linear: float) -> None:
         """Add the two cuts of a point; ``linear`` is that part of its machine's dual value."""
         size = assessed.ball.squared_radius
-        self.coefs.append(size * assessed.solution.coef)
+        self.coefs.append(size * assessed.solution.dual_coef)
         self.linears.append(size * linear)
-        self.forms.append(size**2 * assessed.forms)
+        self.quadratic_forms.append(size**2 * assessed.quadratic_forms)
         self.centres.append(assessed.ball.centre)
         self.spreads.append(assessed.spreads)
 
@@ -89,10 +89,10 @@ class Cuts:
         lowest : Lowest or None
             None if the program was not solved.
         """
-        forms, spreads = np.array(self.forms), np.array(self.spreads)
-        k, m = forms.shape
+        quadratic_forms, spreads = np.array(self.quadratic_forms), np.array(self.spreads)
+        k, m = quadratic_forms.shape
         # Unknown: the weights, then the height above all cuts, in units of the size.
-        above = np.column_stack([-0.5 / size * forms, -np.ones(k)])
+        above = np.column_stack([-0.5 / size * quadratic_forms, -np.ones(k)])
         inside = np.column_stack([spreads, np.zeros(len(spreads))])
         program = linprog(
             np.append(np.zeros(m), 1.0),
@@ -109,6 +109,6 @@ class Cuts:
             return None
         return Lowest(
             weights=program.x[:m],
-            coef=np.tensordot(of_coefs / of_coefs.sum(), np.array(self.coefs), axes=1),
+            dual_coef=np.tensordot(of_coefs / of_coefs.sum(), np.array(self.coefs), axes=1),
             centre=of_centres @ np.array(self.centres) / of_centres.sum(),
         )

@@ -55,8 +55,8 @@ class RadiusResult(Result):
         return replace(
             self,
             weights=weights / size,
-            coef=self.coef * size,
-            forms=self.forms * (size**2 / factors),
+            dual_coef=self.dual_coef * size,
+            quadratic_forms=self.quadratic_forms * (size**2 / factors),
             squared_radius=self.squared_radius / size,
         )
 
@@ -103,9 +103,11 @@ class _Search:
         assessed = self.criterion.judge(kernel, self.Y, self.cost, tol=self.inner, start=self.best)
         self.bounds.solves += 1
         self.bounds.work += assessed.solution.work
-        self.bounds.readings += 2.0
+        self.bounds.n_passes += 2.0
         if self.cuts is not None:
-            self.cuts.add(assessed, self.criterion.machine.linear(assessed.solution.coef, self.Y))
+            self.cuts.add(
+                assessed, self.criterion.machine.linear(assessed.solution.dual_coef, self.Y)
+            )
         self._offer(assessed)
         self.bounds.note()
         self.stop_if_certified()
@@ -142,9 +144,9 @@ class _Search:
         lowest = self.cuts.minimise(self.best.value)
         if lowest is not None:
             self.bounds.offer_lower(
-                self.criterion.bound(self.bank, lowest.coef, lowest.centre, self.Y, self.cost)
+                self.criterion.bound(self.bank, lowest.dual_coef, lowest.centre, self.Y, self.cost)
             )
-            self.bounds.readings += 2.0
+            self.bounds.n_passes += 2.0
             self.stop_if_certified()
         return lowest
 
@@ -160,7 +162,11 @@ class _Search:
         self.bounds.offer_lower(assessed.lower)
         weights = assessed.kernel.weights
         if self.bounds.offer_upper(
-            assessed.value, weights, solution.coef, solution.intercept, assessed.forms
+            assessed.value,
+            weights,
+            solution.dual_coef,
+            solution.intercept,
+            assessed.quadratic_forms,
         ):
             self.best = assessed
 
@@ -184,8 +190,11 @@ class _Search:
         best, criterion, nothing = self.best, self.criterion, np.zeros_like(self.Y)
         cost = criterion.machine_cost(best.kernel, best.ball, self.cost)
         loss, bias = criterion.machine.loss(nothing, self.Y, cost)
-        value, forms = criterion.value(loss, best.ball), np.zeros_like(best.forms)
-        if self.bounds.offer_upper(value, best.kernel.weights, nothing, bias, forms):
+        value, quadratic_forms = (
+            criterion.value(loss, best.ball),
+            np.zeros_like(best.quadratic_forms),
+        )
+        if self.bounds.offer_upper(value, best.kernel.weights, nothing, bias, quadratic_forms):
             self.bounds.note()
 
     def result(self) -> RadiusResult:
