@@ -87,7 +87,7 @@ def shares(model: Any) -> Floats:
 
 
 def weight_noun(model: Any) -> str:
-    """Return the word for what a weight belongs to."""
+    """Return "kernel", "path" or "column", the owner of a weight."""
     if _declared(model).learns == "paths":
         return "path"
     return "column" if model.kernels_ is None else "kernel"
@@ -99,7 +99,7 @@ def _declared(model: Any) -> Declaration:
 
 
 def headline(model: Any, target: str | None = None) -> str:
-    """Return a sentence on what a model has learned; ``target`` is the name of what it predicts."""
+    """Return one or two sentences that summarise a model; ``target`` names its target."""
     learns = _declared(model).learns
     if learns == "clusters":
         return _clusters(model)
@@ -136,7 +136,7 @@ def _goal(model: Any, target: str | None) -> str:
 
 
 def _means(model: Any) -> str:
-    """Return what the prediction is made of."""
+    """Return the parts of the prediction: kernels, paths or widths."""
     learns = _declared(model).learns
     if learns == "widths":
         return f"with a Gaussian kernel whose widths were learned, {clip(model.kernel_)}"

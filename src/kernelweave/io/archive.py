@@ -115,7 +115,7 @@ class Writer:
 
 
 class Reader:
-    """Reads an archive of `Writer`; ValueError says what is wrong with other files."""
+    """Reads an archive of `Writer`; raises ValueError for other files."""
 
     def __init__(self, archive: zipfile.ZipFile, n_bytes: int) -> None:
         self._archive = archive

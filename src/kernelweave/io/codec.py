@@ -35,7 +35,7 @@ KERNELS: dict[str, type[Kernel]] = {
     and issubclass(kind, Kernel)
     and kind not in (Kernel, FromCallable)
 }
-# Families are built by their public functions, which check what they are given.
+# Families are built by their public functions, which check their arguments.
 _FAMILIES: dict[type, Any] = {
     CompleteLadder: kernels.complete_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
@@ -133,14 +133,14 @@ def _encode_kernel(value: Kernel | KernelFamily, writer: Writer) -> Any:
 
 
 class Decoder:
-    """Turns JSON back into values; ValueError and TypeError say what is wrong."""
+    """Turns JSON back into values; raises ValueError or TypeError for damaged documents."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._precomputed: dict[str, Precomputed] = {}
 
     def __call__(self, node: Any) -> Any:
-        """Return the value that ``node`` stands for."""
+        """Return the value encoded in ``node``."""
         if isinstance(node, list):
             return [self(item) for item in node]
         if not isinstance(node, dict):

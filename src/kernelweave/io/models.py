@@ -20,10 +20,10 @@ from .rules import check_rules
 
 # Classes that a file may name.
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
-# Modules that write and restore what is not a fitted attribute; the default is `kernels`.
+# Modules that write and restore parts beside the fitted attributes; the default is `kernels`.
 _PARTS: dict[str, Any] = {"pairs": pairs, "rules": None, "clusters": None}
 
-_NOT_ASSESSED = -1.0  # stands for NaN among qualities, which are probabilities
+_NOT_ASSESSED = -1.0  # replaces NaN among qualities, which are probabilities
 _PREPARED = {
     "feature_names_in_": "names",
     "numeric_": "bool[columns]",
@@ -98,7 +98,7 @@ def _encode_parameters(model: Any, own: dict[str, Any], writer: Writer) -> dict[
 
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
-    """Return what `encode_model` was given; ValueError and TypeError say what is wrong."""
+    """Return the model of a document; ValueError and TypeError describe damaged ones."""
     model = _decode_estimator(node, decode)
     if "preprocess" not in node:
         return model

@@ -23,12 +23,12 @@ def plot_noise(model: Any, ax: Any = None) -> Any:
     model : fitted estimator
         With ``label_quality_``, such as `NoiseTolerantKernelClassifier`.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def plot_clusters(model: Any, ax: Any = None) -> Any:
     model : fitted KernelSpectralClustering
         Has ``embedding_`` and ``labels_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------

@@ -27,12 +27,12 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
     model : fitted SumProductMKLClassifier
         Has ``network_`` and ``node_weights_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------

@@ -23,14 +23,14 @@ def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
     model : fitted estimator
         Has ``kernels_``, ``weights_`` and ``contributions_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     max_kernels : int
         How many kernels to show at most.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------
@@ -88,14 +88,14 @@ def plot_path(models: Sequence[Any], ax: Any = None, max_kernels: int = 8) -> An
     models : sequence of fitted estimators
         The same estimator on the same kernels, for several values of ``C``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     max_kernels : int
         How many kernels to name at most.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------

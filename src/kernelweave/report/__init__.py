@@ -98,7 +98,7 @@ def write(
     model : estimator of kernelweave, or a pipeline or search around one
         A fitted model.
     path : str or path
-        Where to; an existing file is replaced.
+        The file; an existing one is replaced.
     X, y, cv, scoring, held_out, title, facts
         As in `to_html`.
 

@@ -49,7 +49,7 @@ def section(subject: Subject) -> Section:
 
 
 def _prepared(known: TablePreparer) -> Table:
-    """Return what the first step of a pipeline has learned of each column."""
+    """Return types, means and deviations that the first step of a pipeline has learned."""
     rows: list[list[Any]] = []
     for name, numeric, mean, scale in zip(
         known.feature_names_in_, known.numeric_, known.means_, known.scales_, strict=True

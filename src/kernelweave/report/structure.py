@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +135,7 @@ def _hierarchy(model: Any) -> dict[str, Any]:
 def _children(model: Any, kept: list[int]) -> dict[int, list[int]]:
     """Return the drawn nodes directly below each drawn node."""
     nodes, given = model.active_nodes_, model._plain_parameters()
-    lattice = given["kernels"] is None or hasattr(given["kernels"], "max_order")
+    lattice = not isinstance(given["kernels"], Mapping)
     parents = given["parents"] or {}
     place = {node: k for k, node in enumerate(nodes)}
     children: dict[int, list[int]] = {k: [] for k in kept}

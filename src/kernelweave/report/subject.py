@@ -100,7 +100,7 @@ class Subject:
 
     @cached_property
     def target(self) -> str | None:
-        """Name of what is predicted, where it has one."""
+        """Name of the target, where it has one."""
         name = None if self.preparer is None else self.preparer.target_
         named = getattr(self.y, "name", None)
         return name or (named if isinstance(named, str) else None)
