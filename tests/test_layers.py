@@ -26,7 +26,7 @@ LAYERS = [
     {"rules"},
     {"noise"},
     {"pairs"},
-    {"_summary"},
+    {"_declaration", "_summary"},
     {"estimators"},
     {"baselines"},
     {"io"},

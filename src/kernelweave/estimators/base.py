@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelweave._dask import PartedTable, gather
+from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import run_blocks, threads
@@ -94,6 +95,22 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     _adds_passes: ClassVar[bool] = False  # whether these are also read by other landmarks
     _function: LandmarkFunction | None = None  # what predicts then, in place of support rows
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "kernels",
+        saved={
+            "weights_": "weights[kernels]",
+            "scales_": "float[kernels]",
+            "contributions_": "float[kernels]",
+            **CERTIFICATE,
+            "support_": "int[support]",
+            "dual_coef_": "float[outputs, support]",
+            "intercept_": "float[outputs]",
+            "n_features_in_": "integer",
+        },
+        optional={"feature_names_in_": "names", "_last": "any", "landmark_gap_": "real"},
+        substitutes={"kernels": "kernels_"},
+        aspects=("kernels",),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
         "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],

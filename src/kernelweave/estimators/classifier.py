@@ -28,6 +28,8 @@ from .base import BaseMKL
 class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
     """Base of everything that reads class labels and votes."""
 
+    _declaration = BaseMKL._declaration.extended({"classes_": "labels[classes]"})
+
     def _read_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray[Any, Any], Indices]:
         """Return the table, the labels, and their codes; learn the classes."""
         X = check_table(self, X, reset=True, parts=self._takes_features)

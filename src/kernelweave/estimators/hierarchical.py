@@ -145,6 +145,9 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     (True, ['both', 'left', 'right'])
     """
 
+    _declaration = BaseHierarchical._declaration.extended(
+        {"classes_": "labels[classes]", "_several": "flag"}
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
         "class_weight": KernelClassifier._parameter_constraints["class_weight"],
@@ -375,6 +378,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     True
     """
 
+    _declaration = BaseHierarchical._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
         "loss": KernelRegressor._parameter_constraints["loss"],

@@ -52,6 +52,16 @@ class BaseHierarchical(BaseMKL):
     max_nodes: int
     warm_start = False
 
+    _declaration = BaseMKL._declaration.extended(
+        {
+            "active_nodes_": "list[kernels]",
+            "block_norms_": "float[kernels]",
+            "n_nodes_": "integer",
+        },
+        learns="nodes",
+        substitutes={},
+        aspects=("structure", "kernels"),
+    )
     _constraints: ClassVar[dict[str, Any]] = {
         **{name: BaseMKL._parameter_constraints[name] for name in _INHERITED},
         "parents": "no_validation",  # graphs check themselves, with the name of the wrong node

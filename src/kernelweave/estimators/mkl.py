@@ -105,6 +105,7 @@ class MKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    _declaration = KernelClassifier._declaration.extended({}, method="mkl")
     _takes_features = True
 
     def __init__(
@@ -226,6 +227,7 @@ class MKLRegressor(KernelRegressor):
     True
     """
 
+    _declaration = KernelRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
 
     def __init__(

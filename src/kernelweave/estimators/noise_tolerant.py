@@ -176,6 +176,25 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     (True, array([0. , 0.3]))
     """
 
+    _declaration = BaseClassifier._declaration.extended(
+        {
+            "dual_coef_": "float[kernels, outputs, support]",
+            "ridge_weights_": "float[kernels, ridges]",
+            "ridges_": "float[ridges]",
+            "threshold_": "real",
+            "rates_": "float[classes, classes?]",
+            "noise_level_": "real",
+            "label_quality_": "quality[rows]",
+            "wrong_label_probability_": "float[rows]",
+            "loo_scores_": "float[rows, outputs?]",
+            "loo_error_": "real",
+            "_given": "codes[rows]",
+            "_suggested": "codes[rows]",
+            "_slope": "real",
+        },
+        aspects=("kernels", "labels"),
+        method="noisy",
+    )
     _takes_features = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -176,6 +176,20 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     (True, array([0.7]))
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {
+            "bias_weight_": "real",
+            "noise_level_": "real",
+            "cap_": "float[outputs]",
+            "gamma_": "float[outputs?]",
+            "dual_weights_": "float[rows, outputs?]",
+            "label_quality_": "quality[rows]",
+            "_given": "codes[rows]",
+            "_suggested": "codes[rows]",
+            "_by_size": "order[classes]",
+        },
+        aspects=("kernels", "labels"),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "noise_level": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._dask import PartedTable, by_parts, fetch
+from kernelweave._declaration import Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -178,6 +179,25 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     [True, True, False, False]
     """
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "pairs",
+        saved={
+            "weights_": "weights[kernels]",
+            "intercept_": "real",
+            "scale_": "real",
+            "threshold_": "real",
+            "objective_": "real",
+            "n_iter_": "integer",
+            "converged_": "flag",
+            "diagnostics_": "dict",
+            "n_features_in_": "integer",
+            "_factors": "any",
+        },
+        optional={"feature_names_in_": "names"},
+        substitutes={"kernels": "kernels_"},
+        aspects=("kernels", "pairs"),
+        method="pairs",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
         "method": [StrOptions({"lkcnpc", "shrink"})],

@@ -133,6 +133,11 @@ class RadiusMKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {"squared_radius_": "positive", "lower_bound_": "real"},
+        aspects=("kernels", "radius"),
+        method="radius",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelClassifier._parameter_constraints,
         "norm": [None, Options(Real, {1, 2}), StrOptions({"uniform"})],

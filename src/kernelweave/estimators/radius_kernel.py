@@ -119,6 +119,12 @@ class RadiusKernelClassifier(KernelClassifier):
     ('RBF', True)
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {"squared_radius_": "positive", "kernel_": "kernel"},
+        learns="widths",
+        substitutes={},
+        aspects=("kernels", "radius"),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "family": [StrOptions({"width", "ard", "mixture"})],

@@ -23,6 +23,7 @@ from .base import BaseMKL
 class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
+    _declaration = BaseMKL._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave import _core
+from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._progress import Progress
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
@@ -100,6 +101,23 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
     n_jobs: int | None
     verbose: int
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "rules",
+        saved={
+            "rules_": "list[rules]",
+            "norms_": "float[rules]",
+            "intercept_": "float[outputs]",
+            "propositions_": "any",
+            "n_nodes_": "integer",
+            "n_changed_": "integer",
+            **CERTIFICATE,
+            "n_features_in_": "integer",
+            "_last": "any",
+        },
+        optional={"feature_names_in_": "names", "tasks_": "labels[outputs]"},
+        aspects=("rules",),
+        method="rules",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "rho": [Interval(Real, 1, 2, closed="right")],
         "C": [Interval(Real, 0, None, closed="neither")],

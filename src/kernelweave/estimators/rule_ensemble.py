@@ -137,6 +137,9 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     'jacket_color != 1'
     """
 
+    _declaration = BaseRuleEnsemble._declaration.extended(
+        {"classes_": "labels[classes]", "_multilabel": "flag"}
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -475,6 +478,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     True
     """
 
+    _declaration = BaseRuleEnsemble._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
         "loss": [StrOptions({"square", "huber", "epsilon_insensitive"})],

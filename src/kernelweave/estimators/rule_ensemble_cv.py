@@ -32,6 +32,9 @@ def _constraints(kind: type[BaseRuleEnsemble]) -> dict[str, Any]:
     return {k: v for k, v in kind._parameter_constraints.items() if k not in taken} | own
 
 
+_CHOSEN = {"C_": "positive", "cv_results_": "dict"}  # saved beside what a rule ensemble saves
+
+
 class _Search(BaseRuleEnsemble):
     """Chooses C on folds, then fits to all rows."""
 
@@ -234,6 +237,7 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     (1.0, 0.97)
     """
 
+    _declaration = RuleEnsembleClassifier._declaration.extended(_CHOSEN, method=None)
     _parameter_constraints: ClassVar[dict[str, Any]] = _constraints(RuleEnsembleClassifier)
 
     def __init__(
@@ -377,6 +381,7 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     1.0
     """
 
+    _declaration = RuleEnsembleRegressor._declaration.extended(_CHOSEN, method=None)
     _parameter_constraints: ClassVar[dict[str, Any]] = _constraints(RuleEnsembleRegressor)
 
     def __init__(

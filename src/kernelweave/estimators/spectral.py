@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from kernelweave._declaration import Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -71,6 +72,19 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     True
     """
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "clusters",
+        saved={
+            "labels_": "int[rows]",
+            "embedding_": "float[rows, clusters]",
+            "eigenvalues_": "float[clusters]",
+            "normalized_": "flag",
+            "n_empty_": "integer",
+            "n_features_in_": "integer",
+        },
+        optional={"feature_names_in_": "names"},
+        aspects=("clusters",),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "affinity": [StrOptions({"features", "precomputed"})],

@@ -161,6 +161,18 @@ class SumProductMKLClassifier(KernelClassifier):
     (True, ['rbf(width=1) on column 0 * rbf(width=1) on column 1', 'linear'])
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {
+            "weights_": "weights[paths]",
+            "contributions_": "float[paths]",
+            "node_weights_": "dict",
+            "_structure": "any",
+        },
+        learns="paths",
+        substitutes={"structure": "_structure"},
+        aspects=("structure", "kernels"),
+        method="structure",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "structure": "no_validation",  # structures check themselves, with the name of the node
