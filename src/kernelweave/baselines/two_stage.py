@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
 from kernelweave.estimators import MKLClassifier, RuleEnsembleClassifierCV
-from kernelweave.estimators.base import check_costs
+from kernelweave.estimators.fit import check_costs
 from kernelweave.kernels import Linear
 from kernelweave.machines import Hinge
 from kernelweave.rules import Rule, cover_rules, score_rules

@@ -9,7 +9,6 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._dask import by_parts
-from kernelweave._types import Floats
 from kernelweave._validation import check_table, check_weights
 from kernelweave.errors import InputError, warn
 from kernelweave.machines import Hinge, Machine
@@ -17,6 +16,7 @@ from kernelweave.machines import Hinge, Machine
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
 from .regressor import KernelRegressor
+from .targets import Targets, weighted
 
 
 class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
@@ -195,9 +195,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     def _machine(self) -> Machine:
         return Hinge(fit_intercept=self.fit_intercept)
 
-    def _targets(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Floats, Floats, Floats | None]:
+    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
         self._several = table.ndim == 2 and table.shape[1] > 1
         if not self._several:
@@ -207,9 +205,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         check_consistent_length(X, labels)
         weight = check_weights(sample_weight, len(labels))
         self.classes_ = np.arange(labels.shape[1])
-        cost = np.ones(labels.shape)
-        if weight is not None:
-            cost *= weight[:, None]
+        cost = weighted(np.ones(labels.shape), weight)
         counted = slice(None) if weight is None else weight > 0
         for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
             if len(np.unique(column[counted])) < 2:
@@ -218,25 +214,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
             factors *= compute_class_weight(
                 self.class_weight, classes=np.arange(2), y=column, sample_weight=weight
             )[column]
-        return X, np.where(labels > 0, 1.0, -1.0), cost, weight
-
-    @by_parts
-    def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive speaks for ``classes_[1]``; more, or several labels: one column
-            for each.
-        """
-        decision = self._decide(X)
-        return decision.ravel() if decision.shape[1] == 1 else decision
+        return X, Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:

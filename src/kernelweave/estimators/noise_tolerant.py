@@ -13,7 +13,7 @@ from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import N_JOBS, Interval, StrOptions, fit_context
+from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.row_source import RowSource
@@ -27,8 +27,11 @@ from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
 from kernelweave.ridge.nystroem import ByLandmarks, average_by_landmarks, many_rows
 
+from .base import BlockFunction
 from .classifier import BaseClassifier
+from .fit import quiet_overflow
 from .label_quality import LabelQuality
+from .targets import encode_labels, refuse_one_class
 
 _BANK_TOL = 1e-4  # kernels are held to a hundred-thousandth of it
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
@@ -263,14 +266,15 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self : NoiseTolerantKernelClassifier
             The fitted estimator.
         """
-        X, _, codes = self._read_labels(X, y)
-        self._refuse_one_class(np.unique(codes))
+        X = check_table(self, X, reset=True, parts=True)
+        _, codes = encode_labels(self, X, y)
+        refuse_one_class(self, codes)
         n_classes = len(self.classes_)
         rates, ridges = self._check_options(n_classes)
         Y = label_targets(codes, n_classes)
-        with threads(self.n_jobs):
+        with threads(self.n_jobs), quiet_overflow():
             kernels = [complete_ladder()] if self.kernels is None else self.kernels
-            expanded = self._expand(kernels, X)
+            expanded = self._expand_kernels(kernels, X)
             if self._reads_in_passes(expanded, len(codes)):
                 fitted = self._average_in_passes(expanded, X, Y, ridges)
                 correction = self._correct(fitted.average, codes, rates)
@@ -430,12 +434,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         )
         self.__dict__.pop("_support_views", None)
 
-    def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
-        if self._function is not None:
-            return super()._values(kernels, weights, rows)
+    def _values(self, block: BlockFunction, rows: Views) -> Floats:
         active = np.flatnonzero(self.weights_)
         dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
-        return cross_products(kernels, dual_coef, rows, self._support_views)
+        return cross_products(self._active()[0], dual_coef, rows, self._support_views)
 
     @by_parts
     def predict_proba(self, X: Any) -> Floats:

@@ -15,7 +15,7 @@ from kernelweave._dask import fetch
 from kernelweave._validation import Interval, fit_context, is_frame, pick_rows
 from kernelweave.errors import InputError
 
-from .base import check_costs
+from .fit import check_costs
 from .rule_base import BaseRuleEnsemble
 from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
 
@@ -69,7 +69,7 @@ class _Search(BaseRuleEnsemble):
             The fitted estimator.
         """
         X, plain = fetch(X), self._plain()
-        n_rows = plain._check_rows(X).n_rows
+        n_rows = plain._check_rows(X)
         plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
         values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
         scores, counts = self._try(plain, X, y, sample_weight, task, values)
