@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.machines import EpsilonInsensitive
 from kernelweave.machines.tasks import solve_tasks
 
