@@ -308,9 +308,9 @@ def _check_combined(
             rounding,
             f"{what}.block (square)",
         )
-        features = kernel.features()
-        if features is not None:
-            _close(features.T @ features, dense, rounding, f"{what}.features")
+        factor = kernel.factor()
+        if factor is not None:
+            _close(factor.T @ factor, dense, rounding, f"{what}.factor")
 
 
 def _made_dense(bank: KernelBank, weights: Floats) -> CombinedKernel:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.rules import RuleBank, RuleKernel, unpack
 from kernelweave.inner import solve_inner, solve_multitask
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.inner import solve_multitask
 from kernelweave.losses import EpsilonInsensitive
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import FactoredSystem, PathSystem
 from kernelweave.inner import solve_inner
 from kernelweave.kernels import Precomputed

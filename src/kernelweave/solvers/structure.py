@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import NodeSystem, Reading
 from kernelweave.errors import InputError
 from kernelweave.inner import Solution, solve_inner
