@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from kernelweave._dask import by_parts
 from kernelweave._validation import check_table, check_weights
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
@@ -192,7 +192,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:

@@ -152,7 +152,7 @@ class BaseHierarchical(BaseMKL):
             # The quadratic form of a constant kernel is zero but for rounding.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().loss_slopes(result.dual_coef, rows.Y, self.C * rows.cost)
+        slopes = self._machine().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
         matter = keep_kernels(
             result.weights,
             norms,

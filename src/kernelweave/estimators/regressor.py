@@ -12,7 +12,7 @@ from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.errors import InputError
-from kernelweave.machines import EpsilonInsensitive, Huber, Machine, Square
+from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
@@ -20,7 +20,7 @@ from .fit import PathMixin
 from .targets import Targets, real_targets
 
 
-def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Machine:
+def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
     """Return the loss that a regressor names."""
     if loss == "square":
         return Square(fit_intercept=fit_intercept)
@@ -47,7 +47,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     def _n_solved(self, n: int) -> int:
         return n if self.loss == "square" else super()._n_solved(n)
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
@@ -66,7 +66,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         exact = intercept - shift == result.intercept
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
         machine = self._machine()
-        shape, scale = machine.shape(Y, cost), machine.zero_loss(Y, cost)
+        shape, scale = machine.box(Y, cost), machine.zero_loss(Y, cost)
         growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)

@@ -20,7 +20,7 @@ from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing
 from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 from kernelweave.rules import Proposition, Propositions, Rule, essential
 from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
 from kernelweave.rules.summary import join_summaries, summarise_block
@@ -126,7 +126,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _check_rows(self, X: Any, n_rows: int | None = None) -> int:
@@ -309,7 +309,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         after = lattice.bank.products(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
-            intercept = self._machine().loss(after, rows.Y, self.C * rows.cost)[1]
+            intercept = self._machine().value(after, rows.Y, self.C * rows.cost)[1]
         outputs = values[kept]
         for output, score in shared.fixed.items():
             intercept[output], outputs[:, output] = score, 0.0

@@ -15,7 +15,7 @@ from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_weights, refuse_missing_labels
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .duplicates import MergedRows
 from .regressor import regression_loss
@@ -178,7 +178,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
@@ -434,7 +434,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
