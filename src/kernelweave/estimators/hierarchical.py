@@ -16,9 +16,11 @@ from kernelweave.losses import Hinge, Loss
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
 from .regressor import KernelRegressor
+from .shared_docs import BOUNDS, SUPPORT, shared_attributes
 from .targets import Targets, weighted
 
 
+@shared_attributes(BOUNDS, SUPPORT)
 class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     """Support vector classifier on kernels in a graph without cycles.
 
@@ -100,29 +102,11 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
         Number of activated nodes.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model on any nodes of the graph has an objective smaller than
         ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
-    converged_ : bool
-        Whether the gap met `tol`.
-    n_iter_ : int
-        Number of inner solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
     classes_ : ndarray of shape (n_classes,)
         Class labels; of several labels their numbers.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -241,6 +225,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         return tags
 
 
+@shared_attributes(BOUNDS, SUPPORT)
 class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     """Regression on kernels in a graph without cycles.
 
@@ -317,27 +302,9 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
         Number of activated nodes.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model on any nodes of the graph has an objective smaller than
         ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
-    converged_ : bool
-        Whether the gap met `tol`.
-    n_iter_ : int
-        Number of inner solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

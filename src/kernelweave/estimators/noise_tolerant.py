@@ -32,6 +32,7 @@ from .base import BlockFunction
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
 from .label_quality import LabelQuality
+from .shared_docs import CLASSES, WEIGHTS, shared_attributes
 from .targets import encode_labels, refuse_one_class
 
 _BANK_TOL = 1e-4  # kernels are held to a hundred-thousandth of it
@@ -41,6 +42,7 @@ _SVM_TOL = 1e-4
 _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
+@shared_attributes(WEIGHTS, CLASSES)
 class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     """Average of kernel ridge classifiers whose threshold is corrected for wrong labels.
 
@@ -118,10 +120,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     contributions_ : ndarray of shape (n_kernels,)
         Share of each kernel in the sum of the variances, over the training rows, of what the
         kernels add to the decision function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
     support_ : ndarray of shape (n_support,)
         Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
@@ -156,12 +154,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         1.
     history_ : list
         Empty.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

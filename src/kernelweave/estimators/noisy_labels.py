@@ -36,6 +36,7 @@ from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .fit import check_costs
 from .label_quality import LabelQuality
+from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
@@ -45,6 +46,7 @@ _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory
 verbose""".split()
 
 
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
 class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     """Multiple kernel learning when a known share of the labels is wrong.
 
@@ -126,39 +128,18 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Estimated probability that a label is right, from leave-one-out values of ridge regression
         on the average kernel. NaN for rows of weight zero: they are no part of the fit, so that
         their labels were not assessed, and `suspects` does not list them.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the decision function, the bias apart.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
-    landmark_gap_ : float
-        Duality gap of the Nystroem problem, in which landmarks stand for many rows; NaN when
-        kernels are exact.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
         Number of inner SVM solves, or of steps.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Their signed coefficients; with more than two classes divided by `gamma_`, so that the
         values of different classes can be compared.
     intercept_ : ndarray of shape (n_outputs,)
         What the constant kernel adds.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -57,6 +57,7 @@ from kernelweave.pairs.shrink import (
 from kernelweave.pairs.solver import PairProblem, PairResult, solve_pairs
 
 from .duplicates import spread_rows
+from .shared_docs import shared_attributes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,7 @@ _OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
 _IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
 
 
+@shared_attributes()
 class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
@@ -157,10 +159,6 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Newton steps, in all draws.
     converged_ : bool
         Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -27,6 +27,7 @@ from kernelweave.solvers.radius.criteria import RadiusMargin
 
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
 _INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
@@ -35,6 +36,7 @@ _INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verb
 _MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
+@shared_attributes(BOUNDS, SUPPORT, CLASSES)
 class RadiusKernelClassifier(KernelClassifier):
     """Support vector classifier on a Gaussian kernel whose widths are learned.
 
@@ -82,28 +84,12 @@ class RadiusKernelClassifier(KernelClassifier):
         Share of each Gaussian in the squared norm of the decision function.
     scales_ : ndarray of shape (n_kernels,)
         Ones.
-    objective_ : float
-        Value of the criterion at the returned model.
     duality_gap_ : float
         Infinite: no bound is known.
     converged_ : bool
         Whether the end is a stationary point, to `tol`.
     n_iter_ : int
         Number of inner SVM solves, each with an enclosing ball.
-    history_ : list of Step
-        Values and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

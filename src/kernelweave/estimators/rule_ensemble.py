@@ -20,11 +20,13 @@ from kernelweave.losses import Hinge, Loss
 from .duplicates import MergedRows
 from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
+from .shared_docs import BOUNDS, RULES, shared_attributes
 from .targets import Targets, class_targets, real_targets, require_target, weighted
 
 _LARGEST = 1e100  # squares must be numbers
 
 
+@shared_attributes(RULES, BOUNDS)
 class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
@@ -83,34 +85,8 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     ----------
     rules_ : list of Rule
         With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where scores begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Distinct training rows whose prediction `threshold` changed.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds as they were found.
     classes_ : ndarray
         The classes; for labels in columns their numbers.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -294,6 +270,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         return tags
 
 
+@shared_attributes(RULES, BOUNDS)
 class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
@@ -346,32 +323,6 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     ----------
     rules_ : list of Rule
         With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where predictions begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Always zero here.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        One-kernel problems solved.
-    history_ : list of Step
-        Bounds as they were found.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     Examples
     --------

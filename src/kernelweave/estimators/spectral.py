@@ -18,9 +18,12 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Linear
 from kernelweave.pairs.cluster import embed, group_points
 
+from .shared_docs import shared_attributes
+
 _ASYMMETRY = 1e-8
 
 
+@shared_attributes()
 class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     """Cluster rows by a kernel, without forming it.
 
@@ -52,10 +55,6 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
         Whether it was divided by the roots of its row sums.
     n_empty_ : int
         Rows similar to none, which k-means puts anywhere.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

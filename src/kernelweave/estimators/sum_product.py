@@ -37,6 +37,7 @@ from kernelweave.weights.sum_product import SumProduct, is_convex
 from .base import BlockFunction
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not 
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
+@shared_attributes(BOUNDS, SUPPORT, CLASSES)
 class SumProductMKLClassifier(KernelClassifier):
     """Support vector classifier on a structured combination of kernels.
 
@@ -121,29 +123,11 @@ class SumProductMKLClassifier(KernelClassifier):
         The base kernels.
     scales_ : ndarray of shape (n_kernels,)
         What each was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite where the
         problem is not convex.
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the objective stood still.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
