@@ -54,14 +54,14 @@ def test_searches_that_are_cut_are_not_repeated(monkeypatch):
     """A search that reaches its limit proves nothing, and so would the next one."""
     rng = np.random.default_rng(0)
     lattice = ConjunctionLattice(rng.random((60, 14)) < 0.7, base=1.2, max_visited=3000)
-    efforts, search = [], lattice.search
+    efforts, search = [], lattice.price
 
     def count(V, level, most, effort):
         found = search(V, level, most, effort)
         efforts.append((effort, found.complete))
         return found
 
-    monkeypatch.setattr(lattice, "search", count)
+    monkeypatch.setattr(lattice, "price", count)
     Y = np.where(rng.random((60, 1)) < 0.5, -1.0, 1.0)
     options = {"rho": 1.5, "tol": 1e-5, "max_iter": 500, "max_nodes": 300}
     result = grow(lattice, Y, np.full((60, 1), 10.0), Hinge(), **options)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelweave._types import Floats
-from kernelweave.candidates import Growing, Grown
+from kernelweave.candidates import KernelDag, Priced
 from kernelweave.machines import Machine
 from kernelweave.weights.dag import Hierarchy
 
@@ -47,7 +47,7 @@ class Start:
 
 
 def grow(
-    graph: Growing,
+    graph: KernelDag,
     Y: Floats,
     cost: Floats,
     machine: Machine,
@@ -71,7 +71,7 @@ def grow(
 
     Parameters
     ----------
-    graph : Growing
+    graph : KernelDag
         The kernels; grows.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
@@ -92,8 +92,8 @@ def grow(
     inner : callable
         How the problem on the active nodes is solved.
     sufficient : bool
-        Whether nodes are judged by the published condition, `Growing.sufficient`, in place of the
-        tight one, `Growing.search`.
+        Whether nodes are judged by the published condition, `KernelDag.price_sources`, in place of the
+        tight one, `KernelDag.price`.
     polish : float or None
         Relative gap on the active nodes to go on to in the end. Nodes of no use then have norms
         next to nothing, which the gap over the whole graph alone does not bring about.
@@ -130,7 +130,7 @@ def grow(
         # The first search gives some bound; later ones need not while they find enough nodes.
         whole = not cut and (settled or bounds.n_passes == 0)
         found = _certify(graph, machine, bounds, bound, root, left, sufficient, whole)
-        if not (found.complete or whole or cut) and len(found.nodes) < _AT_A_TIME:
+        if not (found.complete or whole or cut) and len(found.ids) < _AT_A_TIME:
             whole = True
             found = _certify(graph, machine, bounds, bound, root, left, sufficient, whole)
         if bounds.converged and not exact:
@@ -144,7 +144,7 @@ def grow(
             bounds.rounding = max(unseen, error)
         bounds.note()
         left = max(tol - 2.0 * bounds.rounding / bounds.size, _LEFT * tol)
-        grows = len(found.nodes) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
+        grows = len(found.ids) > (_AT_A_TIME if cut else 0) and len(graph.nodes) < max_nodes
         # Without new nodes a gap that stays shows that rounding error is all that is left.
         still = 0 if grows or bounds.gap <= 0.9 * gap else still + 1
         patience = 1 if bounds.rounding > unseen else 0  # to make room for it
@@ -152,7 +152,7 @@ def grow(
         stuck = not grows and (met or still > patience)
         if bounds.converged or bounds.solves >= max_iter or stuck:
             break
-        settled = not grows and not (found.complete and not found.nodes)
+        settled = not grows and not (found.complete and not found.ids)
         if grows:
             _let_in(graph, found, max_nodes)
             usual = float(np.median(norms[norms > 1e-3 * norms.max()]))
@@ -182,7 +182,7 @@ def grow(
 
 
 def _certify(
-    graph: Growing,
+    graph: KernelDag,
     machine: Machine,
     bounds: Bounds,
     bound: Bound,
@@ -190,28 +190,28 @@ def _certify(
     tol: float,
     sufficient: bool,
     whole: bool,
-) -> Grown:
+) -> Priced:
     """Search the graph for nodes that break the bound, and offer what remains of it."""
     wanted = bounds.upper - _MARGIN * tol * bounds.size
     level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
     V = bound.dual_coef if root is None else bound.dual_coef @ root
     most = max(2 * _AT_LEAST, len(graph.nodes))
     if sufficient:
-        found = graph.sufficient(V, level, most)
+        found = graph.price_sources(V, level, most)
     else:
-        found = graph.search(V, level, most, 1.0 if whole else _GLANCE)
+        found = graph.price(V, level, most, 1.0 if whole else _GLANCE)
     bounds.n_passes += 1
     if found.complete:
-        dual = max(level, float(found.ratios.max(initial=0.0)))
+        dual = found.bound
         bounds.offer_lower(lower_bound(machine, bound.linear, dual, bound.ridge))
     return found
 
 
-def _let_in(graph: Growing, found: Grown, max_nodes: int) -> None:
+def _let_in(graph: KernelDag, found: Priced, max_nodes: int) -> None:
     before = len(graph.nodes)
     room = min(max(_AT_LEAST, int(_GROWTH * before)), max_nodes - before)
-    for k in range(0, len(found.nodes), _AT_A_TIME):
-        graph.add(found.nodes[k : k + _AT_A_TIME], max_nodes - len(graph.nodes))
+    for k in range(0, len(found.ids), _AT_A_TIME):
+        graph.add(found.ids[k : k + _AT_A_TIME], max_nodes - len(graph.nodes))
         if len(graph.nodes) >= before + room:
             break
 

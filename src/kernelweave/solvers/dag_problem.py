@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.candidates import Growing
+from kernelweave.candidates import KernelDag
 from kernelweave.machines import Machine, solve_tasks
 from kernelweave.weights.dag import Hierarchy
 
@@ -76,7 +76,7 @@ class ActiveProblem:
 
     Parameters
     ----------
-    graph : Growing
+    graph : KernelDag
         The kernels.
     hierarchy : Hierarchy
         The norm.
@@ -92,7 +92,7 @@ class ActiveProblem:
         Whether bounds are those of the exact kernels, whatever the graph holds of them.
     """
 
-    graph: Growing
+    graph: KernelDag
     hierarchy: Hierarchy
     Y: Floats
     cost: Floats
@@ -189,10 +189,12 @@ class ActiveProblem:
             return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
 
         V, diagonal = self._related(bound.dual_coef), self._combine(bounds.weights).diag()
-        outside = float(form_errors(V, lambda s: np.array(graph.outside_sum(s)), diagonal))
+        outside = float(
+            form_errors(V, lambda s: np.array(graph.inactive_diagonal_sum(s)), diagonal)
+        )
         raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), outside)
         ones = np.ones(len(Y))
-        largest = dual_norm(graph.diagonal_sums(ones), graph.outside_sum(ones))
+        largest = dual_norm(graph.diagonal_sums(ones), graph.inactive_diagonal_sum(ones))
         if self.relation is not None:
             largest *= float(self.relation.diagonal().max())
         bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * bounds.upper * largest))
