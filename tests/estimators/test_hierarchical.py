@@ -506,7 +506,7 @@ def test_a_small_norm_in_a_large_kernel_is_kept(monkeypatch):
     """The values of a function are as large as its norm times the root of the diagonal."""
 
     def learned(*args, **options):
-        found = {"weights": np.array([1e-26, 1.0]), "forms": np.array([1e26, 1.0])}
+        found = {"weights": np.array([1e-26, 1.0]), "quadratic_forms": np.array([1e26, 1.0])}
         return replace(grow(*args, **options), **found)
 
     monkeypatch.setattr(hierarchical_base, "grow", learned)
