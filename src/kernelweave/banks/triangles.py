@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats, Indices, Stored
 
 from .base import KernelBank
 
@@ -39,7 +39,7 @@ class Triangles:
         exact = ~bank.rounded & ~bank.residual_roots(everything).any(axis=1)
         for row, j in enumerate(which, n_ones):
             if exact[j] and bank.dtype == np.float64:  # Gaussians share their distances
-                gram = bank.combine((everything == j).astype(np.float64)).dense()
+                gram: Stored = bank.combine((everything == j).astype(np.float64)).dense()
             else:
                 gram = bank.scales[j] * bank.kernels[j].block(bank.views[j], bank.views[j])
             out._pack(gram, row)
@@ -55,7 +55,7 @@ class Triangles:
     def _places(self) -> tuple[Indices, Indices]:
         return np.triu_indices(self.n_samples)
 
-    def _pack(self, gram: Floats, row: int) -> None:
+    def _pack(self, gram: Stored, row: int) -> None:
         for i, start in enumerate(self._starts[:-1]):
             self.entries[row, start : self._starts[i + 1]] = gram[i, i:]
 

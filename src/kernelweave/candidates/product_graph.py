@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import PathTable
 from kernelweave.banks.products import ProductBank
 from kernelweave.kernels import Constant, Kernel, Product

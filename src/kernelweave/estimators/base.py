@@ -23,11 +23,10 @@ from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, numbering, warn
+from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
-from kernelweave.machines import Machine
-from kernelweave.machines.base import MAX_FREE
-from kernelweave.machines.support import SupportMachine
+from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Result, WarmStart, closed_form, newton_bundle, one_shot
 from kernelweave.solvers.smoothing import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
@@ -108,7 +107,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
@@ -199,10 +198,10 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
 
     def _solve_simplex(
-        self, bank: Any, Y: Floats, cost: Floats, machine: Machine, limits: dict[str, Any]
+        self, bank: Any, Y: Floats, cost: Floats, machine: Loss, limits: dict[str, Any]
     ) -> Result:
         """Learn weights that sum to one, with rounded corners where kinks are in the way."""
-        has_corners = isinstance(machine, SupportMachine)
+        has_corners = machine.is_piecewise
         weights = Simplex()
         if has_corners and bank.by_features:
             return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)

@@ -21,7 +21,7 @@ from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
     Callback,
@@ -354,11 +354,11 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
 
-    def _machine(self) -> CappedHinge:
+    def _machine(self) -> CVaRHinge:
         box = 1.0 + self.slack
         if self.uncertainty == "exact":
-            return CappedHinge(tuple(self.cap_), free=self.slack / box)
-        return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
+            return CVaRHinge(tuple(self.cap_), free=self.slack / box)
+        return CVaRHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
 
     def _box(self, rows: Merged) -> Floats:
         """Return the largest weight of every loss."""
@@ -402,7 +402,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         dual_coef, intercept = result.dual_coef, result.intercept
         nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
         if self.robust == "worst":  # the objective is that of the function returned
-            loss, _ = self._machine().loss(
+            loss, _ = self._machine().value(
                 np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
             )
             near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()

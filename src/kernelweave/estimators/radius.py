@@ -12,7 +12,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import (
     Callback,
     RadiusResult,
