@@ -18,11 +18,12 @@ from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers.dag_active_set import grow
-from kernelweave.solvers.published.mirror_descent import mirror_descent
+from kernelweave.solvers.dag_active_set import dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 from kernelweave.weights.dag import Hierarchy
 
-MACHINES = {
+LOSSES = {
     "hinge": lambda e: Hinge(),
     "square": lambda e: Square(),
     "huber": Huber,
@@ -43,18 +44,15 @@ def fit(instance, tol, **options):
     graph = graph_of(instance["features"], instance["parents"], instance["d"])
     B = instance["B"]
     unrelated = np.array_equal(B, np.eye(len(B)))
-    result = grow(
+    problem = DagProblem(
         graph,
         instance["Y"],
         instance["cost"],
-        MACHINES[instance["loss"]](instance["epsilon"]),
-        rho=instance["rho"],
-        relation=None if unrelated else B,
-        tol=tol,
-        max_iter=3000,
-        max_nodes=1000,
-        **options,
+        LOSSES[instance["loss"]](instance["epsilon"]),
+        instance["rho"],
+        None if unrelated else B,
     )
+    result = dag_active_set(problem, Limits(tol, 3000), max_nodes=1000, **options)
     return graph, result
 
 
@@ -81,7 +79,7 @@ def test_optimum_and_certificate(number):
 
 @pytest.mark.parametrize("number", range(0, len(INSTANCES), 2), ids=NAMES[::2])
 def test_mirror_descent_and_the_published_condition_end_at_the_same_value(number):
-    for options in ({"inner": mirror_descent}, {"sufficient": True}):
+    for options in ({"solver": "mirror"}, {"certificate": "paper"}):
         _, result = fit(INSTANCES[number], 1e-3, **options)
         assert result.converged
         assert result.objective == pytest.approx(oracle(number).value, rel=1e-3)

@@ -21,7 +21,9 @@ from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import Factors, _Walk
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.losses import Hinge, Square
-from kernelweave.solvers.dag_active_set import grow
+from kernelweave.solvers.dag_active_set import dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 
 
 def rbf_ladders(p, rungs=1):
@@ -226,17 +228,15 @@ def test_optimum_against_the_conic_solver(number, rho):
         B=B,
         loss="square" if squared else "hinge",
     )
-    result = grow(
+    problem = DagProblem(
         graph_of(ladders, X, base=base, max_order=max_order),
         Y,
         cost,
         Square() if squared else Hinge(),
-        rho=rho,
-        relation=B if T > 1 else None,
-        tol=1e-5,
-        max_iter=3000,
-        max_nodes=1000,
+        rho,
+        B if T > 1 else None,
     )
+    result = dag_active_set(problem, Limits(1e-5, 3000), max_nodes=1000)
     assert result.converged
     assert result.objective == pytest.approx(reference.value, rel=1e-4)
     slack = 1e-9 * reference.upper
@@ -249,9 +249,8 @@ def test_many_columns_are_searched_without_enumeration():
     X = rng.normal(size=(60, 40))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)[:, None]
     graph = graph_of(ProductLattice().expand(X), X)
-    result = grow(
-        graph, y, np.full((60, 1), 30.0), Hinge(), rho=1.1, tol=1e-2, max_iter=500, max_nodes=2000
-    )
+    problem = DagProblem(graph, y, np.full((60, 1), 30.0), Hinge(), 1.1)
+    result = dag_active_set(problem, Limits(1e-2, 500), max_nodes=2000)
     assert result.converged
     assert ((0, 1), (1, 1)) in graph.nodes
     assert len(graph.nodes) < 1000
