@@ -19,7 +19,7 @@ from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.inner import Curvature, Solution, solve_inner, weight_curvature
 from kernelweave.kernels import Kernel, n_rows, take
 from kernelweave.losses import DualBox, Loss
-from kernelweave.solvers import Result
+from kernelweave.solvers import Problem, Result
 from kernelweave.weights import WeightSet
 
 __all__ = [
@@ -776,11 +776,7 @@ def _check_lower(
 
 def check_solver_result(
     result: Result,
-    bank: KernelBank,
-    Y: Floats,
-    cost: Floats,
-    loss: Loss,
-    weight_set: WeightSet,
+    problem: Problem,
     *,
     tol: float,
     reference: ArrayLike | None = None,
@@ -792,14 +788,8 @@ def check_solver_result(
     ----------
     result : Result
         What to check.
-    bank : KernelBank
-        The kernels it was found for.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of each error.
-    loss : Loss
-        The loss.
-    weight_set : WeightSet
-        Where weights live.
+    problem : Problem
+        The problem it was found for.
     tol : float
         The relative gap that the solver was asked for.
     reference : float, or a pair of floats, optional
@@ -818,14 +808,16 @@ def check_solver_result(
     >>> import numpy as np
     >>> from kernelweave.banks import make_bank
     >>> from kernelweave.kernels import RBF, Linear
-    >>> from kernelweave.solvers import newton_bundle
+    >>> from kernelweave.solvers import Limits, Problem, newton_bundle
     >>> from kernelweave.weights import Simplex
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
     >>> bank, Y = make_bank([Linear(), RBF(width=1.0)], X), np.sin(X[:, :1])
-    >>> result = newton_bundle(bank, Y, np.ones_like(Y), Square(), tol=1e-6, max_iter=50)
-    >>> check_solver_result(result, bank, Y, np.ones_like(Y), Square(), Simplex(), tol=1e-6)
+    >>> problem = Problem(bank, Y, np.ones_like(Y), Square(), Simplex())
+    >>> check_solver_result(newton_bundle(problem, Limits(tol=1e-6)), problem, tol=1e-6)
     """
-    task = _Task(loss, bank, Y, cost, tol)
+    bank, weight_set = problem.bank, problem.weight_set
+    assert isinstance(bank, KernelBank), "the bank must hold exact kernels"
+    task = _Task(problem.loss, bank, problem.Y, problem.cost, tol)
     upper, lower = result.objective, result.lower_bound
     size = max(abs(upper), 1e-300)
     _require(np.isfinite(upper), f"the objective is {upper}.")

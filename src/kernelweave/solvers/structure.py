@@ -11,14 +11,13 @@ from kernelweave._types import Floats
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import NetworkBank, PathForms
 from kernelweave.errors import InputError
-from kernelweave.inner import Solution, solve_inner
+from kernelweave.inner import Solution, solve_inner, unsolved
 from kernelweave.kernels.base import all_finite
 from kernelweave.losses import Loss
 from kernelweave.weights.sum_product import SumProduct
 
 from .anderson import Mixer
 from .bounds import Bounds, Callback, Result
-from .evaluator import moved
 from .rounding import diagonal_roots, dual_error, form_error, loss_error, unit
 
 _NONE = -300.0  # logarithm of a weight that is nothing
@@ -105,7 +104,7 @@ def alternate(
             break
         kernel = GramKernel(gram)
         if begin is not None:
-            begin = moved(begin.dual_coef, kernel @ begin.dual_coef)
+            begin = unsolved(begin.dual_coef, kernel @ begin.dual_coef)
         gap = bounds.gap if certified else tol
         inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
         solution = solve_inner(machine, kernel, Y, cost, tol=inner, start=begin)
