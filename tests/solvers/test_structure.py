@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelweave.banks.kernel_sum import GramKernel
-from kernelweave.banks.paths import FactoredSystem, PathSystem
+from kernelweave.banks.paths import FactoredBank, PathBank
+from kernelweave.banks.triangles import Triangles
 from kernelweave.inner import solve_inner
 from kernelweave.kernels import Precomputed
 from kernelweave.kernels.network import Network
@@ -64,9 +65,9 @@ class Problem:
         grams = [network.nodes[i].kernel.gram for i in network.leaves]
         leaves = np.array([K[rows, columns] for K in grams])
         if factored:
-            self.system = FactoredSystem(leaves, n, network)
+            self.system = FactoredBank(Triangles(leaves, n), network)
         else:
-            self.system = PathSystem(leaves, n, network, network.paths(1000))
+            self.system = PathBank(Triangles(leaves, n), network, network.paths(1000))
         p = []
         for i in network.products:
             own, name = network.nodes[i].p, network.names[i]
@@ -129,7 +130,7 @@ def test_results_have_the_objective_they_say(name):
     result = run(name, True)
     value = problem(name).objective(result.weights, result.dual_coef, result.intercept)
     assert result.objective == pytest.approx(value, rel=1e-9)
-    total, nodes = problem(name).system.read(result.dual_coef).sums(np.log(result.weights))
+    total, nodes = problem(name).system.path_forms(result.dual_coef).sums(np.log(result.weights))
     assert_allclose(result.quadratic_forms, nodes, rtol=1e-9, atol=1e-12)
     assert nodes.sum() == pytest.approx(total, rel=1e-9)
 
@@ -197,11 +198,11 @@ def test_plain_steps_never_raise_the_objective():
 
     i = prob.instance
 
-    def update(u, reading):
+    def update(u, forms):
         kernel = GramKernel(prob.system.combine(u))
         exact = solve_inner(Hinge(True), kernel, i.Y, np.full_like(i.Y, i.C), tol=1e-7)
         values.append(exact.primal + prob.weights.penalty(u))
-        return prob.weights.update(u, reading)
+        return prob.weights.update(u, forms)
 
     prob.run(update=update, mix=False, tol=1e-3)
     assert len(values) >= 5
@@ -296,10 +297,10 @@ def test_ends_without_a_certificate_are_stationary(solver, name, p):
     find = projected_update(prob.weights) if solver == "projected" else prob.weights.update
     values = []
 
-    def update(u, reading):
+    def update(u, forms):
         values.append(least(prob, u))
-        found = find(u, reading)
-        before, after = (reading.penalty(u, v)[0] + prob.weights.penalty(v) for v in (u, found))
+        found = find(u, forms)
+        before, after = (forms.half_norm(u, v)[0] + prob.weights.penalty(v) for v in (u, found))
         assert after <= before * (1 + 1e-12)
         return found
 

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
-from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
+from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
+from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
     Constant,
@@ -214,7 +215,7 @@ class SumProductMKLClassifier(KernelClassifier):
     def _learn(self, shared: _Structure, rows: MergedRows, start: None, report: Callback) -> Result:
         system = shared.system
         p = self._exponents(shared.network)
-        certified = is_convex(_path_exponents(system, p))
+        certified = is_convex(system.largest_exponents(p))
         weights = SumProduct(system.path_counts, p, self.lam)
         results = [
             alternate(
@@ -266,29 +267,21 @@ class SumProductMKLClassifier(KernelClassifier):
             warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
         # The remaining network may have its leaves in another order, and fewer of them.
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
-        upper = np.triu_indices(n)
-        leaves = np.empty((len(kept), len(upper[0])))
-        units = np.eye(len(kernels))
-        whole = ~bank.rounded & ~bank.residual_roots(np.arange(len(kernels))).any(axis=1)
-        for row, j in enumerate(kept):
-            view = bank.views[j]
-            if whole[j] and bank.dtype == np.float64:  # Gaussians share their distances
-                leaves[row] = bank.combine(units[j]).dense()[upper]
-            else:  # products may magnify the error of a low-rank factor
-                leaves[row] = bank.scales[j] * bank.kernels[j].block(view, view)[upper]
-            _refuse_indefinite(kernels[j], view)
+        for j in kept:
+            _refuse_indefinite(kernels[j], bank.views[j])
+        leaves = Triangles.of(bank, kept)
         found: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
         for row, j in enumerate(kept):
             number = kernels[j]
             if _is_fixed(number):  # the factor of a product is not normalised
                 assert isinstance(number, Scaled)
-                found[row], scales[row], leaves[row] = number, 1.0, number.factor
+                found[row], scales[row], leaves.entries[row] = number, 1.0, number.factor
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
-            factored = FactoredSystem(leaves, n, network)
+            factored = FactoredBank(leaves, network)
             return _Structure(network, found, scales, views, factored, [])
         paths = network.paths(self.max_paths)
-        system = PathSystem(leaves, n, network, paths)
+        system = PathBank(leaves, network, paths)
         return _Structure(network, found, scales, views, system, paths)
 
     @property
@@ -334,9 +327,9 @@ class SumProductMKLClassifier(KernelClassifier):
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = shared.scales
         self.weights_ = self.contributions_ = np.zeros(0)
-        if isinstance(system, PathSystem):
+        if isinstance(system, PathBank):
             weights = system.path_weights(np.log(result.weights))
-            parts = system.read(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
+            parts = system.path_forms(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
@@ -370,7 +363,7 @@ class SumProductMKLClassifier(KernelClassifier):
             table, _, _ = arrange(self.network_, self.paths_)
             values = table.combine(leaves, self.weights_)
         else:
-            system = FactoredSystem(leaves[:, :1], 1, self.network_)
+            system = FactoredBank(Triangles(leaves[:, :1], 1), self.network_)
             logs = system.exponents * np.log(list(self.node_weights_.values()))
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
@@ -403,7 +396,7 @@ class _Structure:
     kernels: list[Kernel]
     scales: Floats
     views: Views
-    system: NodeSystem
+    system: NetworkBank
     paths: list[Path]  # empty where they are too many
 
 
@@ -418,23 +411,6 @@ def _expanded(structure: Any, rows: MergedRows) -> Any:
     if isinstance(structure, list | tuple):
         flat = any(isinstance(item, KernelFamily) for item in structure) or not structure
     return expand_kernels(structure, rows.X, rows.weight) if flat else structure
-
-
-def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
-    """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
-    if isinstance(system, PathSystem):
-        return np.asarray(system.A @ (1.0 / p))
-    assert isinstance(system, FactoredSystem)
-    network, share = (
-        system.network,
-        dict(zip(system.network.products, system.exponents / p, strict=True)),
-    )
-    most: dict[int, float] = {}
-    for i in network.order:
-        below = [most[c] for c in network.nodes[i].children]
-        kind = network.nodes[i].kind
-        most[i] = max(below) if kind == "sum" else sum(below) + share.get(i, 0.0)
-    return np.array([most[network.root]])
 
 
 def _refuse_indefinite(kernel: Any, rows: Any) -> None:

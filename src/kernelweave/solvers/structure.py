@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks.kernel_sum import GramKernel
-from kernelweave.banks.paths import NodeSystem, Reading
+from kernelweave.banks.paths import NetworkBank, PathForms
 from kernelweave.errors import InputError
 from kernelweave.inner import Solution, solve_inner, unsolved
 from kernelweave.kernels.base import all_finite
@@ -29,11 +29,11 @@ _BALANCE = 1e-4  # relative difference of what raises and what lowers a weight
 _RECENT = 10  # values of which a gradient step has to undercut the largest
 _SMALLEST = 1e-30  # of a weight: zero would never be left again
 
-Update = Callable[[Floats, Reading], Floats]
+Update = Callable[[Floats, PathForms], Floats]
 
 
 def alternate(
-    system: NodeSystem,
+    system: NetworkBank,
     Y: Floats,
     cost: Floats,
     machine: Loss,
@@ -54,7 +54,7 @@ def alternate(
 
     Parameters
     ----------
-    system : NodeSystem
+    system : NetworkBank
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
@@ -112,8 +112,8 @@ def alternate(
         bounds.work += solution.work
         bounds.n_passes += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            reading = system.read(solution.dual_coef)
-            total, nodes = reading.sums(u)
+            forms = system.path_forms(solution.dual_coef)
+            total, nodes = forms.sums(u)
         fitted = kernel @ solution.dual_coef  # fresh: running sums drift
         loss, intercept = machine.value(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + loss + weights.penalty(u)
@@ -121,7 +121,7 @@ def alternate(
             best = kernel, fitted
         if certified:
             linear = machine.linear(solution.dual_coef, Y, cost)
-            bounds.offer_lower(weights.best_bound(linear, reading, u), solution.dual_coef)
+            bounds.offer_lower(weights.best_bound(linear, forms, u), solution.dual_coef)
         bounds.note()
         if certified and bounds.converged:
             bounds.rounding = _upper_rounding(best, Y, cost, machine, bounds)
@@ -147,7 +147,7 @@ def alternate(
             mixer = Mixer()
             continue
         accepted = value
-        plain = step(u, reading)
+        plain = step(u, forms)
         u = mixer.mix(u, plain, np.exp(0.5 * weights.p * plain)) if mix else plain
     nothing = np.zeros_like(Y)  # no function but a bias needs no weights to speak of
     loss, intercept = machine.value(nothing, Y, cost)
@@ -184,7 +184,7 @@ def _upper_rounding(
 
 
 def _lower_rounding(
-    system: NodeSystem,
+    system: NetworkBank,
     best: tuple[GramKernel, Floats] | None,
     Y: Floats,
     cost: Floats,
@@ -204,7 +204,7 @@ def _lower_rounding(
         # What `form_errors` adds to the form of every path, as weights of its diagonal.
         sizes = np.abs(V)
         added = unit(len(V)) * (sizes @ (roots @ sizes)) / roots
-        raised = weights.best_bound(linear, system.read(V, added), u)
+        raised = weights.best_bound(linear, system.path_forms(V, added), u)
         # The penalty of the best weights is no larger than the objective, nor is half the squared
         # norm of the best function: together they bound its values, and so the bias.
         largest = np.log(upper / (weights.lam * weights.counts)) / weights.p
@@ -224,10 +224,10 @@ def projected_update(weights: SumProduct) -> Update:
         The penalty.
     """
 
-    def update(u: Floats, reading: Reading) -> Floats:
+    def update(u: Floats, forms: PathForms) -> Floats:
         beta = np.exp(u)
         for _ in range(_LINEARISATIONS if (weights.p < 1.0).any() else 1):
-            moved_on = _descend(weights, u, beta, reading)
+            moved_on = _descend(weights, u, beta, forms)
             change = float(np.abs(np.log(moved_on / beta)).max())
             beta = moved_on
             if change < 1e-3:
@@ -237,7 +237,7 @@ def projected_update(weights: SumProduct) -> Update:
     return update
 
 
-def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -> Floats:
+def _descend(weights: SumProduct, u: Floats, anchor: Floats, forms: PathForms) -> Floats:
     """Minimise by projected gradient steps; concave penalties are linear.
 
     Weights may differ by many orders, so each is moved in a unit of its own. The lengths of the
@@ -249,7 +249,7 @@ def _descend(weights: SumProduct, u: Floats, anchor: Floats, reading: Reading) -
 
     def value(beta: Floats) -> tuple[float, Floats, Floats]:
         with np.errstate(over="ignore"):  # such a point is refused
-            total, nodes = reading.sums(2.0 * u - np.log(beta))
+            total, nodes = forms.sums(2.0 * u - np.log(beta))
             powers = weights.lam * weights.counts * beta**weights.p
             terms = np.where(concave, slope * beta, powers)
             slopes = np.where(concave, slope, weights.p * powers / beta)
