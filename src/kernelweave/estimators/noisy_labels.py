@@ -19,7 +19,7 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.losses import CVaRHinge, Hinge
-from kernelweave.noise import LabelReport, judge_labels, judge_rows
+from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
     Callback,
     GameOptions,
@@ -299,8 +299,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     def _assess_labels(self, bank: Any, rows: MergedRows) -> LabelReport:
         plain, codes = self._without_bias(bank), _codes(rows.Y)
         if bank.by_features:
-            return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
-        return judge_labels(plain, codes, len(self.classes_))
+            return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
+        return assess_labels(plain, codes, len(self.classes_))
 
     def _may_use_features(self, Y: Floats, weight: Floats | None) -> bool:
         """Return whether Nystroem features are allowed, and Dask tables stay in their parts."""

@@ -22,7 +22,7 @@ from kernelweave._validation import (
 from kernelweave.errors import InputError
 from kernelweave.pairs import Rates, Statistic, check_pairs
 from kernelweave.pairs.shapes import SHAPES
-from kernelweave.pairs.shrink import Judged, Setting
+from kernelweave.pairs.shrink import Assessment, Setting
 
 from .fit import quiet_overflow
 from .pairwise_kernel import PairKernel
@@ -118,7 +118,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     diagnostics_ : dict
         Share of columns with impossible means, condition of the noise matrix, constants of the
         error bounds.
-    selection_ : list
+    selection_ : list of Assessment
         Settings that were compared, best first (``shrink``).
     setting_ : Setting or None
         The one in use.
@@ -192,7 +192,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     rates_: Rates | None
     statistic_: Statistic | None
     setting_: Setting | None
-    selection_: list[Judged]
+    selection_: list[Assessment]
     diagnostics_: dict[str, float]
 
     def __init__(
