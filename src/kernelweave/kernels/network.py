@@ -15,7 +15,7 @@ from typing import Any
 from kernelweave.errors import InputError, InputTypeError, warn
 
 from .base import Kernel, is_number
-from .constant import Constant
+from .discrete import Constant
 from .expression import Group, Product, Scaled, Sum
 from .plain import from_plain, to_plain
 

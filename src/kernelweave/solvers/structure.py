@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelweave._linalg import all_finite
 from kernelweave._types import Floats
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import NodeSystem, Reading
 from kernelweave.errors import InputError
-from kernelweave.kernels.base import all_finite
 from kernelweave.machines import Machine, Solution
 from kernelweave.weights.sum_product import SumProduct
 
