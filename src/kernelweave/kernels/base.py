@@ -93,6 +93,15 @@ class Kernel(ABC):
     def prepare(self, X: Any) -> Rows:
         """Pick and check this kernel's columns of ``X``; the result may share memory with it."""
 
+    def prepare_once(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        """Prepare rows unless ``known`` has those of this view already; it receives new ones."""
+        if self.view not in known:
+            known[self.view] = self._prepare(X, known)
+        return known[self.view]
+
+    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        return self.prepare(X)
+
     @abstractmethod
     def block(self, A: Rows, B: Rows) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``.

@@ -70,11 +70,10 @@ class Composite(Kernel):
 
     def prepare(self, X: Any) -> Rows:
         """Return a tuple of the parts' rows; parts with one view share theirs."""
-        rows: dict[Hashable, Rows] = {}
-        for part in self.parts:
-            if part.view not in rows:
-                rows[part.view] = part.prepare(X)
-        return tuple(rows[part.view] for part in self.parts)
+        return self._prepare(X, {})
+
+    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        return tuple(part.prepare_once(X, known) for part in self.parts)
 
     def block(self, A: Rows, B: Rows) -> Floats:
         """Combine the parts' blocks."""
@@ -190,6 +189,9 @@ class Wrapper(Kernel):
     def prepare(self, X: Any) -> Rows:
         """Return the inner kernel's rows."""
         return self.kernel.prepare(X)
+
+    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        return self.kernel._prepare(X, known)
 
     def block(self, A: Rows, B: Rows) -> Floats:
         """Return the inner kernel's block."""
