@@ -256,9 +256,6 @@ class KernelBank(Bank):
         """Which kernels have values in double precision but are stored in single precision."""
         return self._storage_units > 0
 
-    def storage_errors(self, V: Floats) -> Floats:
-        return self.form_errors(V, np.empty(0))
-
     @property
     def refinement(self) -> float | None:
         return 1e9 if self.leaves_out else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import KernelBank
+from kernelweave.banks import Bank
 
 from .base import Candidates, Priced
 
@@ -26,7 +26,7 @@ class Listed(Candidates):
         the bank knows it.
     """
 
-    def __init__(self, bank: KernelBank, *, centred: bool) -> None:
+    def __init__(self, bank: Bank, *, centred: bool) -> None:
         self.bank = bank
         self.roots = np.sqrt(bank.trace_bounds(centred=centred))
         self.quadratic_forms = np.full(bank.n_kernels, np.inf)  # last reading

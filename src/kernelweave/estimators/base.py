@@ -23,21 +23,18 @@ from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, numbering, warn
+from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
-from kernelweave.machines import Machine
-from kernelweave.machines.base import MAX_FREE
-from kernelweave.machines.support import SupportMachine
-from kernelweave.solvers import Callback, Result, WarmStart, closed_form, newton_bundle, one_shot
-from kernelweave.solvers.smoothing import learn_rounded
-from kernelweave.weights import LpBall, Simplex, Uniform
+from kernelweave.losses import Loss
+from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
+from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import Merged, merge_rows, spread_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROUNDING = 1e-6  # relative gap that may be left because numbers end
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
 
 
@@ -108,7 +105,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
@@ -182,37 +179,14 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     def _solve(
         self, bank: Any, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
-        """Pick the outer loop for the norm."""
-        machine = self._machine()
-        if self.norm == "uniform" or bank.n_kernels == 1:
-            return one_shot(
-                bank, Y, cost, machine, Uniform(), tol=self.tol, start=start, report=report
-            )
-        limits: dict[str, Any] = {
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "start": start,
-            "report": report,
-        }
-        if self.norm == 1:
-            return self._solve_simplex(bank, Y, cost, machine, limits)
-        return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
+        """Learn weights with the norm asked for."""
+        problem = Problem(bank, Y, cost, self._machine(), self._weight_set())
+        return learn_weights(problem, Limits(self.tol, self.max_iter, report), start)
 
-    def _solve_simplex(
-        self, bank: Any, Y: Floats, cost: Floats, machine: Machine, limits: dict[str, Any]
-    ) -> Result:
-        """Learn weights that sum to one, with rounded corners where kinks are in the way."""
-        has_corners = isinstance(machine, SupportMachine)
-        weights = Simplex()
-        if has_corners and bank.by_features:
-            return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
-        found = newton_bundle(bank, Y, cost, machine, leave_kinks=has_corners, **limits)
-        left = self.max_iter - found.history[-1].solves
-        near = found.at_rounding or found.gap <= max(self.tol, _ROUNDING) * found.size
-        if not has_corners or left <= 0 or near:
-            return found
-        limits = {**limits, "start": WarmStart(found.weights, found.dual_coef), "before": found}
-        return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
+    def _weight_set(self) -> WeightSet:
+        if self.norm == "uniform":
+            return Uniform()
+        return Simplex() if self.norm == 1 else LpBall(float(self.norm))
 
     def _warm(self, bank: Any, Y: Floats) -> WarmStart | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""

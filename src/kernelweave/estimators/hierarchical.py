@@ -12,7 +12,7 @@ from kernelweave._dask import by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import check_table, check_weights
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
@@ -189,7 +189,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(

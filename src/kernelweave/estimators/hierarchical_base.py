@@ -168,7 +168,7 @@ class BaseHierarchical(BaseMKL):
             # What is left of a constant kernel is the rounding of its quadratic form.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().loss_slopes(result.dual_coef, rows.Y, cost)
+        slopes = self._machine().slope_bounds(result.dual_coef, rows.Y, cost)
         matter = keep_kernels(
             result.weights,
             norms,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .classifier import KernelClassifier
 from .regressor import KernelRegressor
@@ -136,7 +136,7 @@ class MKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
 

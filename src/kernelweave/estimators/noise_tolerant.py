@@ -18,9 +18,10 @@ from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError, warn
+from kernelweave.inner import solve_inner
 from kernelweave.kernels import Kernel, Precomputed, complete_ladder
 from kernelweave.kernels.base import take
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage, average_ridges
@@ -446,7 +447,7 @@ def _support_vectors(
     """Fit a support vector machine to expected true labels, weighted by how sure they are."""
     tau = 2.0 * correction.posterior - 1.0
     Y = np.where(tau >= 0, 1.0, -1.0)
-    solution = Hinge().solve(bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
+    solution = solve_inner(Hinge(), bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
     support = np.flatnonzero(solution.dual_coef.any(axis=1))
     dual_coef = weights[:, None, None] * solution.dual_coef[support].T
     spread = weights * bank.quadratic_forms(solution.dual_coef)

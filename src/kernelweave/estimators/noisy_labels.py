@@ -21,18 +21,21 @@ from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
     Callback,
+    GameOptions,
+    Limits,
+    Problem,
     Result,
     WarmStart,
     gradient_play,
+    learn_weights,
     mirror_prox,
-    solve_capped,
     trimmed,
 )
-from kernelweave.solvers.cvar_path import solve_capped_on_path
+from kernelweave.weights import Simplex
 
 from .base import RefinedBank
 from .classifier import KernelClassifier
@@ -354,11 +357,11 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
 
-    def _machine(self) -> CappedHinge:
+    def _machine(self) -> CVaRHinge:
         box = 1.0 + self.slack
         if self.uncertainty == "exact":
-            return CappedHinge(tuple(self.cap_), free=self.slack / box)
-        return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
+            return CVaRHinge(tuple(self.cap_), free=self.slack / box)
+        return CVaRHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
 
     def _box(self, rows: Merged) -> Floats:
         """Return the largest weight of every loss."""
@@ -368,20 +371,18 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self, bank: Any, rows: Merged, start: WarmStart | None, report: Callback | None
     ) -> Result:
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
+        limits = Limits(self.tol, self.max_iter, report)
         if self.robust == "best":
             cost = rows.cost / (_count(rows) * lam)
-            return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
-        machine, box = self._machine(), self._box(rows)
-        if self.solver == "fast" and machine.free == 0.0:
-            solve = solve_capped_on_path if bank.by_features else solve_capped
-            return solve(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
+            problem = Problem(bank, rows.Y, cost, Hinge(fit_intercept=False), Simplex())
+            return trimmed(problem, limits, float(self.cap_.min()))
+        loss = self._machine()
+        problem = Problem(bank, rows.Y, self._box(rows) / lam, loss, Simplex())
+        if self.solver == "fast" and loss.free == 0.0:
+            return learn_weights(problem, limits, start)
         if self.solver == "vi":
-            return gradient_play(bank, rows.Y, box / lam, machine, lam=lam, n=n, **limits)
-        restarts = self.solver == "fast"
-        return mirror_prox(
-            bank, rows.Y, box / lam, machine, lam=lam, n=n, restarts=restarts, **limits
-        )
+            return gradient_play(problem, limits, GameOptions(lam, n))
+        return mirror_prox(problem, limits, GameOptions(lam, n, restarts=self.solver == "fast"))
 
     def _keep(self, bank: Any, plain: Any, result: Result, rows: Merged) -> None:
         """Store a result in units of the problem above, the constant kernel as an intercept."""
@@ -402,7 +403,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         dual_coef, intercept = result.dual_coef, result.intercept
         nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
         if self.robust == "worst":  # the objective is that of the function returned
-            loss, _ = self._machine().loss(
+            loss, _ = self._machine().value(
                 np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
             )
             near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()

@@ -12,9 +12,11 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import (
     Callback,
+    Limits,
+    Problem,
     RadiusResult,
     Result,
     WarmStart,
@@ -244,7 +246,8 @@ class RadiusMKLClassifier(KernelClassifier):
             result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
         else:
             last = None if start is None else WarmStart(begin, start.dual_coef)
-            flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), start=last, **limits)
+            problem = Problem(unit, Y, cost, Hinge(self.fit_intercept), Simplex())
+            flat = newton_bundle(problem, Limits(self.tol, self.max_iter, report), last)
             result = RadiusResult(**vars(flat), squared_radius=1.0)
         return result.rescaled(1.0 / sizes, self.norm)
 

@@ -14,7 +14,7 @@ from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table, check_weights, fit_context
 from kernelweave.errors import InputError
-from kernelweave.machines import EpsilonInsensitive, Huber, Machine, Square
+from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
@@ -35,7 +35,7 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
     def _n_solved(self, n: int) -> int:
         return n if self.loss == "square" else super()._n_solved(n)
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         if self.loss == "square":
             return Square(fit_intercept=self.fit_intercept)
         if self.loss == "huber":
@@ -60,7 +60,7 @@ class KernelRegressor(ScoredByParts, RegressorMixin, BaseMKL):
         exact = intercept - shift == result.intercept
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
         machine = self._machine()
-        shape, scale = machine.shape(Y, cost), machine.zero_loss(Y, cost)
+        shape, scale = machine.box(Y, cost), machine.zero_loss(Y, cost)
         growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)

@@ -21,7 +21,7 @@ from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing
 from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 from kernelweave.rules import (
     Explanation,
     Proposition,
@@ -120,7 +120,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _check_rows(self, X: Any, n_rows: int | None = None) -> Table:
@@ -242,7 +242,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         after = lattice.bank.products(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
-            intercept = self._machine().loss(after, rows.Y, cost)[1]
+            intercept = self._machine().value(after, rows.Y, cost)[1]
         outputs = values[kept]
         for output, score in targets.fixed.items():
             intercept[output], outputs[:, output] = score, 0.0

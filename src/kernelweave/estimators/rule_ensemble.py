@@ -24,7 +24,7 @@ from kernelweave._validation import (
     refuse_missing_labels,
 )
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Loss, Square
 
 from .duplicates import Merged
 from .rule_base import BaseRuleEnsemble
@@ -185,7 +185,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -526,7 +526,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         if self.loss == "square":
             return Square(fit_intercept=self.fit_intercept)
         if self.loss == "huber":

@@ -29,7 +29,7 @@ from kernelweave.kernels import (
 )
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import Result
 from kernelweave.solvers.rounding import keep_kernels
 from kernelweave.solvers.structure import alternate, projected_update

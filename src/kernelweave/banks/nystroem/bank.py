@@ -149,8 +149,6 @@ class NystroemBank(Bank):
         values[-1, :-1], values[-1, -1] = values[:-1, -1], q.sum()
         return values, cross, inner
 
-    gram = moments  # transitional
-
     def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
         """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
         known = np.zeros(self.blocks.n_columns, dtype=bool)
@@ -213,9 +211,6 @@ class NystroemBank(Bank):
 
     def residual_forms(self, V: Floats) -> Floats:
         return np.zeros(self.n_kernels)
-
-    def slack(self, V: Floats, quadratic_forms: Floats) -> Floats:
-        return self.form_errors(V, quadratic_forms)
 
     def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
         """Bound how far `quadratic_forms` may be below those of the exact kernels.

@@ -1,8 +1,12 @@
 """The problem for one fixed kernel and one output by an interior point method.
 
-Pair updates crawl, and the set of coefficients inside their boxes changes too often for exact
-solves on it, where costs are huge and the kernel is badly conditioned. The number of steps here
-hardly depends on either, but each factorises a matrix over all rows.
+Pair updates are slow, and the set of free coefficients changes too often for exact solves on it,
+where costs are huge and the kernel is badly conditioned. The number of steps here hardly depends on
+either, but each factorises a matrix over all rows.
+
+References
+----------
+S. Mehrotra (1992), On the implementation of a primal-dual interior point method, SIAM J. Optim. 2.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ _SHORT = 0.995  # share of the way to the nearest bound
 _RANK = 1e-15  # of the largest diagonal entry, at which a factor ends
 
 
-def solve_inside(
+def solve_interior(
     K: Floats,
     y: Floats,
     lower: Floats,
@@ -28,7 +32,7 @@ def solve_inside(
     *,
     intercept: bool,
 ) -> Floats:
-    """Minimise ``1/2 b'(K + diag d)b - y'b + e |b|_1`` over a box, and ``sum b = 0`` if asked to.
+    """Return the minimiser of ``1/2 b'(K + diag d)b - y'b + e |b|_1`` over a box.
 
     Mehrotra's predictor and corrector steps. An absolute value splits its coefficients into a
     positive and a negative part; the system of a step is one of the scores ``L'b``, where
@@ -44,16 +48,11 @@ def solve_inside(
         The factor ``e`` of the absolute values.
     intercept : bool
         Whether the coefficients sum to zero.
-
-    Returns
-    -------
-    beta : ndarray of shape (n,)
-        As near to a solution as rounding lets it, inside the box.
     """
     if intercept:  # a part that coefficients of sum zero do not see would hide the rest
         means = K.mean(axis=0)
         K = K - means - means[:, None] + means.mean()
-    with np.errstate(all="ignore"):  # values that overflow are no gain, and end the search
+    with np.errstate(all="ignore"):  # a gap that overflows is no gain, and ends the search
         found = _search(_State(factor(K), y, lower, upper, ridge, dead_zone, intercept))
     return np.clip(found, lower, upper)
 
@@ -121,7 +120,7 @@ class _State:
         return self.sign * np.resize(v, len(self.sign))
 
     def measure(self) -> float:
-        """Return what the duality gap would be at most if the equations held."""
+        """Return the duality gap, plus the errors of the equations weighted by the widths."""
         L, y = self.L, self.y
         self.beta = self.join(self.base + self.to_low)
         slope = L @ (L.T @ self.beta) + self.ridge * self.beta - y + self.bias
@@ -132,7 +131,7 @@ class _State:
         return self.products + errors
 
     def factorise(self) -> bool:
-        """Prepare the systems of a step; tell whether that was possible."""
+        """Prepare the systems of a step; return whether the factorisation succeeded."""
         self.barrier = self.low / self.to_low + self.high / self.to_high
         self.joined = 1.0 / (1.0 / self.barrier).reshape(-1, len(self.y)).sum(axis=0)
         self.inverse = 1.0 / (self.joined + self.ridge)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from kernelweave.banks import make_bank
+from kernelweave.inner import solve_inner
+from kernelweave.inner.interior_point import solve_interior
 from kernelweave.kernels import RBF, Precomputed
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber
-from kernelweave.machines.interior import solve_inside
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber
 
 MACHINES = [
     Hinge(True),
@@ -29,8 +30,10 @@ def gap_of(machine, gram, dual_coef, Y, cost):
     """Return the relative gap of feasible coefficients."""
     fitted = gram @ dual_coef
     quadratic = float(np.vdot(dual_coef, fitted))
-    primal = 0.5 * quadratic + machine.loss(fitted, Y, cost)[0]
-    dual = machine.linear(dual_coef, Y) - 0.5 * (quadratic + machine.ridge_term(dual_coef, cost, Y))
+    primal = 0.5 * quadratic + machine.value(fitted, Y, cost)[0]
+    dual = machine.linear(dual_coef, Y, cost) - 0.5 * (
+        quadratic + machine.ridge_term(dual_coef, Y, cost)
+    )
     return (primal - dual) / primal
 
 
@@ -40,9 +43,9 @@ def test_gap_of_every_loss(machine, C):
     X, Y = problem_for(machine, 0)
     gram = RBF(2.0).block(X, X) + X @ X.T
     cost = np.full_like(Y, C)
-    shape = machine.shape(Y, cost)
+    shape = machine.box(Y, cost)
     columns = shape.columns(Y, 0)
-    beta = solve_inside(gram, *columns, shape.dead_zone, intercept=machine.fit_intercept)
+    beta = solve_interior(gram, *columns, shape.dead_zone, intercept=machine.fit_intercept)
     assert (beta >= shape.lower[:, 0]).all()
     assert (beta <= shape.upper[:, 0]).all()
     dual_coef = machine.repair(beta[:, None], Y, cost)
@@ -56,7 +59,7 @@ def test_huge_cost_on_a_smooth_kernel(machine):
     gram = RBF(3.0).block(X, X)
     bank = make_bank([Precomputed(gram)], np.arange(len(Y))[:, None], normalize=None)
     cost = np.full_like(Y, 2e6)
-    solution = machine.solve(bank.combine(np.ones(1)), Y, cost, tol=1e-4)
+    solution = solve_inner(machine, bank.combine(np.ones(1)), Y, cost, tol=1e-4)
     assert gap_of(machine, gram, solution.dual_coef, Y, cost) <= 2e-4
     assert solution.work <= 60_000
 
@@ -75,5 +78,5 @@ def test_targets_of_which_nothing_is_left_are_no_error():
         ]
     )
     box = np.full(5, 0.2982652691007799)
-    found = solve_inside(K, y, -box, box, np.zeros(5), 2.5723089397737624e-45, intercept=True)
+    found = solve_interior(K, y, -box, box, np.zeros(5), 2.5723089397737624e-45, intercept=True)
     assert found.shape == (5,)

@@ -10,9 +10,9 @@ from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
-from kernelweave.machines import EpsilonInsensitive, Hinge
-from kernelweave.machines.feature_curvature import feature_hessian
-from kernelweave.machines.smoothed import Smoothed
+from kernelweave.inner import solve_inner
+from kernelweave.inner.curvature import feature_hessian, weight_curvature
+from kernelweave.losses import EpsilonInsensitive, Hinge, Smoothed
 
 KERNELS = [RBF(width=w, columns=[c]) for c in range(2) for w in (1.0, 3.0)] + [Linear(columns=[2])]
 WEIGHTS = np.array([0.3, 0.0, 0.2, 0.5, 0.0])
@@ -48,9 +48,9 @@ def test_equals_what_the_rows_say_and_reads_no_row(bank, kind, intercept, monkey
     machine, Y, cost = MACHINES[kind](intercept), targets(kind), np.ones((400, 2))
     cost[::7] = 2.0
     kernel, which = bank.combine(WEIGHTS), np.array([0, 2, 3, 4])
-    dual_coef = machine.solve(kernel, Y, cost, tol=1e-9).dual_coef
-    by_rows = machine.curvature(
-        kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
+    dual_coef = solve_inner(machine, kernel, Y, cost, tol=1e-9).dual_coef
+    by_rows = weight_curvature(
+        machine, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
     ).hessian
     monkeypatch.setattr(LocalBlocks, "rows", None)
     found = feature_hessian(machine, kernel, which, dual_coef, Y, cost)
@@ -62,7 +62,7 @@ def test_is_the_derivative_of_the_forms(bank):
     which, h = np.arange(5), 1e-5
 
     def slopes(weights):
-        dual_coef = machine.solve(bank.combine(weights), Y, cost, tol=1e-13).dual_coef
+        dual_coef = solve_inner(machine, bank.combine(weights), Y, cost, tol=1e-13).dual_coef
         return -0.5 * bank.quadratic_forms(dual_coef), dual_coef
 
     weights = WEIGHTS + 0.01
@@ -78,9 +78,9 @@ def test_is_the_derivative_of_the_forms(bank):
 def test_few_free_rows_are_looked_at_themselves(bank):
     machine, Y, cost = Hinge(), targets("classes"), np.ones((400, 2))
     kernel, which = bank.combine(WEIGHTS), np.arange(5)
-    dual_coef = machine.solve(kernel, Y, cost, tol=1e-9).dual_coef
-    by_rows = machine.curvature(
-        kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
+    dual_coef = solve_inner(machine, kernel, Y, cost, tol=1e-9).dual_coef
+    by_rows = weight_curvature(
+        machine, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
     ).hessian
     found = feature_hessian(machine, kernel, which, dual_coef, Y, cost)
     np.testing.assert_allclose(found, by_rows, rtol=1e-9, atol=1e-12 * np.abs(by_rows).max())

@@ -5,7 +5,8 @@ import pytest
 
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.rules import RuleBank, RuleKernel, unpack
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square, solve_tasks
+from kernelweave.inner import solve_inner, solve_multitask
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
 
 MACHINES = [
     Hinge(),
@@ -41,13 +42,13 @@ def test_same_optimum_as_on_the_gram_matrix(machine, C):
     features, gram, signal = problem()
     Y = targets(machine, signal)
     cost = C * np.random.default_rng(1).choice([0.0, 0.5, 1.0], size=Y.shape, p=[0.1, 0.4, 0.5])
-    here = machine.solve(features, Y, cost, tol=1e-6)
-    there = machine.solve(gram, Y, cost, tol=1e-6)
+    here = solve_inner(machine, features, Y, cost, tol=1e-6)
+    there = solve_inner(machine, gram, Y, cost, tol=1e-6)
     assert here.gap <= 1e-6 * here.primal
     slack = 1e-9 * here.primal
     assert there.dual - slack <= here.primal  # each must lie above the other's lower bound
     assert here.dual - slack <= there.primal
-    shape = machine.shape(Y, cost)
+    shape = machine.box(Y, cost)
     assert (here.dual_coef >= shape.lower - 1e-12).all()
     assert (here.dual_coef <= shape.upper + 1e-12).all()
     if machine.fit_intercept:
@@ -56,8 +57,8 @@ def test_same_optimum_as_on_the_gram_matrix(machine, C):
         )
     # The bounds are those of the coefficients and of the function that are returned.
     quadratic = np.vdot(here.dual_coef, gram @ here.dual_coef)
-    dual = machine.linear(here.dual_coef, Y) - 0.5 * (
-        quadratic + machine.ridge_term(here.dual_coef, cost, Y)
+    dual = machine.linear(here.dual_coef, Y, cost) - 0.5 * (
+        quadratic + machine.ridge_term(here.dual_coef, Y, cost)
     )
     assert here.dual == pytest.approx(dual, rel=1e-9)
 
@@ -67,10 +68,10 @@ def test_a_start_saves_steps(machine):
     features, _, signal = problem(800)
     Y = targets(machine, signal)
     cost = np.ones_like(Y)
-    cold = machine.solve(features, Y, cost, tol=1e-5)
+    cold = solve_inner(machine, features, Y, cost, tol=1e-5)
     moved = features.scaled(1.05)
-    again = machine.solve(moved, Y, cost, tol=1e-5)
-    warm = machine.solve(moved, Y, cost, tol=1e-5, start=cold)
+    again = solve_inner(machine, moved, Y, cost, tol=1e-5)
+    warm = solve_inner(machine, moved, Y, cost, tol=1e-5, start=cold)
     assert warm.gap <= 1e-5 * warm.primal
     assert warm.work < again.work
 
@@ -88,22 +89,22 @@ def test_related_outputs_are_one_machine_on_the_product_kernel(machine):
     features, gram, signal = problem(60, 5, n_outputs=3)
     Y, B = targets(machine, signal), np.eye(3) + 1 / 0.4
     cost = np.full_like(Y, 2.0)
-    together = solve_tasks(machine, gram, Y, cost, B, tol=1e-7)
+    together = solve_multitask(machine, gram, Y, cost, B, tol=1e-7)
     quadratic = np.vdot(together.dual_coef, gram @ together.dual_coef @ B)
-    loss, _ = machine.loss(gram @ together.dual_coef @ B, Y, cost)
+    loss, _ = machine.value(gram @ together.dual_coef @ B, Y, cost)
     assert together.gap <= 1e-7 * together.primal
     assert together.primal == pytest.approx(0.5 * quadratic + loss, rel=1e-9)
     np.testing.assert_allclose(together.fitted, gram @ together.dual_coef @ B, rtol=1e-8, atol=1e-8)
-    by_features = solve_tasks(machine, features, Y, cost, B, tol=1e-7)
+    by_features = solve_multitask(machine, features, Y, cost, B, tol=1e-7)
     assert by_features.primal == pytest.approx(together.primal, rel=1e-6)
 
 
 def test_a_diagonal_relation_is_a_kernel_for_each_output():
     _, gram, signal = problem(60, 5, n_outputs=2)
     Y, cost = targets(Hinge(), signal), np.full((60, 2), 3.0)
-    both = solve_tasks(Hinge(), gram, Y, cost, np.diag([0.5, 2.0]), tol=1e-8)
+    both = solve_multitask(Hinge(), gram, Y, cost, np.diag([0.5, 2.0]), tol=1e-8)
     alone = [
-        Hinge().solve(gram.scaled(b), Y[:, [t]], cost[:, [t]], tol=1e-8).primal
+        solve_inner(Hinge(), gram.scaled(b), Y[:, [t]], cost[:, [t]], tol=1e-8).primal
         for t, b in enumerate([0.5, 2.0])
     ]
     assert both.primal == pytest.approx(sum(alone), rel=1e-6)
@@ -120,16 +121,16 @@ def test_outputs_that_are_closely_related(machine, kind):
     cost = np.full_like(Y, 0.5)
     if kind == "own rows":
         cost *= np.arange(80)[:, None] % 3 == np.arange(3)
-    here = solve_tasks(machine, features, Y, cost, B, tol=1e-5)
-    there = solve_tasks(machine, gram, Y, cost, B, tol=1e-5)
+    here = solve_multitask(machine, features, Y, cost, B, tol=1e-5)
+    there = solve_multitask(machine, gram, Y, cost, B, tol=1e-5)
     for one, other in ((here, there), (there, here)):
         assert one.gap <= 1e-5 * one.primal
         assert one.dual <= other.primal * (1 + 1e-9)
         quadratic = np.vdot(one.dual_coef, gram @ one.dual_coef @ B)
-        ridge = machine.ridge_term(one.dual_coef, cost, Y)
-        dual = machine.linear(one.dual_coef, Y) - 0.5 * (quadratic + ridge)
+        ridge = machine.ridge_term(one.dual_coef, Y, cost)
+        dual = machine.linear(one.dual_coef, Y, cost) - 0.5 * (quadratic + ridge)
         assert one.dual == pytest.approx(dual, rel=1e-8)
-        shape = machine.shape(Y, cost)
+        shape = machine.box(Y, cost)
         assert (one.dual_coef >= shape.lower - 1e-12).all()
         assert (one.dual_coef <= shape.upper + 1e-12).all()
         if machine.fit_intercept:

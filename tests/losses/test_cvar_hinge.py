@@ -13,10 +13,12 @@ from scipy.optimize import linprog
 
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
+from kernelweave.inner import Solution, solve_inner, weight_curvature
+from kernelweave.inner.cvar import SignedKernel
 from kernelweave.kernels import RBF, Linear, Precomputed
-from kernelweave.machines import CappedHinge, Hinge, Solution
-from kernelweave.machines.capped import Ambiguity, SignedKernel
-from kernelweave.testing import check_machine
+from kernelweave.losses import CVaRHinge, Hinge
+from kernelweave.losses.cvar_hinge import Ambiguity
+from kernelweave.testing import check_loss
 from noisy_oracles import (
     capped_oracle,
     project_exact_oracle,
@@ -172,7 +174,7 @@ class Case:
 
     @property
     def machine(self):
-        return CappedHinge((self.share,) * self.problem.Y.shape[1])
+        return CVaRHinge((self.share,) * self.problem.Y.shape[1])
 
     @property
     def cost(self):
@@ -222,7 +224,7 @@ def feasible(machine, dual_coef, Y, cost):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_solves_like_the_oracle(case):
     p, cost, oracle = case.problem, case.cost, case.oracle
-    found = case.machine.solve(bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-9)
+    found = solve_inner(case.machine, bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-9)
     assert feasible(case.machine, found.dual_coef, p.Y, cost) <= 1e-12 * cost.sum()
     assert case.lam * found.primal == pytest.approx(oracle.value, rel=1e-8)
     assert case.lam * found.dual == pytest.approx(oracle.value, rel=1e-8)
@@ -234,7 +236,7 @@ def test_solves_like_the_oracle(case):
     assert_allclose(case.machine.thresholds(found.fitted, p.Y, cost), oracle.th, rtol=0, atol=1e-4)
     # The values are those of the definition.
     quadratic = np.vdot(found.dual_coef, case.gram @ found.dual_coef)
-    loss, bias = case.machine.loss(found.fitted, p.Y, cost)
+    loss, bias = case.machine.value(found.fitted, p.Y, cost)
     assert found.primal == pytest.approx(0.5 * quadratic + loss, rel=1e-10)
     assert found.dual == pytest.approx(np.vdot(p.Y, found.dual_coef) - 0.5 * quadratic, rel=1e-10)
     assert not bias.any()
@@ -248,11 +250,11 @@ def test_cases_have_caps_that_bind_and_that_do_not():
 def test_no_cap_is_the_hinge_machine():
     """With a share of one all promises of machines are those of the boxes."""
     for case in (Case(3, 2, 1.0), Case(5, 3, 1.0)):
-        check_machine(case.machine, bank_of(case.problem.grams), case.problem.Y, case.cost)
+        check_loss(case.machine, bank_of(case.problem.grams), case.problem.Y, case.cost)
     case = Case(3, 2, 1.0)
     kernel = bank_of([case.gram]).combine(np.ones(1))
-    plain = Hinge(fit_intercept=False).solve(kernel, case.problem.Y, case.cost, tol=1e-10)
-    found = case.machine.solve(kernel, case.problem.Y, case.cost, tol=1e-10)
+    plain = solve_inner(Hinge(fit_intercept=False), kernel, case.problem.Y, case.cost, tol=1e-10)
+    found = solve_inner(case.machine, kernel, case.problem.Y, case.cost, tol=1e-10)
     assert found.primal == pytest.approx(plain.primal, rel=1e-9)
     assert_allclose(found.fitted, plain.fitted, atol=1e-4)
 
@@ -264,7 +266,7 @@ def test_loss_and_its_constant_part(case):
     for fitted in (np.zeros_like(p.Y), case.oracle.f, 3.0 * np.sin(7 * p.Y + p.grams[0][:, :1])):
         slack = 1 - p.Y * fitted
         wanted = [largest(k, slack[:, o]) for o, k in enumerate(machine.sets(cost))]
-        assert machine.loss(fitted, p.Y, cost)[0] == pytest.approx(sum(wanted), rel=1e-9)
+        assert machine.value(fitted, p.Y, cost)[0] == pytest.approx(sum(wanted), rel=1e-9)
         totals = case.share * cost.sum(axis=0)
         assert machine.constant(fitted, p.Y, cost) == pytest.approx(
             machine.thresholds(fitted, p.Y, cost) @ totals
@@ -278,13 +280,13 @@ def test_loss_with_unequal_costs_and_a_free_part():
     cost = rng.uniform(0.2, 3.0, size=p.Y.shape)
     cost[4] = 0.0
     fitted = rng.normal(size=p.Y.shape)
-    machine = CappedHinge((0.3, 0.6, 1.0), free=0.25)
+    machine = CVaRHinge((0.3, 0.6, 1.0), free=0.25)
     slack = 1 - p.Y * fitted
     values = []
     for o, share in enumerate(machine.shares):
         total = share * 0.75 * cost[:, o].sum()
         values.append(largest(Ambiguity(0.75 * cost[:, o], total, 0.25 * cost[:, o]), slack[:, o]))
-    assert machine.loss(fitted, p.Y, cost)[0] == pytest.approx(sum(values), rel=1e-9)
+    assert machine.value(fitted, p.Y, cost)[0] == pytest.approx(sum(values), rel=1e-9)
     assert machine.thresholds(fitted, p.Y, cost)[2] == 0
 
 
@@ -292,7 +294,9 @@ def test_loss_with_unequal_costs_and_a_free_part():
 def test_repair(case):
     p, cost, machine = case.problem, case.cost, case.machine
     rng = np.random.default_rng(1)
-    best = machine.solve(bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-6).dual_coef
+    best = solve_inner(
+        machine, bank_of([case.gram]).combine(np.ones(1)), p.Y, cost, tol=1e-6
+    ).dual_coef
     size = np.abs(best).max()
     wild = [3 * size * rng.normal(size=p.Y.shape), 10 * best, -best, np.zeros_like(best)]
     wild += [p.Y * cost, np.full(p.Y.shape, 2 * size)]
@@ -313,11 +317,12 @@ def test_slopes_and_curvature_are_those_of_the_optimal_value(case):
     weights = np.array([0.5, 0.2, 0.3])
 
     def solve(step=0.0):
-        return machine.solve(bank.combine(weights + step), p.Y, cost, tol=1e-13)
+        return solve_inner(machine, bank.combine(weights + step), p.Y, cost, tol=1e-13)
 
     best = solve()
     everything = np.arange(bank.n_kernels)
-    found = machine.curvature(
+    found = weight_curvature(
+        machine,
         bank.combine(weights),
         lambda rows: bank.products(best.dual_coef, everything, rows),
         best.dual_coef,
@@ -377,7 +382,7 @@ def test_starts_and_rows_that_are_fetched_late(case, storage, monkeypatch):
     bank = bank_of([case.gram], tol=1e-3)
     assert np.dtype(bank.dtype) == storage
     kernel = bank.combine(np.ones(1))
-    cold = machine.solve(kernel, p.Y, cost, tol=1e-7)
+    cold = solve_inner(machine, kernel, p.Y, cost, tol=1e-7)
     assert case.lam * cold.primal == pytest.approx(case.oracle.value, rel=1e-5)
     rng = np.random.default_rng(0)
     starts = {
@@ -390,7 +395,7 @@ def test_starts_and_rows_that_are_fetched_late(case, storage, monkeypatch):
         fresh = bank.combine(np.ones(1))
         begin = Solution(dual_coef, np.zeros(p.Y.shape[1]), case.gram @ dual_coef, np.inf, -np.inf)
         before = dual_coef.copy()
-        warm = machine.solve(fresh, p.Y, cost, tol=1e-7, start=begin)
+        warm = solve_inner(machine, fresh, p.Y, cost, tol=1e-7, start=begin)
         assert np.array_equal(dual_coef, before)
         assert feasible(machine, warm.dual_coef, p.Y, cost) <= 1e-12 * cost.sum()
         assert case.lam * warm.primal == pytest.approx(case.oracle.value, rel=1e-5)
@@ -403,14 +408,14 @@ def test_a_start_near_the_solution_reads_few_rows():
     X = rng.normal(size=(400, 2))
     y = np.where(X[:, 0] + 0.2 * rng.normal(size=400) > 0, 1.0, -1.0)[:, None]
     bank = make_bank([RBF(0.5), Linear()], X)
-    cost, machine = np.full_like(y, 10.0), CappedHinge((0.1,))
+    cost, machine = np.full_like(y, 10.0), CVaRHinge((0.1,))
     here, there = (bank.combine(np.array(w)) for w in ([0.5, 0.5], [0.52, 0.48]))
-    first = machine.solve(here, y, cost, tol=1e-6)
+    first = solve_inner(machine, here, y, cost, tol=1e-6)
     assert machine.thresholds(first.fitted, y, cost)[0] > 0
     start = Solution(first.dual_coef, np.zeros(1), there.product(first.dual_coef), np.inf, -np.inf)
-    warm = machine.solve(there, y, cost, tol=1e-6, start=start)
+    warm = solve_inner(machine, there, y, cost, tol=1e-6, start=start)
     assert sum(len(index) for index, _ in there.blocks) < 200
-    cold = machine.solve(bank.combine(np.array([0.52, 0.48])), y, cost, tol=1e-6)
+    cold = solve_inner(machine, bank.combine(np.array([0.52, 0.48])), y, cost, tol=1e-6)
     assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
 
 
@@ -420,7 +425,7 @@ def test_floor_and_enough_end_a_solve_early():
     bank = bank_of([case.gram])
 
     def solve(**options):
-        return case.machine.solve(bank.combine(np.ones(1)), p.Y, cost, **options)
+        return solve_inner(case.machine, bank.combine(np.ones(1)), p.Y, cost, **options)
 
     best = solve(tol=1e-9)
     rough = solve(tol=0.0, floor=0.1 * best.primal)
