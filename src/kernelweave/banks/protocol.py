@@ -236,6 +236,7 @@ class Bank(ABC):
 
     kernels: Sequence[Kernel]
     scales: Floats  # a normalised kernel is scales_j * K_j
+    dtype: Any  # of storage
 
     # Share of the tolerance that is reserved for the correction by `form_errors` after the last
     # step; zero where bounds are corrected whenever the tolerance is met.
@@ -343,6 +344,10 @@ class Bank(ABC):
     @abstractmethod
     def refinement(self) -> float | None:
         """Factor by which a smaller tolerance would make the bank exact; None if none does."""
+
+    @abstractmethod
+    def summary(self) -> list[dict[str, Any]]:
+        """Describe every kernel: name, storage form, rank, relative trace left out."""
 
     def values(self, columns: Floats) -> Floats:
         """Return the values at the rows of a function given by weights of Nystroem columns."""

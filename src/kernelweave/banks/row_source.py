@@ -69,8 +69,8 @@ class RowSource(ABC):
         """Return some rows, prepared for every kernel."""
 
     @abstractmethod
-    def prepared_for(self, kernels: Sequence[Kernel], X: Any) -> RowSource:
-        """Return the rows for other kernels, prepared from ``X`` only where their views are new."""
+    def prepared_for(self, kernels: Sequence[Kernel]) -> RowSource:
+        """Return the rows for other kernels with the same views, or made of kernels with these."""
 
     @abstractmethod
     def features(
@@ -120,8 +120,8 @@ class LocalRows(RowSource):
     def take(self, index: Indices) -> Views:
         return self.views.take(index)
 
-    def prepared_for(self, kernels: Sequence[Kernel], X: Any) -> LocalRows:
-        return LocalRows(Views.of(kernels, X, self.views), self.n_columns)
+    def prepared_for(self, kernels: Sequence[Kernel]) -> LocalRows:
+        return LocalRows(Views.of(kernels, None, self.views), self.n_columns)
 
     def features(
         self,

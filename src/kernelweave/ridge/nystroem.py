@@ -163,7 +163,7 @@ def average_ridges_nystroem(
     shares, own = np.eye(len(kernels))[kept], scales[kept]
     if joint:
         mean = Sum(tuple(Scaled(kernels[int(j)], float(scales[j]) / len(kept)) for j in kept))
-        source_of_mean = source.prepared_for([mean], X)
+        source_of_mean = source.prepared_for([mean])
         moments = measure([mean], source_of_mean, Y - means, products=True, memory=memory)
         shares, own = shares.mean(axis=0, keepdims=True), np.ones(1)
     report()
@@ -172,7 +172,7 @@ def average_ridges_nystroem(
         strict=True,
     )
     eigen = NystroemSpectra(
-        source.prepared_for([one.item.kernel for one in items], X),
+        source.prepared_for([one.item.kernel for one in items]),
         items,
         tuple(one.directions() for one in items),
         Y - means,

@@ -154,6 +154,7 @@ class NystroemSum(WeightedSum):
         self.bank, self.weights = features.bank, features.weights
         self.n_samples = features.n_samples
         self._blocks: list[tuple[Indices, Stored]] = []
+        self._dense: Floats | None = None
 
     def features(self) -> NystroemFeatures:
         return self._features
@@ -172,8 +173,10 @@ class NystroemSum(WeightedSum):
         return np.ascontiguousarray(self._features.times(self._features.rows(index).T).T)
 
     def dense(self) -> Floats:
-        every = np.arange(self.n_samples)
-        return self.block(every, every)
+        if self._dense is None:
+            every = np.arange(self.n_samples)
+            self._dense = self.block(every, every)
+        return self._dense
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         left = self._features.rows(rows)
