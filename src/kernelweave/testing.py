@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.banks import Bank, KernelBank, KernelSum, Views, WeightedSum
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.inner import Curvature, Solution, solve_inner, weight_curvature
 from kernelweave.kernels import Kernel, n_rows, take
 from kernelweave.losses import DualBox, Loss
@@ -114,17 +115,15 @@ def check_kernel(kernel: Kernel, X: Any, *, tol: float = 1e-9) -> None:
     _require(bool(str(kernel)), "str(kernel) must name the kernel.")
 
 
-def check_bank(
-    bank: KernelBank, X: Any, *, tol: float | None = None, random_state: int = 0
-) -> None:
+def check_bank(bank: Bank, X: Any, *, tol: float | None = None, random_state: int = 0) -> None:
     """Check a bank against the Gram matrices that its kernels give for ``X``.
 
-    A form may leave out a positive semi-definite remainder ``E_j``; everything must then agree up
-    to what `KernelBank.residual_forms` and `KernelBank.residual_roots` state about it.
+    A bank may leave out a positive semi-definite remainder ``E_j`` of a kernel; everything must
+    then agree up to what `Bank.residual_forms` and `Bank.form_errors` state about it.
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : Bank
         What to check.
     X : array, sparse matrix or data frame
         The rows the bank was made of.
@@ -149,7 +148,7 @@ def check_bank(
     rng = np.random.default_rng(random_state)
     n, m = bank.n_samples, bank.n_kernels
     if tol is None:
-        tol = 1e-9 if bank.dtype == np.float64 else 1e-5
+        tol = 1e-9 if np.dtype(bank.dtype) == np.float64 else 1e-5
     grams = np.array(
         [scale * kernel(X) for scale, kernel in zip(bank.scales, bank.kernels, strict=True)]
     )
@@ -158,16 +157,29 @@ def check_bank(
     rounding = tol * np.maximum(traces, 0.0)
     _close(bank.traces(), traces, rounding, "traces()")
     centred = traces - grams.sum(axis=(1, 2)) / n
-    left_out = bank.residual_forms(np.full((n, 1), n**-0.5))
+    left_out = _left_out(bank, np.full((n, 1), n**-0.5))
     _close(bank.traces(centred=True), centred, rounding + left_out, "traces(centred=True)")
+    bounds = bank.trace_bounds(centred=True) + rounding + left_out
+    _require((bounds >= centred).all(), "trace_bounds(centred=True) are below the traces.")
+    roots = np.sqrt([np.maximum(_left_out(bank, unit[:, None]), 0.0) for unit in np.eye(n)]).T
+    shares = rng.dirichlet(np.ones(n))
+    sums = np.einsum("n,jnn->j", shares, grams)
+    _close(bank.diagonal_sums(shares), sums, rounding + shares @ roots.T**2, "diagonal_sums")
     for what, V in _vectors(n, rng):
-        _check_forms(bank, grams, V, rounding * np.vdot(V, V), what)
+        _check_forms(bank, grams, V, rounding * np.vdot(V, V), roots, what)
     _check_subset(bank, rng, rounding)
+    _check_take(bank, rng, rounding)
     for weights in (np.ones(m), rng.dirichlet(np.ones(m)), np.eye(m)[m // 2], np.zeros(m)):
-        _check_combined(bank, grams, weights, tol, rng)
+        _check_combined(bank, grams, weights, tol, roots, rng)
+    _check_predictor(bank, X, rng, tol)
     rows = bank.summary()
     _require(len(rows) == m, f"summary() describes {len(rows)} of {m} kernels.")
     _require(bank.nbytes >= 0, "nbytes is negative.")
+
+
+def _left_out(bank: Bank, V: Floats) -> Floats:
+    """Return the bound of the bank on what its quadratic forms leave out."""
+    return bank.residual_forms(V) + bank.form_errors(V, bank.quadratic_forms(V))
 
 
 def _vectors(n: int, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
@@ -181,16 +193,22 @@ def _vectors(n: int, rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
     yield "zero", np.zeros((n, 1))
 
 
-def _check_forms(bank: KernelBank, grams: Floats, V: Floats, rounding: Floats, what: str) -> None:
+def _check_forms(
+    bank: Bank, grams: Floats, V: Floats, rounding: Floats, roots: Floats, what: str
+) -> None:
     everything = np.arange(bank.n_kernels)
     exact = np.einsum("no,jnk,ko->j", V, grams, V)
-    quadratic_forms = _unchanged(V, lambda: bank.quadratic_forms(V), "forms")
-    bound = _unchanged(V, lambda: bank.residual_forms(V), "residual_forms")
-    _require((quadratic_forms >= 0).all(), f"forms ({what}): a form is negative.")
-    _require((bound >= 0).all(), f"residual_forms ({what}): a bound is negative.")
+    quadratic_forms = _unchanged(V, lambda: bank.quadratic_forms(V), "quadratic_forms")
+    residual = _unchanged(V, lambda: bank.residual_forms(V), "residual_forms")
+    errors = _unchanged(V, lambda: bank.form_errors(V, quadratic_forms), "form_errors")
+    bound = residual + errors
+    _require((quadratic_forms >= 0).all(), f"quadratic_forms ({what}): one is negative.")
+    _require((residual >= 0).all(), f"residual_forms ({what}): a bound is negative.")
+    _require((errors >= 0).all(), f"form_errors ({what}): a bound is negative.")
+    _require(bank.leaves_out or not residual.any(), "residual_forms, but nothing is left out.")
     for j in everything:
         _require(
-            quadratic_forms[j] <= exact[j] + rounding[j],
+            quadratic_forms[j] <= exact[j] + errors[j] + rounding[j],
             f"quadratic_forms ({what}): kernel {j} gives {quadratic_forms[j]:.12g}, "
             f"above the exact {exact[j]:.12g}.",
         )
@@ -204,44 +222,42 @@ def _check_forms(bank: KernelBank, grams: Floats, V: Floats, rounding: Floats, w
         bank.quadratic_forms(V, some),
         quadratic_forms[some],
         rounding[some],
-        f"forms of some kernels ({what})",
+        f"quadratic_forms of some kernels ({what})",
     )
     support = np.flatnonzero(V.any(axis=1))
     products = bank.products(V, everything)
     inside = np.einsum("no,jno->j", V[support], products[:, support])
     _close(quadratic_forms, np.maximum(inside, 0.0), rounding, f"forms against products ({what})")
-    exact_products = np.einsum("jnk,ko->jno", grams, V)
     entry = rounding[:, None] / max(np.sqrt(np.vdot(V, V)), 1e-300)  # trace * |V|, relatively
-    roots = bank.residual_roots(everything)
+    # |(E V)_i| <= sqrt(tr(V' E V) E_ii) for a positive semi-definite remainder E.
     stated = np.sqrt(bound)[:, None] * roots + entry
+    exact_products = np.einsum("jnk,ko->jno", grams, V)
     _close(products, exact_products, stated[:, :, None], f"products ({what})")
     rows = np.arange(0, bank.n_samples, 2)
     part = bank.products(V, some, rows)
     _close(part, products[some][:, rows], entry[some][:, :, None], f"rows of products ({what})")
-    _close(
-        bank.exact_products(V, some),
-        exact_products[some],
-        entry[some][:, :, None],
-        f"exact_products ({what})",
-    )
+    above = bank.exact_forms(V, some) + residual[some] - exact[some]
+    _require((above >= -rounding[some]).all(), f"exact_forms ({what}): one is too small.")
+    within = (above <= residual[some] + rounding[some]) | ~bank.complete[some]
+    _require(within.all(), f"exact_forms ({what}): one is too large.")
+    if isinstance(bank, KernelBank):
+        _close(
+            bank.exact_products(V, some),
+            exact_products[some],
+            entry[some][:, :, None],
+            f"exact_products ({what})",
+        )
 
 
-def _check_exact(
-    bank: KernelBank, grams: Floats, weights: Floats, rounding: float, rng: np.random.Generator
-) -> None:
-    V = rng.normal(size=(bank.n_samples, 2))
-    V[::3] = 0.0
-    found = _unchanged(V, lambda: bank.exact_product(weights, V), "exact_product")
-    expected = np.tensordot(weights, grams, axes=1) @ V
-    _close(found, expected, bank.n_samples * rounding * np.abs(V).max(), "exact_product")
-
-
-def _check_subset(bank: KernelBank, rng: np.random.Generator, rounding: Floats) -> None:
+def _check_subset(bank: Bank, rng: np.random.Generator, rounding: Floats) -> None:
     which = rng.permutation(bank.n_kernels)[: max(1, bank.n_kernels - 1)]
     part = bank.subset(which)
     V = rng.normal(size=(bank.n_samples, 2))
     allowed = (rounding * np.vdot(V, V))[which]
-    _require(part.kernels == tuple(bank.kernels[j] for j in which), "subset: the kernels differ.")
+    _require(
+        tuple(part.kernels) == tuple(bank.kernels[j] for j in which),
+        "subset: the kernels differ.",
+    )
     _close(part.quadratic_forms(V), bank.quadratic_forms(V)[which], allowed, "subset: forms")
     _close(part.traces(), bank.traces()[which], rounding[which], "subset: traces")
     _close(
@@ -250,7 +266,7 @@ def _check_subset(bank: KernelBank, rng: np.random.Generator, rounding: Floats) 
         rounding[which],
         "subset: centred traces",
     )
-    _close(part.residual_forms(V), bank.residual_forms(V)[which], allowed, "subset: residual_forms")
+    _close(_left_out(part, V), _left_out(bank, V)[which], allowed, "subset: residual_forms")
     order = np.arange(len(which))[::-1]
     _close(
         part.products(V, order),
@@ -269,25 +285,43 @@ def _check_subset(bank: KernelBank, rng: np.random.Generator, rounding: Floats) 
     )
 
 
+def _check_take(bank: Bank, rng: np.random.Generator, rounding: Floats) -> None:
+    rows = rng.permutation(bank.n_samples)[: max(1, bank.n_samples // 2)]
+    part, V = bank.take(rows), np.zeros((bank.n_samples, 2))
+    V[rows] = rng.normal(size=(len(rows), 2))
+    _require(part.n_samples == len(rows), "take: the number of rows is wrong.")
+    # A part of Nystroem features is held in single precision.
+    allowed = np.maximum(rounding, 1e-6 * bank.traces()) * np.vdot(V, V)
+    _close(part.quadratic_forms(V[rows]), bank.quadratic_forms(V), allowed, "take: forms")
+
+
 def _check_combined(
-    bank: KernelBank, grams: Floats, weights: Floats, tol: float, rng: np.random.Generator
+    bank: Bank,
+    grams: Floats,
+    weights: Floats,
+    tol: float,
+    roots: Floats,
+    rng: np.random.Generator,
 ) -> None:
     n = bank.n_samples
     active = np.flatnonzero(weights)
     exact = np.tensordot(weights, grams, axes=1)
     rounding = tol * float(exact.diagonal().max(initial=0.0))
-    roots = bank.residual_roots(active)
-    left_out = np.einsum("j,jn,jk->nk", weights[active], roots, roots)
+    left_out = np.einsum("j,jn,jk->nk", weights[active], roots[active], roots[active])
     dense = bank.combine(weights).dense()
     _close(dense, exact, left_out + rounding, "combine().dense()")
     _require(np.array_equal(dense, dense.T), "combine().dense() is not exactly symmetric.")
     coarse = bank.combine(weights, coarse=True).dense()
     lowest = float(np.linalg.eigvalsh(np.asarray(dense - coarse, dtype=np.float64))[0])
     _require(lowest >= -n * rounding, "combine(coarse=True) exceeds the whole kernel.")
-    _check_exact(bank, grams, weights, rounding, rng)
     index = rng.permutation(n)[: max(1, n // 3)]
     columns = rng.permutation(n)[: max(1, n // 2)]
     V = rng.normal(size=(n, 2))
+    V[::3] = 0.0
+    allowed = n * rounding * np.abs(V).max()
+    found = _unchanged(V, lambda: bank.exact_product(weights, V), "exact_product")
+    missing = left_out @ np.abs(V) if bank.n_features else 0.0  # exact banks evaluate the kernels
+    _close(found, exact @ V, missing + allowed, "exact_product")
     partly = bank.combine(weights)
     partly.fetch(index[: max(1, n // 10)])
     states = {"fresh": bank.combine(weights), "partly": partly, "dense": _made_dense(bank, weights)}
@@ -300,7 +334,6 @@ def _check_combined(
         )
         _close(kernel.diag(), dense.diagonal(), rounding, f"{what}.diag")
         product = dense.astype(np.float64) @ V
-        allowed = n * rounding * np.abs(V).max()
         _close(kernel @ V, product, allowed, f"{what} @ V")
         _close(
             kernel.block(index, index),
@@ -308,12 +341,58 @@ def _check_combined(
             rounding,
             f"{what}.block (square)",
         )
-        factor = kernel.factor()
+        _close(kernel.scaled(2.0) @ V, 2.0 * product, 2.0 * allowed, f"{what}.scaled")
+        _check_function(kernel, V, product, active, allowed)
+        factor = kernel.factor() if isinstance(kernel, KernelSum) else None
         if factor is not None:
             _close(factor.T @ factor, dense, rounding, f"{what}.factor")
 
 
-def _made_dense(bank: KernelBank, weights: Floats) -> CombinedKernel:
+def _check_function(
+    kernel: WeightedSum, V: Floats, product: Floats, active: Indices, allowed: float
+) -> None:
+    """Check the function of dual coefficients V, and features where there are some."""
+    weights, forms = kernel.weights[active], kernel.bank.quadratic_forms(V, active)
+    function = kernel.function(V, kernel @ V, active, forms)
+    size = len(V) * allowed * np.abs(V).max()
+    _close(function.fitted, product, allowed, "function().fitted")
+    _close(function.squared_norm, weights @ forms, size, "function().squared_norm")
+    norms = function.norms[active] ** 2
+    _require((norms >= weights**2 * forms - weights * size).all(), "function(): norms too small.")
+    features = kernel.features()
+    if features is None:
+        return
+    Z = features.rows(np.arange(features.n_samples))
+    w, q = features.sums(V), np.abs(V[:, 0])
+    _close(Z @ Z.T @ V, product, allowed, "features().rows")
+    _close(features.times(w), product, allowed, "features().times")
+    inner, edge = features.gram(q)
+    _close(inner, (Z.T * q) @ Z, size, "features().gram")
+    _close(edge, Z.T @ q, size, "features().gram, the sums")
+    columns = features.to_bank(w)
+    assert columns is not None, "features().to_bank gives no function."
+    own, whole = features.from_bank(columns)
+    _require(whole, "features().from_bank loses a part of its own function.")
+    _close(own, w, size, "features().from_bank")
+    _close(kernel.bank.values(columns), product, allowed, "values of a function")
+
+
+def _check_predictor(bank: Bank, X: Any, rng: np.random.Generator, tol: float) -> None:
+    support, every = np.arange(0, bank.n_samples, 2), np.arange(bank.n_kernels)
+    if bank.n_features is None:
+        found = bank.predictor(support, every)
+        assert isinstance(found, Views), "predictor() of exact kernels must be views."
+        _require(found.n_samples == len(support), "predictor() has other rows than the support.")
+        return
+    columns = rng.normal(size=(bank.n_features, 2))
+    found = bank.predictor(support, every, columns)
+    assert isinstance(found, LandmarkFunction), "predictor() must be a function of landmarks."
+    used = [bank.kernels[j] for j in found.which]
+    values, expected = found.values(used, Views.of(used, X)), bank.values(columns)
+    _close(values, expected, 1e3 * tol * np.abs(expected).max(), "predictor()")
+
+
+def _made_dense(bank: Bank, weights: Floats) -> WeightedSum:
     kernel = bank.combine(weights)
     first = kernel.dense()
     _require(kernel.dense() is first, "combine().dense() is not kept for the second call.")

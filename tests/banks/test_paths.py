@@ -323,7 +323,7 @@ def test_gram_kernels():
     assert_array_equal(kernel.block(np.array([3, 1]), np.array([2])), K[[3, 1]][:, [2]])
     ((rows, values),) = kernel.blocks
     assert_array_equal(values, K[rows])
-    assert kernel.bank.dtype == np.float64
+    assert kernel.dtype == np.float64
 
 
 def test_readings_need_only_forms_and_exponents():

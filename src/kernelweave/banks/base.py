@@ -14,12 +14,12 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
 from .protocol import Bank
 from .storage import Part, Weighted, support
-from .views import Views, is_plain_gaussian
+from .views import Views, gaussian_rate
 
 # A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
 # called indefinite rather than rounded.
@@ -256,9 +256,6 @@ class KernelBank(Bank):
         """Which kernels have values in double precision but are stored in single precision."""
         return self._storage_units > 0
 
-    def storage_errors(self, V: Floats) -> Floats:
-        return self.form_errors(V, np.empty(0))
-
     @property
     def refinement(self) -> float | None:
         return 1e9 if self.leaves_out else None
@@ -308,14 +305,14 @@ class KernelBank(Bank):
             if len(active):
                 out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
             for j in ids[asked & ~whole].tolist():
-                if is_plain_gaussian(self.kernels[j], self.views[j]):
+                if self.views.is_plain_gaussian(self.kernels[j], j):
                     gaussians.setdefault(self.views.keys[j], []).append(j)
                 else:
                     out += weights[j] * self.exact_products(V, np.array([j]))[0]
         for members in gaussians.values():
             rows = self.views[members[0]]
             features = np.ascontiguousarray(rows.T)
-            rates = np.array([0.5 / self.kernels[j].width ** 2 for j in members])  # type: ignore[attr-defined]
+            rates = np.array([gaussian_rate(self.kernels[j]) for j in members])
             out += _core.gaussian_products(
                 features,
                 np.ascontiguousarray(features[:, used]),
@@ -350,16 +347,18 @@ class KernelBank(Bank):
         picked = np.ascontiguousarray(V[used])
         groups: dict[Any, list[int]] = {}
         for k, j in enumerate(which.tolist()):
-            plain = is_plain_gaussian(self.kernels[j], self.views[j])
+            plain = self.views.is_plain_gaussian(self.kernels[j], j)
             groups.setdefault((self.views.keys[j],) if plain else k, []).append(k)
         for places in groups.values():
-            kernel, view = self.kernels[which[places[0]]], self.views[which[places[0]]]
+            first = int(which[places[0]])
+            kernel, view = self.kernels[first], self.views[first]
+            plain = self.views.is_plain_gaussian(kernel, first)
             A, B = view if rows is None else take(view, rows), take(view, used)
             for start in range(0, self.n_samples if rows is None else len(rows), _CHUNK):
                 part = slice(start, start + _CHUNK)
-                if is_plain_gaussian(kernel, view):
+                if plain:
                     distances = squared_distances(take(A, part), B)
-                    rates = np.array([0.5 / self.kernels[which[k]].width ** 2 for k in places])
+                    rates = np.array([gaussian_rate(self.kernels[which[k]]) for k in places])
                     index = np.arange(len(distances)), np.arange(len(used))
                     yield places, part, _core.ladder_products(distances, rates, *index, picked)
                 else:

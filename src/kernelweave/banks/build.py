@@ -15,12 +15,12 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
 from .storage import Factors, Grams, Ladder, Part
-from .views import Views, is_plain_gaussian
+from .views import Views, gaussian_rate
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
@@ -219,7 +219,7 @@ def _try_factors(
             if rows.shape[1] <= limit:
                 found[j] = _Factor(np.ascontiguousarray(kernel.centred(rows).T), np.zeros(n))
                 continue
-        if isinstance(kernel, RBF) and is_plain_gaussian(kernel, rows):
+        if isinstance(kernel, RBF) and views.is_plain_gaussian(kernel, j):
             # Within a view, rank only grows as the width falls.
             if hopeless.get(view, 0.0) >= kernel.width:
                 continue
@@ -270,10 +270,7 @@ def _width(kernel: Kernel) -> float:
 
 
 def _rate(kernel: Kernel) -> float:
-    if isinstance(kernel, RBF):
-        return 0.5 / kernel.width**2
-    assert isinstance(kernel, Laplacian)
-    return 1.0 / kernel.width
+    return 1.0 / kernel.width if isinstance(kernel, Laplacian) else gaussian_rate(kernel)
 
 
 def _group_rest(
@@ -285,7 +282,7 @@ def _group_rest(
     for j, kernel in enumerate(kernels):
         if j in factors:
             continue
-        plain = is_plain_gaussian(kernel, views[j])
+        plain = views.is_plain_gaussian(kernel, j)
         if plain or (isinstance(kernel, Laplacian) and 1e-100 < kernel.width < 1e100):
             ladders.setdefault((type(kernel), views.keys[j]), []).append(j)
         else:

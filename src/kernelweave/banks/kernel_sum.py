@@ -34,10 +34,6 @@ class GramKernel(KernelOperator):
         self.gram, self.n_samples, self.dtype = gram, len(gram), gram.dtype
 
     @property
-    def bank(self) -> GramKernel:  # transitional: for `K.bank.dtype`
-        return self
-
-    @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
         return [(np.arange(len(self.gram)), self.gram)]
 
@@ -183,8 +179,6 @@ class KernelSum(WeightedSum):
         """
         stored = all(isinstance(part, WeightedGrams) for part in self._parts)
         return stored and self.dtype == np.float64
-
-    forms_for, sums_rows = _multiplies_gram, _sums_rows  # transitional
 
     def __matmul__(self, V: Floats) -> Floats:
         if self._multiplies_gram(V):

@@ -14,6 +14,7 @@ from kernelweave._dask import add_up_here
 from kernelweave._memory import parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
 from .build import check_memory
@@ -68,6 +69,10 @@ class RowSource(ABC):
         """Return some rows, prepared for every kernel."""
 
     @abstractmethod
+    def prepared_for(self, kernels: Sequence[Kernel]) -> RowSource:
+        """Return the rows for other kernels with the same views, or made of kernels with these."""
+
+    @abstractmethod
     def features(
         self,
         landmarks: Sequence[Landmarks],
@@ -114,6 +119,9 @@ class LocalRows(RowSource):
 
     def take(self, index: Indices) -> Views:
         return self.views.take(index)
+
+    def prepared_for(self, kernels: Sequence[Kernel]) -> LocalRows:
+        return LocalRows(Views.of(kernels, None, self.views), self.n_columns)
 
     def features(
         self,

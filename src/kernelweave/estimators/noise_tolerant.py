@@ -26,7 +26,7 @@ from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
-from kernelweave.ridge.nystroem import ByLandmarks, average_by_landmarks, many_rows
+from kernelweave.ridge.nystroem import NystroemRidge, average_ridges_nystroem, uses_nystroem
 
 from .base import BlockFunction
 from .classifier import BaseClassifier
@@ -320,7 +320,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         """Tell whether landmarks stand for the rows, which are then read block by block."""
         if self.final == "svm" or any(isinstance(kernel, Precomputed) for kernel in kernels):
             return False
-        return many_rows(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
+        return uses_nystroem(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
 
     def _n_spectra(self, kernels: list[Kernel]) -> int:
         return 1 if self.average == "kernels" else len(kernels)
@@ -345,11 +345,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     def _average_in_passes(
         self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
-    ) -> ByLandmarks:
+    ) -> NystroemRidge:
         report = Counter(self.verbose, 3, "passes over the rows")
         memory = parse_bytes(self.memory_limit)
         options = self._options(ridges)
-        return average_by_landmarks(kernels, X, Y, memory=memory, report=report, **options)
+        return average_ridges_nystroem(kernels, X, Y, memory=memory, report=report, **options)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:
@@ -374,7 +374,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     def _keep(
         self,
-        held: KernelBank | ByLandmarks,
+        held: KernelBank | NystroemRidge,
         average: RidgeAverage,
         correction: Correction,
         codes: Indices,

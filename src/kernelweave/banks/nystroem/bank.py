@@ -79,6 +79,22 @@ class NystroemBank(Bank):
         return self.blocks.nbytes
 
     @property
+    def dtype(self) -> Any:
+        return np.float64 if self.unit < 2.0**-50 else np.float32
+
+    def summary(self) -> list[dict[str, Any]]:
+        left = self.kept / np.maximum(self.diagonals, 1e-300)
+        return [
+            {
+                "kernel": str(item.kernel),
+                "form": "nystroem",
+                "rank": item.rank,
+                "left_out": float(share),
+            }
+            for item, share in zip(self.landmarks, left, strict=True)
+        ]
+
+    @property
     def offsets(self) -> Indices:
         """Where the columns of each kernel begin."""
         return np.concatenate(([0], np.cumsum([item.rank for item in self.landmarks])))
@@ -149,8 +165,6 @@ class NystroemBank(Bank):
         values[-1, :-1], values[-1, -1] = values[:-1, -1], q.sum()
         return values, cross, inner
 
-    gram = moments  # transitional
-
     def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
         """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
         known = np.zeros(self.blocks.n_columns, dtype=bool)
@@ -214,9 +228,6 @@ class NystroemBank(Bank):
     def residual_forms(self, V: Floats) -> Floats:
         return np.zeros(self.n_kernels)
 
-    def slack(self, V: Floats, quadratic_forms: Floats) -> Floats:
-        return self.form_errors(V, quadratic_forms)
-
     def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
         """Bound how far `quadratic_forms` may be below those of the exact kernels.
 
@@ -260,15 +271,16 @@ class NystroemBank(Bank):
         return np.asarray(self.scales * held)
 
     def subset(self, which: Indices) -> NystroemBank:
-        starts, owner = self.offsets, self.owner()
+        starts = self.offsets
         columns = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in which])
-        blocks = self.blocks if len(columns) == len(owner) else ColumnBlocks(self.blocks, columns)
+        landmarks = tuple(self.landmarks[j] for j in which)
+        kernels = [item.kernel for item in landmarks]
         return replace(
             self,
-            landmarks=tuple(self.landmarks[j] for j in which),
-            blocks=blocks,
+            landmarks=landmarks,
+            blocks=ColumnBlocks(self.blocks, columns),
+            source=None if self.source is None else self.source.prepared_for(kernels),
             **{name: getattr(self, name)[which] for name in _BY_KERNEL},
-            source=None,
             _compact={},
         )
 

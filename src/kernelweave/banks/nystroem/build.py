@@ -59,7 +59,8 @@ def make_feature_bank(
     if _all_grams(kernels, X, normalize):
         return None
     kernels = prepare_kernels(kernels, normalize)
-    source, samples, landmarks = begin(kernels, X, tol)
+    source = rows_of(kernels, X)
+    samples, landmarks = begin(kernels, source, tol)
     n = source.n_samples
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
@@ -103,8 +104,8 @@ def count_features(
     """
     if _all_grams(kernels, X, normalize):
         return None
-    source, _, landmarks = begin(prepare_kernels(kernels, normalize), X, tol)
-    n = source.n_samples
+    kernels = prepare_kernels(kernels, normalize)
+    n, (_, landmarks) = _num_samples(X), begin(kernels, rows_of(kernels, X), tol)
     return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
 
 
@@ -115,13 +116,12 @@ def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool
 
 
 def begin(
-    kernels: Sequence[Kernel], X: Any, tol: float
-) -> tuple[RowSource, list[Indices], list[Landmarks]]:
-    """Find landmarks in a sample of the rows, which is returned for every kernel."""
-    source = rows_of(kernels, X)
+    kernels: Sequence[Kernel], source: RowSource, tol: float
+) -> tuple[list[Indices], list[Landmarks]]:
+    """Return a sample of the rows for every kernel, and the landmarks found in it."""
     samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
     which = range(len(kernels))
-    return source, samples, _find(source, kernels, which, samples, **_options(tol))
+    return samples, _find(source, kernels, which, samples, **_options(tol))
 
 
 def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:

@@ -57,6 +57,9 @@ class DaskRows(RowSource):
         with numbering(index):
             return Views.of(self.kernels, self.table.take(index))
 
+    def prepared_for(self, kernels: Sequence[Kernel]) -> DaskRows:
+        return DaskRows(kernels, self.table)
+
     def features(
         self,
         landmarks: Sequence[Landmarks],

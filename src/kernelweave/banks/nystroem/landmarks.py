@@ -15,8 +15,8 @@ import scipy.linalg
 
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.views import Views, is_plain_gaussian
-from kernelweave.kernels import RBF, Kernel
+from kernelweave.banks.views import Views, gaussian_rate, is_plain_gaussian
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows, take
 
 TIGHT = 1e-13  # trace that all landmarks together leave out of the sample, relative to the centred
@@ -106,7 +106,7 @@ def find_landmarks(
     rows = {j: take(views[j], index) for j, index in zip(which, sample, strict=True)}
     plain = [j for j in which if is_plain_gaussian(kernels[j], rows[j])]
     views_of = [np.ascontiguousarray(rows[j].T) for j in plain]
-    rates = np.array([_rate(kernels[j]) for j in plain])
+    rates = np.array([gaussian_rate(kernels[j]) for j in plain])
     limits = np.array([min(max_rank, view.shape[1]) for view in views_of], dtype=np.int64)
     parts = dict(zip(plain, _core.factor_gaussians(views_of, rates, TIGHT, limits), strict=True))
     found = []
@@ -116,11 +116,6 @@ def find_landmarks(
         item = _lead(kernels[j], rows[j], parts[j], tol)
         found.append(replace(item, index=index[item.index]))
     return found
-
-
-def _rate(kernel: Kernel) -> float:
-    assert isinstance(kernel, RBF)
-    return 0.5 / kernel.width**2
 
 
 def _factor(kernel: Kernel, rows: Rows, max_rank: int) -> tuple[bool, Floats, Indices, Floats]:
