@@ -162,7 +162,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:

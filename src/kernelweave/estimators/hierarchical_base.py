@@ -129,7 +129,7 @@ class BaseHierarchical(BaseMKL):
         relation = task_matrix(self.task_correlation, rows.Y.shape[1])
         cost = self.C * rows.cost
         return dag_active_set(
-            DagProblem(shared, rows.Y, cost, self._machine(), float(self.rho), relation),
+            DagProblem(shared, rows.Y, cost, self._make_loss(), float(self.rho), relation),
             Limits(self.tol, self.max_iter, report),
             max_nodes=self.max_nodes,
             start=start,
@@ -144,7 +144,7 @@ class BaseHierarchical(BaseMKL):
             # The quadratic form of a constant kernel is zero but for rounding.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
+        slopes = self._make_loss().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
         matter = keep_kernels(
             result.weights,
             norms,

@@ -102,7 +102,7 @@ class MKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
 

@@ -272,7 +272,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 fitted = self._average_in_passes(expanded, X, Y, ridges)
                 correction = self._correct(fitted.average, codes, rates)
                 self._keep(fitted, fitted.average, correction, codes)
-                self._keep_landmarks(fitted.source)
+                self._store_predictor(self._landmark_function(fitted.source))
             else:
                 bank = make_bank(
                     expanded,
@@ -286,7 +286,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 self._keep(bank, average, correction, codes)
                 if self.final == "svm":
                     self._end_with_svm(bank, correction)
-                self._keep_support(bank.views)
+                self._store_predictor(bank.predictor(self.support_, np.flatnonzero(self.weights_)))
         if not correction.learned:
             warn(
                 f"{type(self).__name__}: the kernels tell no more about these labels than "
@@ -407,25 +407,20 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 
-    def _keep_support(self, views: Views) -> None:
-        active = [int(j) for j in np.flatnonzero(self.weights_)]
-        self._support_views = views.take(self.support_).subset(active)
-        self.__dict__.pop("_function", None)
-
-    def _keep_landmarks(self, source: RowSource) -> None:
-        """Predict from the landmarks of each kernel, not from those of all."""
+    def _landmark_function(self, source: RowSource) -> LandmarkFunction:
+        """Return a function of the landmarks of each kernel, not of those of all kernels."""
         views = source.take(self.support_)
         active = np.flatnonzero(self.weights_)
         own = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
-        self._function = LandmarkFunction(
+        pairs = list(zip(active, own, strict=True))
+        return LandmarkFunction(
             active,
-            tuple(take(views[int(j)], rows) for j, rows in zip(active, own, strict=True)),
+            tuple(take(views[int(j)], rows) for j, rows in pairs),
             tuple(
                 np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
-                for j, rows in zip(active, own, strict=True)
+                for j, rows in pairs
             ),
         )
-        self.__dict__.pop("_support_views", None)
 
     def _values(self, block: BlockFunction, rows: Views) -> Floats:
         active = np.flatnonzero(self.weights_)

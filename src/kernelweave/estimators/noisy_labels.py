@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from kernelweave._dask import by_parts, gather
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
-from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks import KernelBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import warn
-from kernelweave.kernels import Constant, Kernel
+from kernelweave.kernels import Constant
 from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
@@ -288,19 +289,15 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         search = partial(self._search, rows=rows, report=report)
         return shared.refinable.solve(search, start, self.tol)
 
-    def _without_bias(self, bank: Any) -> Any:
-        """Return the bank without the constant kernel of the intercept."""
-        if not self.fit_intercept:
-            return bank
-        if bank.by_features:
-            return _WithoutBias(bank)
-        return bank.subset(np.arange(bank.n_kernels - 1))
+    def _without_bias(self, bank: Bank) -> Bank:
+        """Return the bank without its last kernel, the constant of the intercept."""
+        return bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
 
-    def _assess_labels(self, bank: Any, rows: MergedRows) -> LabelReport:
+    def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
         plain, codes = self._without_bias(bank), _codes(rows.Y)
-        if bank.by_features:
-            return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
-        return assess_labels(plain, codes, len(self.classes_))
+        if bank.n_features is None:
+            return assess_labels(cast(KernelBank, plain), codes, len(self.classes_))
+        return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
 
     def _may_use_features(self, Y: Floats, weight: Floats | None) -> bool:
         """Return whether Nystroem features are allowed, and Dask tables stay in their parts."""
@@ -308,7 +305,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         fast = self.solver == "fast" and self.robust == "worst" and not exact
         return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
 
-    def _bank(self, rows: MergedRows, C: float) -> Any:
+    def _bank(self, rows: MergedRows, C: float) -> Bank:
         kernels = self._expand_kernels(self.kernels, rows.X, rows.weight)
         if self.fit_intercept:
             kernels = [*kernels, Constant()]
@@ -339,7 +336,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
 
-    def _machine(self) -> CVaRHinge:
+    def _make_loss(self) -> CVaRHinge:
         box = 1.0 + self.slack
         if self.uncertainty == "exact":
             return CVaRHinge(tuple(self.cap_), free=self.slack / box)
@@ -350,7 +347,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
 
     def _search(
-        self, bank: Any, rows: MergedRows, start: WarmStart | None, report: Callback | None
+        self, bank: Bank, rows: MergedRows, start: WarmStart | None, report: Callback | None
     ) -> Result:
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
         limits = Limits(self.tol, self.max_iter, report)
@@ -358,7 +355,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             cost = rows.cost / (_count(rows) * lam)
             problem = Problem(bank, rows.Y, cost, Hinge(fit_intercept=False), Simplex())
             return trimmed(problem, limits, float(self.cap_.min()))
-        loss = self._machine()
+        loss = self._make_loss()
         problem = Problem(bank, rows.Y, self._box(rows) / lam, loss, Simplex())
         if self.solver == "fast" and loss.free == 0.0:
             return learn_weights(problem, limits, start)
@@ -367,80 +364,83 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return mirror_prox(problem, limits, GameOptions(lam, n, restarts=self.solver == "fast"))
 
     def _store(self, shared: _AssessedRows, result: Result, rows: MergedRows) -> None:
-        """Store a result of the problem divided by lam, its constant kernel as an intercept."""
-        bank, function = shared.bank, result.function
+        bank, weight = shared.bank, _row_weights(rows)
         shared.add(self, result)
-        if function is None:
+        if result.function is None:
             fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         else:
-            fitted = bank.blocks.times(function)
+            fitted = bank.values(result.function)
         gamma = np.ones(rows.Y.shape[1])
-        if self.robust == "worst":
-            limits = self._machine().thresholds(fitted, rows.Y, rows.cost)
+        if self.robust == "worst":  # the multiplier of a cap is a threshold of the losses
+            limits = self._make_loss().thresholds(fitted, rows.Y, rows.cost)
             gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
-        weight = _row_weights(rows)
         alpha = _count(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
-        dual_coef, intercept = result.dual_coef, result.intercept
-        nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
-        if self.robust == "worst":  # the objective is that of the function returned
-            loss, _ = self._machine().value(
-                np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
-            )
-            near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
-            nothing = (nothing and near) or loss < result.objective
-            if nothing:
-                result = replace(
-                    result,
-                    objective=loss if fitted.any() else max(result.objective, loss),
-                    lower_bound=min(result.lower_bound, loss),
-                )
-        if nothing:
-            if result.converged:
-                warn(
-                    f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is "
-                    "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
-                    "other kernels if they are all constant."
-                )
-            dual_coef = np.zeros_like(dual_coef)
-            function = None if function is None else np.zeros_like(function)
+        result = self._compare_with_zero(result, fitted, gamma, rows)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
-            dual_coef = np.where(gamma > _NOTHING, dual_coef / np.maximum(gamma, _NOTHING), 0.0)
-        weights, quadratic_forms = result.weights, result.quadratic_forms
+            dual_coef = np.where(
+                gamma > _NOTHING, result.dual_coef / np.maximum(gamma, _NOTHING), 0.0
+            )
+            result = replace(result, dual_coef=dual_coef)
         self.bias_weight_ = 0.0
         if self.fit_intercept:
-            self.bias_weight_ = float(weights[-1])
-            intercept = self.bias_weight_ * bank.scales[-1] * dual_coef.sum(axis=0)
-            if function is not None:
-                intercept = bank.landmarks[-1].fold(function[bank.offsets[-2] :]).sum(axis=0)
-            weights, quadratic_forms = weights[:-1], quadratic_forms[:-1]
-        history = tuple(
-            replace(step, upper=self.lam * step.upper, lower=self.lam * step.lower)
-            for step in result.history
-        )
-        own = replace(
-            result,
-            weights=weights,
-            dual_coef=dual_coef,
-            intercept=intercept,
-            quadratic_forms=quadratic_forms,
-            function=function,
-            objective=self.lam * result.objective,
-            lower_bound=self.lam * result.lower_bound,
-            size=self.lam * result.size,
-            history=history,
-        )
+            bank, result = self._split_bias(bank, result)
         balance = weight @ rows.Y
         sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
         self._by_size = np.argsort(-sizes, kind="stable")
-        self._store_model(self._without_bias(bank), own, rows)
+        self._store_model(bank, _multiplied(result, self.lam), rows)
         labels, codes = shared.labels, shared.codes
         used = rows.inverse >= 0  # labels of rows without weight are not assessed
         self.label_quality_ = np.where(used, labels.label_quality[rows.inverse], np.nan)
         self._given = codes
         self._suggested = np.where(used, labels.suggested[rows.inverse], codes)
+
+    def _compare_with_zero(
+        self, result: Result, fitted: Floats, gamma: Floats, rows: MergedRows
+    ) -> Result:
+        """Return the result, or that of the zero function where it is as good or better."""
+        zero = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
+        if self.robust == "worst":
+            cost = self._box(rows) / self.lam
+            loss, _ = self._make_loss().value(np.zeros_like(fitted), rows.Y, cost)
+            near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
+            zero = (zero and near) or loss < result.objective
+            if zero:  # the objective is that of the function returned
+                result = replace(
+                    result,
+                    objective=loss if fitted.any() else max(result.objective, loss),
+                    lower_bound=min(result.lower_bound, loss),
+                )
+        if not zero:
+            return result
+        if result.converged:
+            warn(
+                f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is "
+                "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
+                "other kernels if they are all constant."
+            )
+        function = None if result.function is None else np.zeros_like(result.function)
+        return replace(result, dual_coef=np.zeros_like(result.dual_coef), function=function)
+
+    def _split_bias(self, bank: Bank, result: Result) -> tuple[Bank, Result]:
+        """Return bank and result without the constant kernel, whose function is the intercept."""
+        plain, function = self._without_bias(bank), result.function
+        self.bias_weight_ = float(result.weights[-1])
+        intercept = self.bias_weight_ * bank.scales[-1] * result.dual_coef.sum(axis=0)
+        if function is not None:
+            last, split = np.array([bank.n_kernels - 1]), plain.n_features
+            constant = bank.subset(last).predictor(last[:0], last, function[split:])
+            assert isinstance(constant, LandmarkFunction)
+            intercept, function = constant.coefs[0].sum(axis=0), function[:split]
+        return plain, replace(
+            result,
+            weights=result.weights[:-1],
+            quadratic_forms=result.quadratic_forms[:-1],
+            intercept=intercept,
+            function=function,
+        )
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -474,7 +474,7 @@ class _AssessedRows:
     fitted: list[tuple[NoisyLabelMKLClassifier, WarmStart]] = field(default_factory=list)
 
     @property
-    def bank(self) -> Any:
+    def bank(self) -> Bank:
         return self.refinable.bank
 
     def add(self, model: NoisyLabelMKLClassifier, result: Result) -> None:
@@ -491,24 +491,16 @@ class _AssessedRows:
         return None
 
 
-@dataclass(frozen=True)
-class _WithoutBias:
-    """The part of a Nystroem bank that models store, without its last kernel, the constant."""
-
-    bank: FeatureBank
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return self.bank.kernels[:-1]
-
-    @property
-    def scales(self) -> Floats:
-        return self.bank.scales[:-1]
-
-    def function(self, W: Floats) -> LandmarkFunction:
-        W = W.copy()
-        W[self.bank.offsets[-2] :] = 0.0
-        return self.bank.function(W)
+def _multiplied(result: Result, lam: float) -> Result:
+    """Return a result of the problem divided by lam in units of the problem itself."""
+    history = (replace(s, upper=lam * s.upper, lower=lam * s.lower) for s in result.history)
+    return replace(
+        result,
+        objective=lam * result.objective,
+        lower_bound=lam * result.lower_bound,
+        size=lam * result.size,
+        history=tuple(history),
+    )
 
 
 def _codes(Y: Floats) -> Indices:

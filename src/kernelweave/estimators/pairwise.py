@@ -274,7 +274,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
                 f"{type(self).__name__}: values are too large, so that weights overflow. Hint: "
                 "rescale the columns."
             )
-        vars(self).update({f"{name}_": value for name, value in vars(model).items()})
+        self.__dict__.update({f"{name}_": value for name, value in vars(model).items()})
         return self
 
     def score(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> float:

@@ -297,7 +297,7 @@ class Shrink:
         return selection[0].setting, selection
 
 
-METHODS = {"lkcnpc": LKCnpc, "shrink": Shrink}
+METHODS: dict[str, Any] = {"lkcnpc": LKCnpc, "shrink": Shrink}
 
 
 def as_numbers(X: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge
 from kernelweave.solvers import (
@@ -162,13 +163,9 @@ class RadiusMKLClassifier(KernelClassifier):
         self.verbose = verbose
 
     def _solve(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
+        self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
+        assert isinstance(bank, KernelBank)  # radii need exact kernels
         self._refuse()
         varying = _varying(bank)
         traces = bank.traces(centred=True)[varying] / bank.n_samples

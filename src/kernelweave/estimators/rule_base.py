@@ -128,7 +128,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _check_rows(self, X: Any, n_rows: int | None = None) -> int:
@@ -280,7 +280,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
 
     def _problem(self, lattice: ConjunctionLattice, Y: Floats, cost: Floats) -> DagProblem:
         relation = task_matrix(self.task_correlation, Y.shape[1])
-        return DagProblem(lattice, Y, cost, self._machine(), float(self.rho), relation)
+        return DagProblem(lattice, Y, cost, self._make_loss(), float(self.rho), relation)
 
     def _select(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> Ensemble:
         """Keep the conjunctions that matter, and fit the bias to the residuals."""
@@ -300,7 +300,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         after = lattice.bank.products(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
-            intercept = self._machine().value(after, rows.Y, self.C * rows.cost)[1]
+            intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]
         outputs = values[kept]
         for output, score in shared.fixed.items():
             intercept[output], outputs[:, output] = score, 0.0
@@ -386,7 +386,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         lattice.add(nodes)
         order = {node: k for k, node in enumerate(nodes)}
         norms = np.array([norms[order[node]] for node in lattice.nodes])
-        dual_coef = self._machine().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
+        dual_coef = self._make_loss().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
         return DagWarmStart(norms, dual_coef) if norms.any() else None
 
     def _start_from_sample(

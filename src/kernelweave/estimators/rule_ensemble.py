@@ -154,7 +154,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
@@ -385,7 +385,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
