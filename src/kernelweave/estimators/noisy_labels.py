@@ -1,4 +1,4 @@
-"""Kernel learning from labels some of which are wrong, by the worst case (StPMKL)."""
+"""Multiple kernel learning from noisy labels by a worst case over their weights (StPMKL)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_att
 from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
-_IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding
+_IDLE = 1e-9  # multiplier of an inactive cap: rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
 _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
 verbose""".split()
@@ -52,7 +52,7 @@ verbose""".split()
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
 class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
-    """Multiple kernel learning when a known share of the labels is wrong.
+    """Multiple kernel learning when a known share of the labels is wrong (StPMKL).
 
     Minimises over functions ``f = sum_j f_j``, one per kernel, and maximises over the unknown
     weights of the losses
@@ -60,53 +60,50 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     ``lam/2 (sum_j |f_j|)^2 + 1/n sum_i alpha_i (1 - y_i f(x_i))``
 
     with ``0 <= alpha_i <= 1 + slack`` and ``sum_i alpha_i <= n (cap + slack)``: the loss of the
-    fraction `cap` of the rows that fit worst. The classifier is always one that plain multiple
-    kernel learning gives for a smaller `lam` (the scale of its values apart), so this chooses how
-    much to regularise rather than a different kind of model; `NoiseTolerantKernelClassifier` is the
-    one to try where accuracy under wrong labels is what matters.
+    fraction `cap` of the rows that fit worst, their conditional value at risk. The classifier is
+    always one that `MKLClassifier` gives for another C, up to the scale of its values, so that the
+    cap chooses the regularisation rather than another kind of model. Where accuracy under wrong
+    labels matters, try `NoiseTolerantKernelClassifier`.
 
-    With two classes, many rows (see `MKLClassifier`) are held as features of landmarks, and those
-    of a Dask table stay where they are; what else there is needs all rows at once, and fetches
-    them.
+    With two classes and large n, kernels are replaced by Nystroem features (see `MKLClassifier`),
+    and the rows of a Dask table stay where they are. Other options fetch all rows.
 
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
-        columns, `Overlap` on the others.
+        What to combine, as in `MKLClassifier`.
     noise_level : float in [0, 0.5) or "auto"
         Expected share of wrong labels; "auto" estimates it from the data.
     lam : float
-        Weight of the squared norm; C of a support vector machine is ``1 / (n lam)``.
+        Weight of the squared norm; C of an SVM is ``1 / (n lam)``.
     cap : float in (0, 1] or None
-        Share of the rows that count; None: one less the noise level (with more than two classes,
-        less the share of rows for which membership of a class is wrong). 1 is plain multiple kernel
-        learning.
+        Share of the rows that count; 1 is multiple kernel learning without a cap. None: one less
+        the noise level (with more than two classes, less the share of rows with a wrong membership
+        of a class).
     slack : float
         By how much a loss may count beyond its probability, the constant of a chance constraint.
     uncertainty : {"relaxed", "exact"}
-        With `slack`: the published set above, or the one it relaxes, in which the cap counts only
-        what is beyond the slack.
+        With `slack`: the published set above, or the one it relaxes, in which the cap applies to
+        weights beyond the slack.
     robust : {"worst", "best"}
         Keep the rows that fit worst, or (MiPMKL) leave them out; the latter is not convex.
     solver : {"fast", "paper", "vi"}
         Bundle steps (mirror prox with restarts for the exact set), the published accelerated mirror
-        prox, or plain subgradient steps for the variational inequality.
+        prox, or subgradient steps for the variational inequality.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned: the mean diagonal (both of the first two),
         every diagonal entry, the radius of the smallest ball around the rows, or nothing.
     tol : float
-        Relative duality gap to stop at, at least 1e-9; relative to the part of the objective that
-        depends on the classifier, since a cap adds a constant.
+        Duality gap to stop at, at least 1e-9, relative to the part of the objective that depends on
+        the classifier: a cap adds a constant.
     max_iter : int
         Maximum number of inner SVM solves, or of steps of a first-order method.
     fit_intercept : bool
-        Whether to add a constant kernel, whose function is a bias. It has a weight of its own and
-        counts in the norm.
+        Whether to add a constant kernel as a bias. It has a weight and counts in the norm.
     class_weight : dict, "balanced" or None
         Factors of the losses by class.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -123,15 +120,14 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     cap_ : ndarray of shape (n_outputs,)
         Share of the rows that count.
     gamma_ : float or ndarray of shape (n_outputs,)
-        One less the multiplier of the cap. With two classes ``decision_function / gamma_`` is plain
-        multiple kernel learning at ``lam gamma_``, with margins in the usual units. 1 where the cap
-        does nothing.
+        One less the multiplier of the cap; 1 where the cap is inactive. With two classes
+        ``decision_function / gamma_`` is the solution without a cap at ``lam gamma_``, with margins
+        in the usual units.
     dual_weights_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The worst-case weight of every loss.
     label_quality_ : ndarray of shape (n_samples,)
         Estimated probability that a label is right, from leave-one-out values of ridge regression
-        on the average kernel. NaN for rows of weight zero: they are no part of the fit, so that
-        their labels were not assessed, and `suspects` does not list them.
+        on the average kernel. NaN for rows of weight zero, whose labels are not assessed.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
@@ -237,9 +233,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     ) -> list[Self]:
         """Fit for every pair of a `lam` and a `cap`, sharing kernels.
 
-        Where a cap binds, all larger values of `lam` give the same classifier up to a factor, and
-        where it does not, the classifier is that without a cap. Fits that start from a neighbour
-        know this, so that a grid costs about as many solutions as it has rows and columns.
+        Where a cap is active, all larger values of `lam` give the same classifier up to a factor;
+        elsewhere the classifier is that without a cap. Starts from neighbours make use of this, so
+        that a grid costs about as many solutions as it has rows and columns.
 
         Parameters
         ----------
@@ -316,7 +312,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return 4  # the solver of a capped loss also needs a signed copy
 
     def _set_caps(self, estimate: float, rows: MergedRows) -> None:
-        """Set the noise level, and the share of the rows that counts for each output."""
+        """Set the noise level, and the share of the rows that count for each output."""
         auto = self.noise_level == "auto"
         self.noise_level_ = float(min(estimate, 0.49) if auto else self.noise_level)
         n_outputs = rows.Y.shape[1]
@@ -454,12 +450,12 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Class labels; of equal values that of the larger class counts.
+            Class labels; ties go to the larger class.
         """
         decision = self._decide(X)
         if decision.shape[1] == 1:
             decision = np.column_stack([-decision, decision])
-        # The first of equal values is taken, so the larger class comes first.
+        # argmax takes the first of equal values, so the larger class comes first.
         codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
 

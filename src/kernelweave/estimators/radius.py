@@ -1,4 +1,4 @@
-"""Kernel learning by the ratio of margin and radius (RKL), and what it was compared to."""
+"""Radius-margin kernel learning (RKL), and the criteria that it was compared with."""
 
 from __future__ import annotations
 
@@ -48,29 +48,29 @@ class RadiusMKLClassifier(KernelClassifier):
     kernels : Kernel, KernelFamily, list of both, or None
         What to combine, as in `MKLClassifier`.
     norm : None, 1, 2 or "uniform"
-        How `weights_` are scaled: so that the learned kernel has unit radius, by their sum, or by
-        their Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
+        How `weights_` are scaled: to a learned kernel of unit radius, by their sum, or by their
+        Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
         "uniform" learns no weights and divides the average kernel by its squared radius.
     criterion : {"radius", "chapelle", "chapelle_literal", "do"}
         What is minimised: the above; ``R^2 |w|^2`` of ``K + I/C`` as Chapelle et al. practised it;
         the same with ``R`` of ``K`` alone, as equation (10) of the reference prints it; or the
         convex criterion of Do et al., equation (11).
     solver : {"lbfgs", "projection"}
-        L-BFGS, or gradient projection with Armijo's rule as in the reference. Both are for
-        ``radius="exact"``; the problems with a bound are solved as in `MKLClassifier`.
+        L-BFGS, or gradient projection with Armijo's rule as in the reference, for
+        ``radius="exact"``. The problems with a bound are solved as in `MKLClassifier`.
     radius : {"exact", "upper", "trace"}
         What R^2 is: itself; its upper bound ``sum_j theta_j R_j^2``; or its lower bound by the
         centred traces. The bounds make the problem that of `MKLClassifier` with norm 1.
     normalize : {"radius", "trace", "diagonal", "cosine"} or None
-        What is made one for every kernel before weights are learned. The weights refer to it, and
-        the criteria other than "radius" depend on it.
+        What is made one for every kernel. The weights refer to it, and the criteria other than
+        "radius" depend on it.
     C : float
         Cost of errors, for a kernel of unit radius.
     tol : float
-        Relative gap to stop at, at least 1e-9. The radii of single kernels, which are part of the
-        problem for "do" and "upper", are computed to a hundredth of it.
+        Relative gap to stop at, at least 1e-9. Radii of single kernels, which are part of the
+        problems "do" and "upper", are computed to a hundredth of it.
     max_iter : int
-        Support vector machines and balls solved at most.
+        Maximum number of inner SVM solves, each with an enclosing ball.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -78,7 +78,7 @@ class RadiusMKLClassifier(KernelClassifier):
     warm_start : bool
         Whether `fit` begins from the last weights when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -209,7 +209,7 @@ class RadiusMKLClassifier(KernelClassifier):
         start: WarmStart | None,
         report: Callback | None,
     ) -> RadiusResult:
-        """Learn on kernels of unit size, whatever size they came with."""
+        """Learn on kernels of unit radius, whatever their scale."""
         criterion = RadiusMargin(self.fit_intercept, fixed=self.norm == "uniform")
         even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
         if self.norm == "uniform":
@@ -268,14 +268,14 @@ class RadiusMKLClassifier(KernelClassifier):
         return squared_radii(bank, tol=1e-5 if only_scales else min(1e-5, 0.01 * self.tol))
 
     def _only_scales(self) -> bool:
-        """Tell whether the radii of single kernels are for the search only, not in the problem."""
+        """Return whether radii of single kernels only scale the search, and are not in the problem."""
         return self.criterion.startswith("chapelle") or (
             self.criterion == "radius" and self.radius == "exact"
         )
 
 
 def _varying(bank: KernelBank) -> Indices:
-    """Return the kernels that tell some rows apart; name the others in a warning."""
+    """Return the kernels that are not constant; name the others in a warning."""
     same = bank.centred_traces <= 0
     if same.all():
         raise InputError("kernels: every kernel is constant on the training rows.")

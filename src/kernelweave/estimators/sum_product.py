@@ -66,33 +66,33 @@ class SumProductMKLClassifier(KernelClassifier):
     ----------
     structure : Kernel, list of Kernel, dict, networkx graph or None
         An expression such as ``(a + b) * (c + d) + e``, in which `group` gives a sum a weight of
-        its own; a list is a plain sum; a dict as `Network.to_dict` returns it; a graph with edges
+        its own; a list, which is a sum; a dict as `Network.to_dict` returns it; a graph with edges
         from parents to children and node attributes ``kind`` ("sum", "product" or "leaf"),
         ``kernel``, ``p`` and ``name``. None: the sum of the default kernels of `MKLClassifier`.
-        Factors of single kernels are lost where these are normalised, factors of products are not.
+        Normalisation removes factors of single kernels, not those of products.
     lam : float
         Penalty of the weights. With one common `p` it changes nothing that C does not: tune C.
     p : float or dict
         Exponent of the penalty, or exponents by the names of products (others have 1). Small values
-        make parts of the structure vanish. From 1 on the problem is convex, and so it is while the
-        mean of ``1 / p`` along every path is at most one; else no bound is known.
+        make parts of the structure vanish. The problem is convex while the mean of ``1 / p`` along
+        every path is at most one; else no bound is known.
     normalize : {"cosine", "trace", "diagonal", "radius"} or None
         What is made one of every base kernel: each diagonal entry (which products keep), the mean
         centred diagonal, the mean diagonal, the radius, or nothing.
     C : float
         Cost of errors.
     solver : {"newton", "projected"}
-        How weights are found for given functions: Newton's method in their logarithms, with the
-        steps mixed; or the published projected gradient with each weight in a unit of its own, and
-        linear pieces for exponents below one, without.
+        Weights for given functions by Newton's method in their logarithms, with Anderson
+        acceleration; or by the published projected gradient, scaled by weight, with linear pieces
+        for exponents below one.
     tol : float
         Relative duality gap to stop at, at least 1e-12; without a bound, a hundred times the
         relative decrease.
     max_iter : int
         Maximum number of inner SVM solves for each start.
     max_paths : int
-        Paths written out at most. Structures with more are evaluated as they are where all paths
-        give a weight the same exponent, and refused otherwise.
+        Maximum number of paths written out. Structures with more are evaluated as they are where
+        all paths give a weight the same exponent, and refused otherwise.
     n_starts : int
         Starting points where the problem is not convex; the first has equal weights.
     fit_intercept : bool
@@ -100,9 +100,9 @@ class SumProductMKLClassifier(KernelClassifier):
     class_weight : dict, "balanced" or None
         Factors of C by class.
     random_state : int, RandomState instance or None
-        Draws the starting points beyond the first.
+        For the starting points beyond the first.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
