@@ -54,7 +54,7 @@ class RefinedBank:
     def __init__(self, make: Callable[[float], Any], C: float, *, factors: bool = False) -> None:
         self._make, self._C = make, C
         self.bank = bank = make(C)
-        self._final = not (bank.is_complete if bank.by_features else factors and bank.leaves_out)
+        self._final = not (bank.complete.all() if bank.by_features else factors and bank.leaves_out)
 
     def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
         """Return what ``run`` finds with the bank, and with a finer one where it fell short.
