@@ -1,8 +1,10 @@
 """Banks: all kernels of a fit over the training rows."""
 
+from kernelweave._memory import check_memory
+
 from .ball import Ball, enclosing_ball, judge_ball, solve_ball
 from .base import KernelBank
-from .build import check_memory, make_bank, squared_radii
+from .build import make_bank, squared_radii
 from .cross import cross_block, cross_products
 from .kernel_sum import CombinedKernel, GramKernel, KernelSum
 from .protocol import Bank, Features, KernelFunction, KernelOperator, WeightedSum

@@ -11,13 +11,12 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._dask import add_up_here
-from kernelweave._memory import parse_bytes
+from kernelweave._memory import check_memory, parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
-from .build import check_memory
 from .nystroem.blocks import LocalBlocks, RowBlocks, gram_bytes, new_store, release
 from .nystroem.landmarks import Landmarks
 from .views import Views

@@ -10,9 +10,9 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._dask import PartedTable, add_up, call, keep, run
+from kernelweave._memory import check_memory
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.banks import row_source as source
-from kernelweave.banks.build import check_memory
 from kernelweave.banks.row_source import (
     BlockWork,
     PartAnswer,
