@@ -14,7 +14,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
 from .protocol import Bank

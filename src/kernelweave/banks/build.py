@@ -15,7 +15,7 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank

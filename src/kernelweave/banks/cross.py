@@ -11,7 +11,7 @@ from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .views import Views, is_plain_gaussian
 

@@ -30,10 +30,11 @@ from kernelweave.estimators.base import BaseMKL, in_use
 from kernelweave.estimators.hierarchical_base import BaseHierarchical
 from kernelweave.estimators.regressor import KernelRegressor
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled, Words
-from kernelweave.kernels.base import Rows, Table
+from kernelweave.kernels.base import Rows
+from kernelweave.kernels.discrete import N_WORDS
 from kernelweave.kernels.expression import Composite
+from kernelweave.kernels.table import Table
 from kernelweave.kernels.vector import VectorKernel
-from kernelweave.kernels.words import N_WORDS
 
 from .archive import Writer
 from .checks import check_array, check_columns, check_names, check_record, check_type

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, is_number
-from .constant import Constant
+from .discrete import Constant
 from .expression import Group, Product, Scaled, Sum
 from .plain import from_plain
 

@@ -20,7 +20,7 @@ from kernelweave.banks import CombinedKernel, KernelBank, Views
 from kernelweave.banks.storage import Ladder, support
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF, Kernel
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .bounds import Bounds, Callback
 from .radius.criteria import Assessment, RadiusMargin

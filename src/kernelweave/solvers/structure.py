@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelweave._linalg import all_finite
 from kernelweave._types import Floats
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import NetworkBank, PathForms
 from kernelweave.errors import InputError
 from kernelweave.inner import Solution, solve_inner, unsolved
-from kernelweave.kernels.base import all_finite
 from kernelweave.losses import Loss
 from kernelweave.weights.sum_product import SumProduct
 
