@@ -32,9 +32,10 @@ from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Result
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
-from kernelweave.solvers.structure import alternate, projected_update
-from kernelweave.weights.sum_product import SumProduct, is_convex
+from kernelweave.solvers.structure import StructureProblem, learn_structure
+from kernelweave.weights.sum_product import SumProduct
 
 from .base import check_costs
 from .classifier import KernelClassifier
@@ -217,34 +218,23 @@ class SumProductMKLClassifier(KernelClassifier):
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
             system, views, scales = self._system(rows)
-            p = self._exponents()
-            certified = is_convex(system.largest_exponents(p))
-            weights = SumProduct(system.path_counts, p, self.lam)
+            penalty = SumProduct(system.path_counts, self._exponents(), self.lam)
+            problem = StructureProblem(
+                system, rows.Y, rows.cost, Hinge(self.fit_intercept), penalty
+            )
             with Progress(self.verbose, self.tol) as report:
-                results = [
-                    alternate(
-                        system,
-                        rows.Y,
-                        rows.cost,
-                        Hinge(self.fit_intercept),
-                        weights,
-                        certified=certified,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        start=start,
-                        update=projected_update(weights) if self.solver == "projected" else None,
-                        mix=self.solver == "newton",
-                        report=report,
-                    )
-                    for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-                ]
-            best = min(results, key=lambda result: result.objective)
+                best = learn_structure(
+                    problem,
+                    Limits(self.tol, self.max_iter, report),
+                    solver=self.solver,
+                    starts=self._starts(system.n_nodes),
+                )
             self._keep(system, views, scales, best, rows)
         return self
 
-    def _starts(self, n_nodes: int, count: int) -> list[Floats]:
-        random = check_random_state(self.random_state)
-        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
+    def _starts(self, n_nodes: int) -> list[Floats]:
+        random, more = check_random_state(self.random_state), range(self.n_starts - 1)
+        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in more)]
 
     def _system(self, rows: Merged) -> tuple[NetworkBank, Views, Floats]:
         """Set the network and its kernels; return its matrices, the rows and the scales."""
