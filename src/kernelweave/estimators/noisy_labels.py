@@ -25,7 +25,6 @@ from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
     Callback,
-    GameOptions,
     Limits,
     Problem,
     Result,
@@ -35,6 +34,7 @@ from kernelweave.solvers import (
     mirror_prox,
     trimmed,
 )
+from kernelweave.solvers.mirror_prox import GameOptions
 from kernelweave.weights import Simplex
 
 from .base import RefinedBank
