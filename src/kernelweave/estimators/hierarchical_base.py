@@ -23,9 +23,9 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.kernels.base import is_number
 from kernelweave.solvers import Result
-from kernelweave.solvers.dag_active_set import Start, grow
-from kernelweave.solvers.dag_problem import take_turns
-from kernelweave.solvers.published.mirror_descent import mirror_descent
+from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
 
 from .base import BaseMKL, check_costs
@@ -79,10 +79,8 @@ class BaseHierarchical(BaseMKL):
             graph, before = self._graph(rows), 1.0
             result: Result | None = None
             for C in sorted(set(values)):
-                model, start = self._with_cost(C), None
-                if result is not None and result.quadratic_forms.any():
-                    norms = result.weights * np.sqrt(result.quadratic_forms)
-                    start = Start(norms, result.dual_coef * (C / before))
+                model = self._with_cost(C)
+                start = None if result is None else DagWarmStart.at(result, C / before)
                 result, before = model._learn(graph, rows, C * rows.cost, start), C
                 fitted[C] = model
         return [fitted[C] for C in values]
@@ -132,24 +130,17 @@ class BaseHierarchical(BaseMKL):
         graph: ExplicitDag | ProductGraph,
         rows: Merged,
         cost: Floats,
-        start: Start | None,
+        start: DagWarmStart | None,
     ) -> Result:
         relation = task_matrix(self.task_correlation, rows.Y.shape[1])
         with Progress(self.verbose, self.tol) as report:
-            result = grow(
-                graph,
-                rows.Y,
-                cost,
-                self._machine(),
-                rho=float(self.rho),
-                relation=relation,
-                tol=self.tol,
-                max_iter=self.max_iter,
+            result = dag_active_set(
+                DagProblem(graph, rows.Y, cost, self._machine(), float(self.rho), relation),
+                Limits(self.tol, self.max_iter, report),
                 max_nodes=self.max_nodes,
                 start=start,
-                inner=take_turns if self.solver == "alternate" else mirror_descent,
-                sufficient=self.certificate == "paper",
-                report=report,
+                solver=self.solver,
+                certificate=self.certificate,
             )
         self._keep(graph, result, rows, cost, relation)
         self._warn(graph, result)

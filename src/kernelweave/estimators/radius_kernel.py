@@ -15,7 +15,8 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import check_memory
 from kernelweave.kernels import RBF, Kernel
-from kernelweave.solvers import (
+from kernelweave.solvers import Limits
+from kernelweave.solvers.kernel_parameters import (
     ARDFamily,
     Family,
     MixtureFamily,
@@ -165,10 +166,8 @@ class RadiusKernelClassifier(KernelClassifier):
                     rows.Y,
                     rows.cost,
                     RadiusMargin(self.fit_intercept),
+                    Limits(self.tol, self.max_iter, report),
                     n_starts=self.n_starts,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    report=report,
                 )
         result = result.rescaled(np.ones(len(result.weights)), 1.0)
         self.squared_radius_ = result.squared_radius

@@ -37,7 +37,9 @@ from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_ro
 from kernelweave.rules.summary import join_summaries, summarise_block
 from kernelweave.rules.table import Table, check_table
 from kernelweave.solvers import Result
-from kernelweave.solvers.dag_active_set import Start, grow
+from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 
 from .base import check_costs
 from .duplicates import Merged, merge_propositions
@@ -194,24 +196,17 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         statements: Sequence[Proposition],
         rows: Merged,
         targets: Targets,
-        start: Start | None,
+        start: DagWarmStart | None,
     ) -> Result:
         relation = task_matrix(self.task_correlation, rows.Y.shape[1])
         cost = self.C * rows.cost
         with Progress(self.verbose, self.tol) as report:
-            result = grow(
-                lattice,
-                rows.Y,
-                cost,
-                self._machine(),
-                rho=float(self.rho),
-                relation=relation,
-                tol=self.tol,
-                max_iter=self.max_iter,
+            result = dag_active_set(
+                DagProblem(lattice, rows.Y, cost, self._machine(), float(self.rho), relation),
+                Limits(self.tol, self.max_iter, report),
                 max_nodes=self.max_nodes,
                 start=start,
                 polish=_POLISH * self.tol,
-                report=report,
             )
         ensemble = self._select(lattice, result, relation, rows, cost, targets)
         self._store(ensemble, lattice, statements, result, rows)
@@ -317,7 +312,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
 
     def _resume(
         self, lattice: ConjunctionLattice, statements: Sequence[Proposition], rows: Merged
-    ) -> Start | None:
+    ) -> DagWarmStart | None:
         """Return where the last fit ended, scaled to the present C, if it can serve."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
@@ -332,9 +327,9 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         order = {node: k for k, node in enumerate(nodes)}
         norms = np.array([norms[order[node]] for node in lattice.nodes])
         dual_coef = self._machine().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
-        return Start(norms, dual_coef) if norms.any() else None
+        return DagWarmStart(norms, dual_coef) if norms.any() else None
 
-    def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> Start | None:
+    def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> DagWarmStart | None:
         """Find the first conjunctions on a part of the rows, where rounds cost little."""
         n = len(rows.Y)
         if n < _MANY_ROWS:
@@ -346,15 +341,12 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         if not (totals > 0).all():
             return None
         small = ConjunctionLattice(rows.X[part], base=self.base, max_length=self.max_length)
-        result = grow(
-            small,
-            rows.Y[part],
-            self.C * cost * (rows.cost.sum(axis=0) / totals),
-            self._machine(),
-            rho=float(self.rho),
-            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
-            tol=max(self.tol, _SAMPLE_TOL),
-            max_iter=self.max_iter,
+        cost = self.C * cost * (rows.cost.sum(axis=0) / totals)
+        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
+        problem = DagProblem(small, rows.Y[part], cost, self._machine(), float(self.rho), relation)
+        result = dag_active_set(
+            problem,
+            Limits(max(self.tol, _SAMPLE_TOL), self.max_iter),
             max_nodes=min(self.max_nodes, _SAMPLE_NODES),
         )
         norms = result.weights * np.sqrt(result.quadratic_forms)
@@ -363,7 +355,7 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         large = norms > 1e-3 * norms.max()
         lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
         known = dict(zip(small.nodes, norms.tolist(), strict=True))
-        return Start(np.array([known[node] for node in lattice.nodes]))
+        return DagWarmStart(np.array([known[node] for node in lattice.nodes]))
 
     def _path(self, X: Any, targets: Targets, Cs: Iterable[float]) -> list[Self]:
         """Fit one estimator per C on one lattice, from small to large C, each from the last."""
@@ -379,11 +371,11 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
                 result = model._learn(lattice, statements, rows, targets, start)
                 fitted[C] = model
                 norms = result.weights * np.sqrt(result.quadratic_forms)
-                start = Start(norms, result.dual_coef) if norms.any() else None
+                start = DagWarmStart(norms, result.dual_coef) if norms.any() else None
                 if start is not None:
                     larger = [value for value in values if value > C]
                     factor = min(larger, default=C) / C
-                    start = Start(norms, factor * result.dual_coef)
+                    start = DagWarmStart(norms, factor * result.dual_coef)
         return [fitted[C] for C in values]
 
     def _with_cost(self, C: float) -> Self:

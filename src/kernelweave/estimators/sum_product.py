@@ -15,7 +15,8 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
-from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
+from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
+from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
     Constant,
@@ -31,9 +32,10 @@ from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Result
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
-from kernelweave.solvers.structure import alternate, projected_update
-from kernelweave.weights.sum_product import SumProduct, is_convex
+from kernelweave.solvers.structure import StructureProblem, learn_structure
+from kernelweave.weights.sum_product import SumProduct
 
 from .base import check_costs
 from .classifier import KernelClassifier
@@ -216,36 +218,25 @@ class SumProductMKLClassifier(KernelClassifier):
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
             system, views, scales = self._system(rows)
-            p = self._exponents()
-            certified = is_convex(_path_exponents(system, p))
-            weights = SumProduct(system.path_counts, p, self.lam)
+            penalty = SumProduct(system.path_counts, self._exponents(), self.lam)
+            problem = StructureProblem(
+                system, rows.Y, rows.cost, Hinge(self.fit_intercept), penalty
+            )
             with Progress(self.verbose, self.tol) as report:
-                results = [
-                    alternate(
-                        system,
-                        rows.Y,
-                        rows.cost,
-                        Hinge(self.fit_intercept),
-                        weights,
-                        certified=certified,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        start=start,
-                        update=projected_update(weights) if self.solver == "projected" else None,
-                        mix=self.solver == "newton",
-                        report=report,
-                    )
-                    for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-                ]
-            best = min(results, key=lambda result: result.objective)
+                best = learn_structure(
+                    problem,
+                    Limits(self.tol, self.max_iter, report),
+                    solver=self.solver,
+                    starts=self._starts(system.n_nodes),
+                )
             self._keep(system, views, scales, best, rows)
         return self
 
-    def _starts(self, n_nodes: int, count: int) -> list[Floats]:
-        random = check_random_state(self.random_state)
-        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
+    def _starts(self, n_nodes: int) -> list[Floats]:
+        random, more = check_random_state(self.random_state), range(self.n_starts - 1)
+        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in more)]
 
-    def _system(self, rows: Merged) -> tuple[NodeSystem, Views, Floats]:
+    def _system(self, rows: Merged) -> tuple[NetworkBank, Views, Floats]:
         """Set the network and its kernels; return its matrices, the rows and the scales."""
         network = Network.of(_expanded(self.structure, rows))
         network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
@@ -269,17 +260,9 @@ class SumProductMKLClassifier(KernelClassifier):
             warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
         # What is left may stand in another order, and need fewer kernels.
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
-        upper = np.triu_indices(n)
-        leaves = np.empty((len(kept), len(upper[0])))
-        units = np.eye(len(kernels))
-        whole = ~bank.rounded & ~bank.residual_roots(np.arange(len(kernels))).any(axis=1)
-        for row, j in enumerate(kept):
-            view = bank.views[j]
-            if whole[j] and bank.dtype == np.float64:  # Gaussians share their distances
-                leaves[row] = bank.combine(units[j]).dense()[upper]
-            else:  # what a factor leaves out may be multiplied by anything
-                leaves[row] = bank.scales[j] * bank.kernels[j].block(view, view)[upper]
-            _refuse_indefinite(kernels[j], view)
+        for j in kept:
+            _refuse_indefinite(kernels[j], bank.views[j])
+        leaves = Triangles.of(bank, kept)
         self.network_ = network
         self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
@@ -287,12 +270,13 @@ class SumProductMKLClassifier(KernelClassifier):
             number = kernels[j]
             if _is_fixed(number):  # a number in a product is not for normalising
                 assert isinstance(number, Scaled)
-                self.kernels_[row], scales[row], leaves[row] = number, 1.0, number.factor
+                self.kernels_[row], scales[row] = number, 1.0
+                leaves.entries[row] = number.factor
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
             self.paths_: list[Path] = []
-            return FactoredSystem(leaves, n, network), views, scales
+            return FactoredBank(leaves, network), views, scales
         self.paths_ = network.paths(self.max_paths)
-        return PathSystem(leaves, n, network, self.paths_), views, scales
+        return PathBank(leaves, network, self.paths_), views, scales
 
     @property
     def _structure(self) -> dict[str, Any]:
@@ -332,16 +316,16 @@ class SumProductMKLClassifier(KernelClassifier):
         return np.array(out)
 
     def _keep(
-        self, system: NodeSystem, views: Views, scales: Floats, result: Result, rows: Merged
+        self, system: NetworkBank, views: Views, scales: Floats, result: Result, rows: Merged
     ) -> None:
         parts_of_norm = 0.5 * float(result.quadratic_forms.sum())
         names = [self.network_.names[i] for i in self.network_.products]
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = scales
         self.weights_ = self.contributions_ = np.zeros(0)
-        if isinstance(system, PathSystem):
+        if isinstance(system, PathBank):
             weights = system.path_weights(np.log(result.weights))
-            parts = system.read(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
+            parts = system.path_forms(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
@@ -386,7 +370,7 @@ class SumProductMKLClassifier(KernelClassifier):
             table, _, _ = arrange(self.network_, self.paths_)
             values = table.combine(leaves, self.weights_)
         else:
-            system = FactoredSystem(leaves[:, :1], 1, self.network_)
+            system = FactoredBank(Triangles(leaves[:, :1], 1), self.network_)
             logs = system.exponents * np.log(list(self.node_weights_.values()))
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
@@ -456,23 +440,6 @@ def _expanded(structure: Any, rows: Merged) -> Any:
     if isinstance(structure, list | tuple):
         flat = any(isinstance(item, KernelFamily) for item in structure) or not structure
     return expand_kernels(structure, rows.X, rows.weight) if flat else structure
-
-
-def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
-    """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
-    if isinstance(system, PathSystem):
-        return np.asarray(system.A @ (1.0 / p))
-    assert isinstance(system, FactoredSystem)
-    network, share = (
-        system.network,
-        dict(zip(system.network.products, system.exponents / p, strict=True)),
-    )
-    most: dict[int, float] = {}
-    for i in network.order:
-        below = [most[c] for c in network.nodes[i].children]
-        kind = network.nodes[i].kind
-        most[i] = max(below) if kind == "sum" else sum(below) + share.get(i, 0.0)
-    return np.array([most[network.root]])
 
 
 def _refuse_indefinite(kernel: Any, rows: Any) -> None:

@@ -322,7 +322,7 @@ class _Bundle:
         if self.bounds.converged:
             return point
         margin = self.bounds.upper - self.bounds.lower
-        fresh = priced.ids[priced.quadratic_forms > level + 0.05 * margin][: self.working]
+        fresh = priced.ids[priced.prices > level + 0.05 * margin][: self.working]
         fresh = np.setdiff1d(fresh, self.which)
         idle = (point.inner == 0) & (point.quadratic_forms < 0.8 * level)
         if not len(fresh):
