@@ -26,13 +26,13 @@ from kernelweave.banks import make_bank
 from kernelweave.kernels import expand_kernels
 from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import (
-    GameOptions,
     Limits,
     Problem,
     gradient_play,
     learn_weights,
     mirror_prox,
 )
+from kernelweave.solvers.mirror_prox import GameOptions
 from kernelweave.weights import Simplex
 
 from .noisy_labels_data import Codes, Floats, flip, random, read_problem

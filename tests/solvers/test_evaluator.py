@@ -8,7 +8,8 @@ import pytest
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import ARD, RBF, Laplacian
 from kernelweave.losses import Hinge
-from kernelweave.solvers import Bounds, Problem
+from kernelweave.solvers import Problem
+from kernelweave.solvers.bounds import Bounds
 from kernelweave.solvers.evaluator import make_evaluator
 from kernelweave.weights import LpBall, Simplex
 

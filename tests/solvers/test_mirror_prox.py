@@ -12,8 +12,8 @@ from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
 from kernelweave.losses import CVaRHinge
-from kernelweave.solvers import GameOptions, Limits, Problem, gradient_play, mirror_prox
-from kernelweave.solvers.mirror_prox import Average, Functions, Game, group_shrink
+from kernelweave.solvers import Limits, Problem, gradient_play, mirror_prox
+from kernelweave.solvers.mirror_prox import Average, Functions, Game, GameOptions, group_shrink
 from kernelweave.weights import Simplex
 from noisy_oracles import capped_oracle, group_prox_oracle, random_noisy_problem
 

@@ -12,7 +12,6 @@ from kernelweave.inner import solve_inner, unsolved
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
 from kernelweave.solvers import (
-    BundleOptions,
     Limits,
     Problem,
     WarmStart,
@@ -20,7 +19,7 @@ from kernelweave.solvers import (
     newton_bundle,
     solve_fixed_weights,
 )
-from kernelweave.solvers.newton_bundle import _Bundle
+from kernelweave.solvers.newton_bundle import BundleOptions, _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_fixed, solve_mkl

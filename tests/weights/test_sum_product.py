@@ -13,7 +13,7 @@ from kernelweave.banks.paths import ExplicitForms, FactoredBank, PathBank
 from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network
-from kernelweave.solvers.structure import projected_update
+from kernelweave.solvers.published.projected_gradient import projected_gradient
 from kernelweave.weights.sum_product import SumProduct, is_convex
 from spn_oracles import (
     beta_step_oracle,
@@ -185,7 +185,7 @@ def test_projected_gradients_reach_the_same_value(name, p, shift):
             q[:2] = 0.0
         r = path_weights(paths.A, np.exp(u)) ** 2 * q
         wanted = np.log(np.maximum(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v), 1e-30))
-        found = projected_update(weights)(u, ExplicitForms(q, sp.csr_array(paths.A)))
+        found = projected_gradient(weights)(u, ExplicitForms(q, sp.csr_array(paths.A)))
         least = value(paths, weights, q, u, wanted)
         assert value(paths, weights, q, u, found) <= least * (1 + 1e-6)
         assert value(paths, weights, q, u, found) >= least * (1 - 1e-9)
@@ -203,14 +203,14 @@ def test_projected_gradients_take_few_evaluations():
 
     paths, _, weights, q, u = case(STRUCTURES["deep"], 1.0, 0)
     read = Counting(q * np.geomspace(1.0, 1e-8, len(q)), sp.csr_array(paths.A))
-    projected_update(weights)(u, read)
+    projected_gradient(weights)(u, read)
     assert read.calls <= 100
 
 
 def test_projected_gradients_without_functions():
     weights = SumProduct(np.ones(3), np.array([0.5, 1.0, 2.0]), 1.0)
     forms = ExplicitForms(np.zeros(3), sp.csr_array(np.eye(3)))
-    found = projected_update(weights)(np.zeros(3), forms)
+    found = projected_gradient(weights)(np.zeros(3), forms)
     assert weights.penalty(found) <= 1e-12
 
 

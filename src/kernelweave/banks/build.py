@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._memory import parse_bytes
+from kernelweave._memory import check_memory
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
 from kernelweave.kernels.distances import squared_distances
@@ -355,45 +355,3 @@ def _check_budget(
         memory_limit,
         "use fewer rows, kernels on one or two columns (their rank is small)",
     )
-
-
-def check_memory(
-    what: str, pieces: dict[str, float], memory_limit: float | str | None, hint: str
-) -> None:
-    """Refuse what does not fit in the memory allowed.
-
-    Parameters
-    ----------
-    what : str
-        Begins the sentence, up to "need".
-    pieces : dict
-        Bytes by what takes them.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
-    hint : str
-        What else could be done.
-    """
-    need, limit = sum(pieces.values()), parse_bytes(memory_limit)
-    if need > limit:
-        listed = ", ".join(f"{name}: {_size(size)}" for name, size in pieces.items())
-        digits = next(d for d in range(1, 20) if _size(need, d) != _size(limit, d))
-        raise MemoryBudgetError(
-            f"{what} {_size(need, digits)} ({listed}), and the limit is {_size(limit, digits)}. "
-            f"Hint: {hint}, or memory_limit='{_rounded_up(need)}'."
-        )
-
-
-def _rounded_up(n_bytes: float) -> str:
-    """Return a limit that allows so many bytes."""
-    unit, size = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
-    tenths = int(np.ceil(10 * n_bytes / size))
-    while parse_bytes(f"{tenths / 10}{unit}") < n_bytes:  # by rounding of the quotient
-        tenths += 1
-    return f"{tenths / 10}{unit}"
-
-
-def _size(n_bytes: float, digits: int = 1) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.{digits}f} {unit}"
-    return f"{n_bytes / 1e3:.{digits}f} kB"

@@ -23,7 +23,6 @@ from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
     Callback,
-    GameOptions,
     Limits,
     Problem,
     Result,
@@ -33,6 +32,7 @@ from kernelweave.solvers import (
     mirror_prox,
     trimmed,
 )
+from kernelweave.solvers.mirror_prox import GameOptions
 from kernelweave.weights import Simplex
 
 from .base import RefinableBank

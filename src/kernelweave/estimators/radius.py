@@ -10,24 +10,11 @@ import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
-from kernelweave.banks import KernelBank, squared_radii
+from kernelweave.banks import KernelBank
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
-from kernelweave.losses import Hinge
-from kernelweave.solvers import (
-    Callback,
-    Limits,
-    Problem,
-    RadiusResult,
-    Result,
-    WarmStart,
-    gradient_projection,
-    judge_fixed,
-    lbfgs,
-    newton_bundle,
-)
-from kernelweave.solvers.radius.criteria import Chapelle, Criterion, Do, RadiusMargin
-from kernelweave.weights import LpBall, Simplex
+from kernelweave.solvers import Callback, Limits, Result, WarmStart
+from kernelweave.solvers.radius.learn import RadiusMethod
 
 from .classifier import KernelClassifier
 from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
@@ -175,9 +162,17 @@ class RadiusMKLClassifier(KernelClassifier):
                 "the columns, for example with scikit-learn's StandardScaler, or use "
                 "normalize='radius'."
             )
-        learn = self._radius_margin if self.criterion == "radius" else self._other
         begin = None if start is None else WarmStart(start.weights[varying], start.dual_coef)
-        result = learn(bank.subset(varying), Y, cost, begin, report)
+        method = RadiusMethod(
+            self.criterion,
+            self.norm,
+            self.solver,
+            self.radius,
+            self.fit_intercept,
+            unit_radii=self.normalize == "radius",
+        )
+        limits = Limits(self.tol, self.max_iter, report)
+        result = method.learn(bank.subset(varying), Y, cost, limits, begin)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
         return replace(
@@ -200,78 +195,6 @@ class RadiusMKLClassifier(KernelClassifier):
                 f"radius={self.radius!r}: the bounds of the radius serve criterion='radius' with "
                 "learned weights only; use radius='exact'."
             )
-
-    def _radius_margin(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
-    ) -> RadiusResult:
-        """Learn on kernels of unit radius, whatever their scale."""
-        criterion = RadiusMargin(self.fit_intercept, fixed=self.norm == "uniform")
-        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        if self.norm == "uniform":
-            return judge_fixed(bank, Y, cost, criterion, even, tol=self.tol, report=report)
-        if self.radius == "trace":
-            sizes = bank.traces(centred=True) / bank.n_samples
-        else:
-            sizes = self._radii(bank)
-        unit = replace(bank, scales=bank.scales / sizes)
-        begin = even if start is None else start.weights * sizes / (start.weights @ sizes)
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
-        if self.radius == "exact":
-            solve = lbfgs if self.solver == "lbfgs" else gradient_projection
-            result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
-        else:
-            last = None if start is None else WarmStart(begin, start.dual_coef)
-            problem = Problem(unit, Y, cost, Hinge(self.fit_intercept), Simplex())
-            flat = newton_bundle(problem, Limits(self.tol, self.max_iter, report), last)
-            result = RadiusResult(**vars(flat), squared_radius=1.0)
-        return result.rescaled(1.0 / sizes, self.norm)
-
-    def _other(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
-    ) -> RadiusResult:
-        radii = self._radii(bank)
-        criterion: Criterion
-        if self.criterion == "do":
-            weight_set = Simplex() if self.norm == 1 else LpBall(2.0)
-            criterion = Do(
-                radii,
-                lambda linear, quadratic_forms: weight_set.lower_bound(
-                    linear, 0.0, quadratic_forms, bounded=False
-                ),
-                self.fit_intercept,
-            )
-        else:
-            criterion = Chapelle(self.fit_intercept, literal=self.criterion == "chapelle_literal")
-        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        begin = even if start is None else start.weights / start.weights.sum()
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
-        if self.solver == "lbfgs":
-            limits["sizes"] = radii
-        solve = lbfgs if self.solver == "lbfgs" else gradient_projection
-        result = solve(bank, Y, cost, criterion, norm=self.norm, start=begin, **limits)
-        return result.rescaled(np.ones(bank.n_kernels), self.norm)
-
-    def _radii(self, bank: KernelBank) -> Floats:
-        only_scales = self._only_scales()
-        if self.normalize == "radius" and (self.tol >= 1e-3 or only_scales):
-            return np.ones(bank.n_kernels)  # to 1e-5
-        return squared_radii(bank, tol=1e-5 if only_scales else min(1e-5, 0.01 * self.tol))
-
-    def _only_scales(self) -> bool:
-        """Return whether radii of single kernels only scale the search, and are not in the problem."""
-        return self.criterion.startswith("chapelle") or (
-            self.criterion == "radius" and self.radius == "exact"
-        )
 
 
 def _varying(bank: KernelBank) -> Indices:

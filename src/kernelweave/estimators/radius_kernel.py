@@ -14,12 +14,11 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import KernelBank, check_memory
 from kernelweave.kernels import RBF, Kernel
-from kernelweave.solvers import (
+from kernelweave.solvers import Callback, Limits, Result
+from kernelweave.solvers.kernel_parameters import (
     ARDFamily,
-    Callback,
     Family,
     MixtureFamily,
-    Result,
     WidthFamily,
     learn_family,
 )
@@ -158,10 +157,8 @@ class RadiusKernelClassifier(KernelClassifier):
             rows.Y,
             self.C * rows.cost,
             RadiusMargin(self.fit_intercept),
+            Limits(self.tol, self.max_iter, report),
             n_starts=self.n_starts,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            report=report,
         )
         result = result.rescaled(np.ones(len(result.weights)), 1.0)
         shared.bank = kernel.bank

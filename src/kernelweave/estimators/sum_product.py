@@ -31,9 +31,10 @@ from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Callback, Result
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
-from kernelweave.solvers.structure import alternate, projected_update
-from kernelweave.weights.sum_product import SumProduct, is_convex
+from kernelweave.solvers.structure import StructureProblem, learn_structure
+from kernelweave.weights.sum_product import SumProduct
 
 from .base import BlockFunction
 from .classifier import KernelClassifier
@@ -214,34 +215,21 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _learn(self, shared: _Structure, rows: MergedRows, start: None, report: Callback) -> Result:
         system = shared.system
-        p = self._exponents(shared.network)
-        certified = is_convex(system.largest_exponents(p))
-        weights = SumProduct(system.path_counts, p, self.lam)
-        results = [
-            alternate(
-                system,
-                rows.Y,
-                self.C * rows.cost,
-                Hinge(self.fit_intercept),
-                weights,
-                certified=certified,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=start,
-                update=projected_update(weights) if self.solver == "projected" else None,
-                mix=self.solver == "newton",
-                report=report,
-            )
-            for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-        ]
-        return min(results, key=lambda result: result.objective)
+        penalty = SumProduct(system.path_counts, self._exponents(shared.network), self.lam)
+        cost, loss = self.C * rows.cost, Hinge(self.fit_intercept)
+        return learn_structure(
+            StructureProblem(system, rows.Y, cost, loss, penalty),
+            Limits(self.tol, self.max_iter, report),
+            solver=self.solver,
+            starts=self._starts(system.n_nodes),
+        )
 
     def _continue(self, result: Result, ratio: float) -> None:
         return None  # every C starts anew, from `_starts`
 
-    def _starts(self, n_nodes: int, count: int) -> list[Floats]:
-        random = check_random_state(self.random_state)
-        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
+    def _starts(self, n_nodes: int) -> list[Floats]:
+        random, more = check_random_state(self.random_state), range(self.n_starts - 1)
+        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in more)]
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""

@@ -56,8 +56,15 @@ def weight_curvature(
 ) -> Curvature:
     """Return the Hessian of the optimal value in the weights of the kernels of ``products``.
 
-    Given rows, ``products`` returns those of ``K_j @ dual_coef`` for the kernels of interest, of
-    shape (n_kernels, n_rows, n_outputs).
+    Parameters
+    ----------
+    loss, K
+        As in `solve_inner`.
+    products : callable
+        Given rows, returns those of ``K_j @ dual_coef`` for the kernels of interest, of shape
+        (n_kernels, n_rows, n_outputs).
+    dual_coef, Y, cost : ndarray of shape (n_samples, n_outputs)
+        The solution for K, targets and costs.
     """
     curved = loss.inverse_curvature(dual_coef, Y, cost)
     rows = np.unique(np.concatenate([free for free, _ in curved]))

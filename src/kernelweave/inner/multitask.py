@@ -56,10 +56,12 @@ def solve_multitask(
 
     Parameters
     ----------
-    loss, K, Y, cost, tol
+    loss, K, Y, cost
         As in `solve_inner`.
     relation : ndarray of shape (n_outputs, n_outputs) or None
         ``B``, positive semi-definite with a positive diagonal; None for unrelated outputs.
+    tol : float
+        Relative gap to stop at.
     start : ndarray of shape (n_samples, n_outputs), optional
         Coefficients to begin with.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelweave.losses import InnerSolver
+from kernelweave.losses.base import InnerSolver
 from kernelweave.weights import Uniform
 
 from .bounds import Result

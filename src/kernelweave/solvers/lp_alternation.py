@@ -1,6 +1,6 @@
 """Weights of norm p > 1 by alternating minimisation with Anderson acceleration.
 
-For fixed functions the best weights have a closed form (Kloft et al. 2011, equation (15)), which
+For fixed functions the best weights have a closed form (`LpBall.update`, Kloft et al. 2011), which
 minimises a majoriser of the optimal value, so a plain step never raises the objective. Steps are
 mixed in the logarithms of the weights, which halves their number.
 

@@ -11,9 +11,8 @@ References
 K. C. Kiwiel (1990), Proximity control in bundle methods for convex nondifferentiable minimization,
 Mathematical Programming 46: cuts, descent and null steps, and the choice of the proximal weight.
 O. Chapelle, A. Rakotomamonjy (2008), Second order optimization of kernel parameters, NIPS workshop
-on kernel learning: the Hessian of J in the kernel weights.
-A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9, equations (9) and (11):
-the problem and the slopes ``-q_j / 2`` of J.
+on automatic selection of optimal kernels: the Hessian of J in the kernel weights.
+A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9, equation (9): the problem.
 """
 
 from __future__ import annotations

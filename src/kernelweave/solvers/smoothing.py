@@ -44,8 +44,12 @@ def solve_by_smoothing(
 ) -> Result:
     """Learn weights on the simplex by Newton bundle steps on ever less smoothed losses.
 
-    `before` is a result without smoothing: its bounds and work count. The callback sees the steps
-    of the smoothed problems too.
+    The callback sees the steps of the smoothed problems too.
+
+    Parameters
+    ----------
+    before : Result, optional
+        A result without smoothing, whose bounds and work count.
     """
     Y, cost, loss, tol = problem.Y, problem.cost, problem.loss, limits.tol
     bounds = limits.bounds()

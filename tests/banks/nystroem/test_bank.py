@@ -121,7 +121,7 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     values = bank.function(W).values([RBF(width=1.0)], bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
     missed = bank.left[0] > 1e-9 * bank.diagonals[0]
-    assert bank.is_complete == (not missed)
+    assert bank.complete.all() == (not missed)
 
 
 def test_kernels_of_nothing_and_of_one_value(few):
@@ -143,7 +143,7 @@ def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few
     monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)
     monkeypatch.setattr(large, "_MOST_LANDMARKS", 50)
     bank = make_feature_bank([RBF(width=1.0)], X)
-    assert not bank.is_complete
+    assert not bank.complete.all()
     assert bank.landmarks[0].rank == 50
 
 
