@@ -24,8 +24,16 @@ from sklearn.svm import SVC
 from kernelweave import MKLClassifier, NoisyLabelMKLClassifier, rbf_ladder
 from kernelweave.banks import make_bank
 from kernelweave.kernels import expand_kernels
-from kernelweave.machines import CappedHinge
-from kernelweave.solvers import gradient_play, mirror_prox, solve_capped
+from kernelweave.losses import CVaRHinge
+from kernelweave.solvers import (
+    Limits,
+    Problem,
+    gradient_play,
+    learn_weights,
+    mirror_prox,
+)
+from kernelweave.solvers.mirror_prox import GameOptions
+from kernelweave.weights import Simplex
 
 from .noisy_labels_data import Codes, Floats, flip, random, read_problem
 
@@ -239,18 +247,15 @@ def run_gap(
     )
     Y = np.where(part.y == 1, 1.0, -1.0)[:, None]
     box = np.full_like(Y, 1.0 / n)
-    loss = CappedHinge((min(1.0, GAP_RHO / n),))
-    first_order: dict[str, Any] = {"lam": GAP_LAM, "n": float(n)}
+    loss = CVaRHinge((min(1.0, GAP_RHO / n),))
+    problem = Problem(bank, Y, box / GAP_LAM, loss, Simplex())
 
-    def solve(tol: float, max_iter: int, report: Clock) -> Any:
-        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "report": report}
+    def solve(tol: float, max_iter: int, callback: Clock) -> Any:
+        limits = Limits(tol, max_iter, callback)
         if solver == "fast":
-            return solve_capped(bank, Y, box, loss, lam=GAP_LAM, **limits)
-        cost = box / GAP_LAM
-        if solver == "vi":
-            return gradient_play(bank, Y, cost, loss, **first_order, **limits)
-        restarts = solver == "restarts"
-        return mirror_prox(bank, Y, cost, loss, restarts=restarts, **first_order, **limits)
+            return learn_weights(problem, limits)
+        options = GameOptions(GAP_LAM, float(n), restarts=solver == "restarts")
+        return (gradient_play if solver == "vi" else mirror_prox)(problem, limits, options)
 
     curve = Clock()
     with warnings.catch_warnings():

@@ -341,16 +341,16 @@ def test_summary():
     assert all(0 <= row["left_out"] <= 1e-7 for row in rows)
 
 
-def test_features():
+def test_factor():
     X = table()
     low = make_bank([Linear(), RBF(width=3.0, columns=[0])], X)
     weights = np.array([0.3, 0.7])
-    Z = low.combine(weights).features()
+    Z = low.combine(weights).factor()
     assert Z.shape[0] < N
     assert_allclose(Z.T @ Z, low.combine(weights).dense(), atol=1e-12)
     mixed = make_bank([Linear(), RBF(width=0.1)], X)
-    assert mixed.combine(np.array([0.5, 0.5])).features() is None
-    assert low.subset(np.array([1])).combine(np.ones(1)).features() is not None
+    assert mixed.combine(np.array([0.5, 0.5])).factor() is None
+    assert low.subset(np.array([1])).combine(np.ones(1)).factor() is not None
 
 
 def test_a_coarse_combination_keeps_most_of_the_trace():
@@ -359,7 +359,7 @@ def test_a_coarse_combination_keeps_most_of_the_trace():
     whole, coarse = bank.combine(weights), bank.combine(weights, coarse=True)
     share = coarse.diag().sum() / whole.diag().sum()
     assert 0.95 <= share <= 1.0
-    assert len(coarse.features()) < len(whole.features())
+    assert len(coarse.factor()) < len(whole.factor())
 
 
 def test_rows_are_computed_once():
@@ -422,7 +422,7 @@ def test_single_precision_is_in_no_exact_value():
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-21, 1.0, 1e20, 1e150])
 @pytest.mark.parametrize("values", ["any", "few"])
-def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
+def test_form_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
     """Whatever the scale of the columns, and where equal distances are rounded alike."""
     monkeypatch.setattr("kernelweave.banks.build._SMALL", 10)  # float32 from there on
     rng = np.random.default_rng(0)
@@ -435,7 +435,7 @@ def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
     assert len(rounded) >= 3
     for V in (rng.normal(size=(120, 2)), np.ones((120, 1)), rng.choice([-1.0, 1.0], (120, 1))):
         errors = np.abs(bank.quadratic_forms(V) - bank.exact_forms(V))
-        bounds = bank.storage_errors(V)
+        bounds = bank.form_errors(V, bank.quadratic_forms(V))
         # Both ways of computing a form are off by rounding in double precision, too.
         assert (errors <= bounds + 1e-14 * np.abs(V).sum() ** 2 * bank.traces() / 120).all()
         if scale == 1.0:

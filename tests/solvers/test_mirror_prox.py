@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
-from kernelweave.machines import CappedHinge
-from kernelweave.solvers import gradient_play, mirror_prox
-from kernelweave.solvers.mirror_prox import Average, Functions, Game, group_shrink
+from kernelweave.losses import CVaRHinge
+from kernelweave.solvers import Limits, Problem, gradient_play, mirror_prox
+from kernelweave.solvers.mirror_prox import Average, Functions, Game, GameOptions, group_shrink
 from kernelweave.weights import Simplex
 from noisy_oracles import capped_oracle, group_prox_oracle, random_noisy_problem
 
@@ -107,14 +107,20 @@ class Setting:
         )
         box = 1 + slack
         if exact:
-            self.machine = CappedHinge((p.cap,) * n_outputs, free=slack / box)
+            self.machine = CVaRHinge((p.cap,) * n_outputs, free=slack / box)
         else:
-            self.machine = CappedHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
+            self.machine = CVaRHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
         self.cost = np.full_like(p.Y, box / (self.n * p.lam))
 
-    def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, **options):
-        options |= {"lam": self.problem.lam, "n": self.n, "tol": tol, "max_iter": max_iter}
-        return solver(self.bank, self.problem.Y, self.cost, self.machine, **options)
+    @property
+    def task(self):
+        return Problem(self.bank, self.problem.Y, self.cost, self.machine, Simplex())
+
+    def options(self, **changes):
+        return GameOptions(self.problem.lam, self.n, **changes)
+
+    def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, callback=None, **options):
+        return solver(self.task, Limits(tol, max_iter, callback), self.options(**options))
 
     @property
     def oracle(self):
@@ -122,16 +128,7 @@ class Setting:
         return capped_oracle(p.grams, p.Y, p.lam, p.cap, self.slack, self.exact)
 
     def game(self):
-        return Game(
-            self.bank,
-            self.problem.Y,
-            self.cost,
-            self.machine,
-            lam=self.problem.lam,
-            n=self.n,
-            tol=1e-6,
-            report=None,
-        )
+        return Game(self.task, Limits(1e-6), self.options())
 
 
 @cache
@@ -265,7 +262,7 @@ def test_restarts_reach_the_optimum(seed, slack, exact):
     assert result.weights.sum() == pytest.approx(1)
     quadratic_forms = np.einsum("no,jnk,ko->j", dual_coef, p.grams, dual_coef)
     fitted = np.tensordot(result.weights, p.grams, axes=1) @ dual_coef
-    loss, _ = s.machine.loss(fitted, p.Y, s.cost)
+    loss, _ = s.machine.value(fitted, p.Y, s.cost)
     value = Simplex().penalty(result.weights * np.sqrt(quadratic_forms)) + loss
     assert result.objective == pytest.approx(value, rel=1e-10)
     alpha = p.Y * dual_coef * s.n * lam
@@ -284,9 +281,10 @@ def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
     x = np.arange(1, 11) * 100.0
     X, n, lam = np.concatenate([x, -x])[:, None], 20, 100.0
     Y = np.where(np.arange(n) % 3 > 0, 1.0, -1.0)[:, None]
-    machine, bank = CappedHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
+    machine, bank = CVaRHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
     cost = np.full_like(Y, 1 / (n * lam))
-    result = mirror_prox(bank, Y, cost, machine, lam=lam, n=n, tol=1e-4, max_iter=2000)
+    task = Problem(bank, Y, cost, machine, Simplex())
+    result = mirror_prox(task, Limits(1e-4, 2000), GameOptions(lam, n))
     assert result.converged
     wanted = capped_oracle((X @ X.T)[None], Y, lam / 0.9, 0.5, slack=1 / 9, exact=True)
     assert lam * result.objective == pytest.approx(0.9 * wanted.value, rel=1e-4)
@@ -294,7 +292,7 @@ def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
 
 def test_report_sees_the_history():
     steps = []
-    result = setting(1).run(restarts=False, max_iter=50, report=steps.append)
+    result = setting(1).run(restarts=False, max_iter=50, callback=steps.append)
     assert tuple(steps) == result.history[:5]
     assert [step.solves for step in steps] == [10, 20, 30, 40, 50]
 

@@ -2,17 +2,24 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kernelweave.banks import make_bank
+from kernelweave.inner import solve_inner, unsolved
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Solution, Square
-from kernelweave.solvers import WarmStart, closed_form, newton_bundle, one_shot
-from kernelweave.solvers.newton_bundle import _Bundle
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
+from kernelweave.solvers import (
+    Limits,
+    Problem,
+    WarmStart,
+    lp_alternation,
+    newton_bundle,
+    solve_fixed_weights,
+)
+from kernelweave.solvers.newton_bundle import BundleOptions, _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_fixed, solve_mkl
@@ -35,15 +42,11 @@ def bank_of(grams):
     return make_bank([Precomputed(gram) for gram in grams], index, normalize=None)
 
 
-def solve(bank, Y, cost, machine, p, *, tol=TOL, max_iter=300, start=None, report=None):
-    """Pick the solver for an exponent as the estimators do."""
-    options = {"tol": tol, "start": start, "report": report}
-    if p == "uniform":
-        return one_shot(bank, Y, cost, machine, Uniform(), **options)
-    options["max_iter"] = max_iter
-    if p == 1:
-        return newton_bundle(bank, Y, cost, machine, **options)
-    return closed_form(bank, Y, cost, machine, LpBall(p), **options)
+def solve(bank, Y, cost, machine, p, *, tol=TOL, max_iter=300, start=None, callback=None):
+    """Pick the solver for an exponent as `learn_weights` does, without smoothing."""
+    problem = Problem(bank, Y, cost, machine, weight_set_for(p))
+    solver = {"uniform": solve_fixed_weights, 1: newton_bundle}.get(p, lp_alternation)
+    return solver(problem, Limits(tol, max_iter, callback), start)
 
 
 def weight_set_for(p):
@@ -122,11 +125,7 @@ def compare(case, p):
     assert result.converged
     check_solver_result(
         result,
-        bank,
-        Y,
-        cost,
-        case.machine,
-        weight_set_for(p),
+        Problem(bank, Y, cost, case.machine, weight_set_for(p)),
         tol=TOL,
         reference=(expected.lower, expected.upper),
     )
@@ -169,7 +168,7 @@ def test_one_shot(case):
     assert result.converged
     reference = (expected.lower, expected.upper)
     check_solver_result(
-        result, bank, Y, cost, case.machine, Uniform(), tol=TOL, reference=reference
+        result, Problem(bank, Y, cost, case.machine, Uniform()), tol=TOL, reference=reference
     )
     assert_allclose(result.weights, 1 / len(grams))
 
@@ -181,11 +180,7 @@ def test_a_full_multiclass_problem_with_many_kernels():
     result = solve(bank, problem.Y, problem.cost, Hinge(), 1, tol=1e-6)
     check_solver_result(
         result,
-        bank,
-        problem.Y,
-        problem.cost,
-        Hinge(),
-        Simplex(),
+        Problem(bank, problem.Y, problem.cost, Hinge(), Simplex()),
         tol=1e-6,
         reference=(expected.lower, expected.upper),
     )
@@ -206,11 +201,7 @@ def test_kernels_outside_the_first_working_set(tol):
     assert result.converged
     check_solver_result(
         result,
-        bank,
-        problem.Y,
-        cost,
-        Hinge(),
-        Simplex(),
+        Problem(bank, problem.Y, cost, Hinge(), Simplex()),
         tol=tol,
         reference=(best.lower_bound, best.objective),
     )
@@ -244,11 +235,7 @@ def test_factors_and_distances(loss, p):
         assert result.converged
         check_solver_result(
             result,
-            bank,
-            Y,
-            np.ones_like(Y),
-            machine,
-            weight_set_for(p),
+            Problem(bank, Y, np.ones_like(Y), machine, weight_set_for(p)),
             tol=tol,
             reference=(best.lower_bound, best.objective),
         )
@@ -259,7 +246,7 @@ class TestHistory:
     def test_bounds_only_improve(self, p):
         grams, Y, cost = CASES[2].draw()
         seen = []
-        result = solve(bank_of(grams), Y, cost, Hinge(), p, report=seen.append)
+        result = solve(bank_of(grams), Y, cost, Hinge(), p, callback=seen.append)
         assert seen == list(result.history)
         assert len(seen) >= 1
         for before, after in pairwise(seen):
@@ -281,11 +268,7 @@ class TestHistory:
         assert result.gap > 0
         check_solver_result(
             result,
-            bank,
-            Y,
-            cost,
-            Hinge(),
-            weight_set_for(p),
+            Problem(bank, Y, cost, Hinge(), weight_set_for(p)),
             tol=1e-9,
             reference=(expected.lower, expected.upper),
         )
@@ -308,7 +291,7 @@ class TestHistory:
         quadratic_forms = np.einsum("jno,no->j", products, result.dual_coef)
         fitted = np.tensordot(result.weights, products, axes=1)
         value = weight_set_for(p).penalty(result.weights * np.sqrt(quadratic_forms))
-        value += Hinge().loss(fitted, Y, cost)[0]
+        value += Hinge().value(fitted, Y, cost)[0]
         assert value <= result.objective * (1 + 1e-8)
         assert value == pytest.approx(result.objective, rel=1e-2)
 
@@ -480,7 +463,7 @@ def test_the_objective_falls_as_the_exponent_grows():
 def test_one_kernel_is_the_machine_alone():
     problem = random_problem(26, m=1)
     bank = bank_of(problem.grams)
-    alone = Hinge().solve(bank.combine(np.ones(1)), problem.Y, problem.cost, tol=1e-9)
+    alone = solve_inner(Hinge(), bank.combine(np.ones(1)), problem.Y, problem.cost, tol=1e-9)
     for p in (1, 2.0, "uniform"):
         result = solve(bank, problem.Y, problem.cost, Hinge(), p)
         assert result.objective == pytest.approx(alone.primal, rel=1e-6)
@@ -497,7 +480,10 @@ class TestAwkwardProblems:
         assert result.objective == pytest.approx(2)
         assert np.isfinite(result.weights).all()
         check_solver_result(
-            result, bank, Y, np.ones_like(Y), Hinge(), weight_set_for(p), tol=TOL, reference=2.0
+            result,
+            Problem(bank, Y, np.ones_like(Y), Hinge(), weight_set_for(p)),
+            tol=TOL,
+            reference=2.0,
         )
 
     @pytest.mark.parametrize("p", [1, 2.0, "uniform"])
@@ -530,11 +516,7 @@ class TestAwkwardProblems:
         expected = solve_mkl(problem.grams, problem.Y, cost, p=p, loss="hinge")
         check_solver_result(
             result,
-            bank,
-            problem.Y,
-            cost,
-            Hinge(),
-            weight_set_for(p),
+            Problem(bank, problem.Y, cost, Hinge(), weight_set_for(p)),
             tol=1e-4,
             reference=(expected.lower, expected.upper),
         )
@@ -587,43 +569,35 @@ def test_stored_grams_are_set_aside_and_priced(n, tol):
     grams = [Precomputed(kernel(X), check=False) for kernel in kernels]
     bank, cost = make_bank(grams, np.arange(n)[:, None], normalize=None), np.ones_like(Y)
     result = solve(bank, Y, cost, Hinge(), 1, tol=tol)
-    check_solver_result(result, bank, Y, cost, Hinge(), Simplex(), tol=tol)
+    check_solver_result(result, Problem(bank, Y, cost, Hinge(), Simplex()), tol=tol)
     assert result.converged
     last = result.history[-1]
     assert last.n_passes < 0.6 * last.solves
 
 
-@dataclass(frozen=True)
-class Careless(Hinge):
-    """Never comes nearer to a solution: shares of the boxes, each ``growth`` times the last."""
-
-    share: float = 0.0
-    growth: float = 1.0
-    solves: ClassVar[list[None]] = []
-
-    def solve(self, K, Y, cost, *, start=None, **options):
-        self.solves.append(None)
-        share = self.share * self.growth ** len(self.solves)
-        dual_coef = self.repair(share * Y * cost, Y, cost)
-        return Solution(dual_coef, np.zeros(1), K @ dual_coef, np.inf, -np.inf)
-
-
 @pytest.mark.parametrize(("share", "growth", "most"), [(1e-6, 1.0, 60), (0.5, 1.05, 30)])
-def test_machines_that_rounding_holds_up_end_the_search(share, growth, most):
-    problem = random_problem(0)
-    Careless.solves.clear()
-    machine, cost = Careless(share=share, growth=growth), np.full_like(problem.Y, 1e3)
-    result = newton_bundle(
-        bank_of(problem.grams), problem.Y, cost, machine, tol=1e-6, max_iter=1000
-    )
+def test_solves_that_rounding_holds_up_end_the_search(share, growth, most, monkeypatch):
+    """An inner solver that returns shares of the boxes comes no nearer to a solution."""
+    problem, n_solves = random_problem(0), 0
+
+    def careless(loss, K, Y, cost, **options):
+        nonlocal n_solves
+        n_solves += 1
+        dual_coef = loss.repair(share * growth**n_solves * Y * cost, Y, cost)
+        return unsolved(dual_coef, K @ dual_coef)
+
+    monkeypatch.setattr("kernelweave.solvers.evaluator.solve_inner", careless)
+    cost = np.full_like(problem.Y, 1e3)
+    result = solve(bank_of(problem.grams), problem.Y, cost, Hinge(), 1, tol=1e-6, max_iter=1000)
     assert not result.converged
-    assert len(Careless.solves) <= most
+    assert n_solves <= most
 
 
 def test_kernels_with_a_large_slope_stay_in_the_working_set():
     problem = random_problem(0, m=6)
-    bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
+    task = Problem(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), Simplex())
+    bundle = _Bundle(task, Limits(1e-3, 9), BundleOptions())
     bundle.which, weights = np.arange(6), np.eye(6)[0]
     point = bundle.evaluator.at(weights, np.zeros_like(problem.Y), bundle.which)
     point = replace(point, quadratic_forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
-    assert bundle._set_aside(point).which.tolist() == [0, 1]
+    assert bundle._drop_idle(point).which.tolist() == [0, 1]

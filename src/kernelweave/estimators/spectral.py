@@ -18,9 +18,12 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Linear
 from kernelweave.pairs.cluster import embed, group_points
 
+from .shared_docs import shared_attributes
+
 _ASYMMETRY = 1e-8
 
 
+@shared_attributes()
 class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     """Cluster rows by a kernel, without forming it.
 
@@ -45,17 +48,13 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        What k-means was given.
+        Points that k-means groups.
     eigenvalues_ : ndarray of shape (n_clusters,)
         Of the kernel that was decomposed, largest first.
     normalized_ : bool
         Whether it was divided by the roots of its row sums.
     n_empty_ : int
-        Rows similar to none, which k-means puts anywhere.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
+        Rows similar to none, whose cluster is arbitrary.
 
     References
     ----------

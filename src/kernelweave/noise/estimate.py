@@ -21,7 +21,7 @@ from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import Precomputed, complete_ladder, expand_kernels
 from kernelweave.kernels.base import is_number
-from kernelweave.ridge.nystroem import many_rows
+from kernelweave.ridge.nystroem import uses_nystroem
 
 from .ranking import read_labels
 from .report import mean_kernel_scores, mean_row_scores
@@ -261,7 +261,7 @@ def _score(
     with threads(n_jobs):
         expanded = expand_kernels([complete_ladder()] if kernels is None else kernels, X)
         grams = any(isinstance(kernel, Precomputed) for kernel in expanded)
-        if many_rows(1, len(codes), np.inf) and not grams:
+        if uses_nystroem(1, len(codes), np.inf) and not grams:
             average = mean_row_scores(expanded, X, codes, len(classes))
         else:
             average = mean_kernel_scores(make_bank(expanded, X), codes, len(classes))

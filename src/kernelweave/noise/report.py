@@ -13,7 +13,7 @@ from kernelweave.banks import KernelBank
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel
 from kernelweave.ridge import RidgeAverage, average_ridges
-from kernelweave.ridge.nystroem import average_by_landmarks
+from kernelweave.ridge.nystroem import average_ridges_nystroem
 
 from .scores import (
     TAIL,
@@ -120,7 +120,8 @@ def mean_row_scores(
 ) -> RidgeAverage:
     """Return leave-one-out values of ridge regression on the mean kernel by Nystroem features."""
     targets = label_targets(codes, n_classes)
-    return average_by_landmarks(kernels, X, targets, joint=True, drop_copies=False).average
+    fitted = average_ridges_nystroem(kernels, X, targets, joint=True, drop_copies=False)
+    return fitted.average
 
 
 def _shares_report(codes: Indices, n_classes: int) -> LabelReport:
