@@ -157,14 +157,7 @@ class RuleBank:
 class RuleKernel(Features):
     """A weighted sum of rules that is applied through its features and never formed.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_rules, n_words)
-        The rules.
-    roots : ndarray of shape (n_rules,)
-        Square roots of their weights.
-    n_samples : int
-        Rows.
+    ``bits`` has one row of words per rule, ``roots`` are the square roots of their weights.
     """
 
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:

@@ -217,19 +217,20 @@ class SumProductMKLClassifier(KernelClassifier):
     def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
         rows = merge_rows(X, Y, cost, sample_weight)
         with threads(self.n_jobs):
-            system, views, scales = self._system(rows)
-            penalty = SumProduct(system.path_counts, self._exponents(), self.lam)
-            problem = StructureProblem(
-                system, rows.Y, rows.cost, Hinge(self.fit_intercept), penalty
+            return self._learn(rows, *self._system(rows))
+
+    def _learn(self, rows: Merged, system: NetworkBank, views: Views, scales: Floats) -> Self:
+        penalty = SumProduct(system.path_counts, self._exponents(), self.lam)
+        loss = Hinge(self.fit_intercept)
+        problem = StructureProblem(system, rows.Y, rows.cost, loss, penalty)
+        with Progress(self.verbose, self.tol) as report:
+            best = learn_structure(
+                problem,
+                Limits(self.tol, self.max_iter, report),
+                solver=self.solver,
+                starts=self._starts(system.n_nodes),
             )
-            with Progress(self.verbose, self.tol) as report:
-                best = learn_structure(
-                    problem,
-                    Limits(self.tol, self.max_iter, report),
-                    solver=self.solver,
-                    starts=self._starts(system.n_nodes),
-                )
-            self._keep(system, views, scales, best, rows)
+        self._keep(system, views, scales, best, rows)
         return self
 
     def _starts(self, n_nodes: int) -> list[Floats]:
