@@ -142,8 +142,8 @@ class RuleBank:
         """
         used = np.flatnonzero(weights)
         roots = np.sqrt(weights[used])
-        by_features = n_related > 1 or not self._is_small
-        if by_features and len(used) < _MORE_RULES * self.n_samples:
+        on_features = n_related > 1 or not self._is_small
+        if on_features and len(used) < _MORE_RULES * self.n_samples:
             return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
         features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
         half = features[used] * roots[:, None]

@@ -17,7 +17,7 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
-from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks.nystroem.bank import NystroemBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
@@ -487,7 +487,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
 class _WithoutBias:
     """A bank of features as far as a model keeps it: without the constant kernel, its last."""
 
-    bank: FeatureBank
+    bank: NystroemBank
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -286,6 +286,3 @@ class NystroemBank(Bank):
         blocks = self.blocks.select(columns)
         self._compact.update(columns=columns, blocks=blocks)
         return blocks, columns
-
-
-FeatureBank = NystroemBank  # transitional

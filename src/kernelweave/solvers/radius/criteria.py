@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Ball, CombinedKernel, KernelBank, ball_with_centre, solve_ball
+from kernelweave.banks import Ball, KernelBank, KernelSum, ball_with_centre, solve_ball
 from kernelweave.inner import Solution, solve_inner
 from kernelweave.losses import Hinge, Loss, SquaredHinge
 
@@ -31,7 +31,7 @@ class Assessment:
 
     Parameters
     ----------
-    kernel : CombinedKernel
+    kernel : KernelSum
         The weighted kernel.
     solution : Solution
         Of the SVM on the weighted kernel as it is, not divided by the squared radius.
@@ -49,7 +49,7 @@ class Assessment:
         No weights have a smaller value; minus infinity where no bound is known.
     """
 
-    kernel: CombinedKernel
+    kernel: KernelSum
     solution: Solution
     quadratic_forms: Floats
     ball: Ball
@@ -75,7 +75,7 @@ class Criterion(ABC):
         """The loss."""
 
     @abstractmethod
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         """Return the costs that give the criterion's function on the kernel as it is."""
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -83,7 +83,7 @@ class Criterion(ABC):
         return np.zeros(len(cost))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball that is needed while weights are learned: the smallest."""
         return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
@@ -106,7 +106,7 @@ class Criterion(ABC):
 
     def evaluate(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         Y: Floats,
         cost: Floats,
         *,
@@ -147,7 +147,7 @@ class Criterion(ABC):
 
     def _assess(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         solution: Solution,
         quadratic_forms: Floats,
         ball: Ball,
@@ -191,7 +191,7 @@ class RadiusMargin(Criterion):
     def loss(self) -> Loss:
         return Hinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(cost / ball.squared_radius)
 
     def value(self, objective: float, ball: Ball) -> float:
@@ -262,7 +262,7 @@ class Chapelle(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return 2.0 * cost if self.literal else cost
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -311,11 +311,11 @@ class Do(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball around the first point: the criterion needs only the `squared_radii`."""
         first = np.zeros(kernel.n_samples)
