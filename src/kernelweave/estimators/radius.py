@@ -1,4 +1,4 @@
-"""Kernel learning by the ratio of margin and radius (RKL), and what it was compared to."""
+"""Radius-margin kernel learning (RKL), and the criteria that it was compared with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
 from kernelweave.solvers import Callback, Limits, Result, WarmStart
 from kernelweave.solvers.radius.learn import RadiusMethod
 
 from .classifier import KernelClassifier
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
 
 
+@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES)
 class RadiusMKLClassifier(KernelClassifier):
     """Support vector classifier on the kernel whose margin is largest relative to its radius.
 
@@ -32,29 +35,29 @@ class RadiusMKLClassifier(KernelClassifier):
     kernels : Kernel, KernelFamily, list of both, or None
         What to combine, as in `MKLClassifier`.
     norm : None, 1, 2 or "uniform"
-        How `weights_` are scaled: so that the learned kernel has unit radius, by their sum, or by
-        their Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
+        How `weights_` are scaled: to a learned kernel of unit radius, by their sum, or by their
+        Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
         "uniform" learns no weights and divides the average kernel by its squared radius.
     criterion : {"radius", "chapelle", "chapelle_literal", "do"}
         What is minimised: the above; ``R^2 |w|^2`` of ``K + I/C`` as Chapelle et al. practised it;
         the same with ``R`` of ``K`` alone, as equation (10) of the reference prints it; or the
         convex criterion of Do et al., equation (11).
     solver : {"lbfgs", "projection"}
-        L-BFGS, or gradient projection with Armijo's rule as in the reference. Both are for
-        ``radius="exact"``; the problems with a bound are solved as in `MKLClassifier`.
+        L-BFGS, or gradient projection with Armijo's rule as in the reference, for
+        ``radius="exact"``. The problems with a bound are solved as in `MKLClassifier`.
     radius : {"exact", "upper", "trace"}
         What R^2 is: itself; its upper bound ``sum_j theta_j R_j^2``; or its lower bound by the
         centred traces. The bounds make the problem that of `MKLClassifier` with norm 1.
     normalize : {"radius", "trace", "diagonal", "cosine"} or None
-        What is made one for every kernel before weights are learned. The weights refer to it, and
-        the criteria other than "radius" depend on it.
+        What is made one for every kernel. The weights refer to it, and the criteria other than
+        "radius" depend on it.
     C : float
         Cost of errors, for a kernel of unit radius.
     tol : float
-        Relative gap to stop at, at least 1e-9. The radii of single kernels, which are part of the
-        problem for "do" and "upper", are computed to a hundredth of it.
+        Relative gap to stop at, at least 1e-9. Radii of single kernels, which are part of the
+        problems "do" and "upper", are computed to a hundredth of it.
     max_iter : int
-        Support vector machines and balls solved at most.
+        Maximum number of inner SVM solves, each with an enclosing ball.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -62,7 +65,7 @@ class RadiusMKLClassifier(KernelClassifier):
     warm_start : bool
         Whether `fit` begins from the last weights when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -70,42 +73,18 @@ class RadiusMKLClassifier(KernelClassifier):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Weight of every (normalised) kernel.
     squared_radius_ : float
         Of the ball around the training points in the weighted kernel, with ``I/C`` added for
         "chapelle"; the bound of it for ``radius="upper"`` and ``"trace"``. `kernel` and the
         decision function use the weighted kernel divided by it.
     lower_bound_ : float
         No weights have a smaller value of the criterion; minus infinity if no bound is known.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the decision function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the criterion at the returned model.
     duality_gap_ : float
         ``objective_ - lower_bound_``.
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the gradient promises no more than that.
     n_iter_ : int
         Number of inner SVM solves, each with an enclosing ball.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -122,6 +101,11 @@ class RadiusMKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {"squared_radius_": "positive", "lower_bound_": "real"},
+        aspects=("kernels", "radius"),
+        method="radius",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelClassifier._parameter_constraints,
         "norm": [None, Options(Real, {1, 2}), StrOptions({"uniform"})],
@@ -166,13 +150,9 @@ class RadiusMKLClassifier(KernelClassifier):
         self.verbose = verbose
 
     def _solve(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
+        self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
+        assert isinstance(bank, KernelBank)  # radii need exact kernels
         self._refuse()
         varying = _varying(bank)
         traces = bank.traces(centred=True)[varying] / bank.n_samples
@@ -218,7 +198,7 @@ class RadiusMKLClassifier(KernelClassifier):
 
 
 def _varying(bank: KernelBank) -> Indices:
-    """Return the kernels that tell some rows apart; name the others in a warning."""
+    """Return the kernels that are not constant; name the others in a warning."""
     same = bank.centred_traces <= 0
     if same.all():
         raise InputError("kernels: every kernel is constant on the training rows.")

@@ -1,4 +1,4 @@
-"""How well a model predicts rows that it has not seen."""
+"""Section on performance: scores by cross-validation with intervals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_vali
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
-from kernelweave._summary import count
 from kernelweave._text import clip
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
-from .charts import intervals, linear
+from .charts import Chart, Interval, interval_chart, linear
 from .held_out import HeldOut
-from .html import Cell, Column, Section, figure, join, note, paragraph, percent, table
+from .rendering import Section
+from .tables import Cell, Column, Table, percent, text_column
 
 if TYPE_CHECKING:
     from .subject import Subject
@@ -35,7 +35,7 @@ _MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
 _R2 = "R\u00b2"
 _SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}
-# What a score cannot be below and above; Student's t knows nothing of it.
+# Ranges of the scores, to which the intervals of Student's t are clipped.
 _LIMITS = {
     **dict.fromkeys(_SHARES, (0.0, 1.0)),
     _R2: (-np.inf, 1.0),
@@ -52,17 +52,10 @@ _SCORERS = {
 
 @dataclass(frozen=True)
 class Score:
-    """One measure of quality on every fold.
+    """One score on every fold.
 
-    Parameters
-    ----------
-    name : str
-        What was measured.
-    folds : ndarray of shape (n_folds,)
-        Its values.
-    low, high : float
-        Ends of the interval for its mean; NaN where all folds are equal, which says that they are
-        too few or too small to tell, and not that the mean is known.
+    ``low`` and ``high`` are the ends of the interval for its mean; NaN where all folds are equal,
+    because then they are too few or too small to estimate a spread.
     """
 
     name: str
@@ -76,7 +69,7 @@ class Score:
         return float(self.folds.mean())
 
     def show(self, value: float) -> str:
-        """Return a value of this score as it is written."""
+        """Return a value of this score as text."""
         if np.isnan(value):
             return "\u2013"
         if self.name == _R2:
@@ -85,7 +78,7 @@ class Score:
 
     @property
     def spread(self) -> str:
-        """How far the mean can be trusted, in words."""
+        """The interval of the mean in words."""
         if np.isnan(self.low):
             return f"the same in all {len(self.folds)} folds"
         return f"95% interval {self.show(self.low)} to {self.show(self.high)}"
@@ -93,34 +86,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Performance:
-    """Scores by cross-validation.
-
-    Parameters
-    ----------
-    scores : tuple of Score
-        The first is the one to quote.
-    n_rows : int
-        Rows in all folds.
-    models : list
-        The estimators fitted on the way, without what stands before them.
-    stopped : int
-        How many of these did not reach their tolerance.
-    reference : str
-        What a model that learns nothing reaches, in a sentence.
-    warnings : tuple of str
-        What the fits warned of, each once; not that they stopped early.
-    """
+    """Scores by cross-validation; the first is the one to quote."""
 
     scores: tuple[Score, ...]
     n_rows: int
-    models: list[Any]
-    stopped: int
-    reference: str
-    warnings: tuple[str, ...]
+    models: list[Any]  # estimators of the folds, without preceding steps of a pipeline
+    stopped: int  # folds that did not reach their tolerance
+    reference: str  # score of a constant prediction, in a sentence
+    warnings: tuple[str, ...]  # of the fits, each once; without early stopping
 
 
 def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -> Performance | str:
-    """Cross-validate, or say why that cannot be done."""
+    """Return cross-validated scores, or the reason why there are none."""
     if reason := _refuse(estimator, X, y, cv):
         return reason
     y = np.asarray(y) if not hasattr(y, "iloc") else y
@@ -129,7 +106,7 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
         return splitter
     scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # what folds complain of belongs into the report
+        warnings.simplefilter("always")  # warnings of folds belong into the report
         found = cross_validate(
             model,
             X,
@@ -156,18 +133,22 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
 
 
 def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
-    """Say why nothing can be measured, if so."""
+    """Return the reason why nothing can be measured; empty if it can."""
     if X is None or y is None:
         return "no data were given with the model"
     if cv is None:
         return "cross-validation was left out (cv=None)"
-    if hasattr(estimator, "labels_"):
-        return "clusters are of the rows they were found in, so there is nothing to hold out"
+    if estimator._declaration.learns == "clusters":
+        return "clusters belong to the rows they were found in, so there is nothing to hold out"
     if hasattr(estimator, "tasks_"):
-        return "the model was fitted with tasks, which cross-validation cannot hand on"
-    if getattr(getattr(estimator, "setting_", None), "shape", None) == "graph":
-        return "links are part of this kernel, so it knows only the rows it was fitted to"
+        return "the model was fitted with tasks, which cross-validation cannot pass on"
+    if estimator._declaration.learns == "pairs" and _is_graph(estimator.setting_):
+        return "links are part of this kernel, so it is defined on its training rows only"
     return ""
+
+
+def _is_graph(setting: Any) -> bool:
+    return setting is not None and setting.shape == "graph"
 
 
 def _splitter(cv: Any, y: Any, classes: bool) -> Any:
@@ -244,40 +225,46 @@ def _reference(estimator: Any, y: Any) -> str:
 
 
 def section(subject: Subject) -> Section:
-    """Return the scores, or why there are none."""
+    """Return the scores, or the reason why there are none."""
     found = subject.performance
+    values: dict[str, Any] = {"held_out": None, "found": None, "reason": "", "chart": None}
     if isinstance(found, HeldOut):
-        return found.section()
-    if isinstance(found, str):
-        text = paragraph(f"Not measured: {found}.")
-        hint = note(
-            "A report with data, as in report.write(model, path, X, y) or kernelweave report "
-            "MODEL --data FILE --target COLUMN, measures it by cross-validation."
-        )
-        missing = subject.X is None or subject.y is None
-        return Section("performance", "Performance", join([text, hint if missing else None]))
-    first, k = found.scores[0], len(found.scores[0].folds)
-    text = paragraph(
-        f"On rows it has not seen, the model reaches {first.name} ",
-        f"{first.show(first.mean)} ({first.spread}). {found.reference}",
-    )
-    early = f" {count(found.stopped, 'fold')} stopped before the tolerance was met."
-    meaning = note(
-        f"The mean of {k} folds of {count(found.n_rows, 'row')}: each was predicted by a model "
-        "fitted to the others. The interval is Student\u2019s t over the folds, widened because "
-        f"folds share training rows (Nadeau and Bengio, 2003).{early if found.stopped else ''}"
-    )
-    doubts = [note(f"A fold warned: {text}") for text in found.warnings[:_MOST_WARNINGS]]
-    shares = [score for score in found.scores if score.name in _SHARES]
-    return Section(
-        "performance",
-        "Performance",
-        join([text, _picture(shares or list(found.scores[:1])), _folds(found), meaning, doubts]),
-    )
+        values |= {
+            "held_out": found,
+            "chart": _held_out_chart(found) if found.interval is not None else None,
+            "scores": _held_out_table(found) if found.beside else None,
+        }
+    elif isinstance(found, str):
+        values |= {"reason": found, "lacks_data": subject.X is None or subject.y is None}
+    else:
+        shares = [score for score in found.scores if score.name in _SHARES]
+        values |= {
+            "found": found,
+            "first": found.scores[0],
+            "chart": _chart(shares or list(found.scores[:1])),
+            "scores": _folds(found),
+            "warnings": found.warnings[:_MOST_WARNINGS],
+        }
+    return Section("performance", "Performance", values)
 
 
-def _picture(scores: list[Score]) -> Any:
-    rows = [(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
+def _held_out_chart(found: HeldOut) -> Chart:
+    assert found.interval is not None
+    low, high = found.interval
+    form = "{:.0%}" if found.measure == "accuracy" and high - low > 0.04 else "{:.3g}"
+    row = Interval(found.measure, found.score, low, high, np.empty(0))
+    caption = "The dot is the score on held-out rows, the line its 95% interval."
+    return interval_chart([row], linear(low, high, form), caption)
+
+
+def _held_out_table(found: HeldOut) -> Table:
+    scores = {"this model": found.score, **found.beside}
+    rows = [[name, Cell(found.show(value), value)] for name, value in scores.items()]
+    return Table("scores on held-out rows", [text_column("model"), Column(found.measure)], rows)
+
+
+def _chart(scores: list[Score]) -> Chart:
+    rows = [Interval(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
     low = min(np.fmin(s.low, s.folds.min()) for s in scores)
     high = max(np.fmax(s.high, s.folds.max()) for s in scores)
     share = scores[0].name in _SHARES
@@ -286,22 +273,19 @@ def _picture(scores: list[Score]) -> Any:
     axis = linear(low, high)
     if share:
         axis = replace(axis, ticks=[(v, f"{100 * v:g}%") for v, _ in axis.ticks])
-    return figure(
-        intervals(rows, axis),
-        "Large dots are means, lines are 95% intervals, small dots are the folds.",
-    )
+    caption = "Large dots are means, lines are 95% intervals, small dots are the folds."
+    return interval_chart(rows, axis, caption)
 
 
-def _folds(found: Performance) -> Any:
-    columns = [Column("measure", number=False), Column("mean"), Column("from"), Column("to")]
+def _folds(found: Performance) -> Table:
     n_folds = len(found.scores[0].folds)
     shown = n_folds if n_folds <= _MOST_FOLDS else 0
+    columns = [text_column("measure"), Column("mean"), Column("from"), Column("to")]
     columns += [Column(f"fold {k + 1}") for k in range(shown)]
     rows = []
     for score in found.scores:
         values = [score.mean, score.low, score.high, *score.folds[:shown]]
-        # What is not known is sorted as the mean.
-        keys = np.where(np.isnan(values), score.mean, values)
+        keys = np.where(np.isnan(values), score.mean, values)  # unknown ends sort as the mean
         cells = (Cell(score.show(v), float(k)) for v, k in zip(values, keys, strict=True))
         rows.append([score.name, *cells])
-    return table("scores by fold", columns, rows)
+    return Table("scores by fold", columns, rows)

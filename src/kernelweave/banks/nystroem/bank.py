@@ -57,7 +57,6 @@ class NystroemBank(Bank):
     unit: float = 2.0**-53
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    by_features = True  # replaced by `n_features`
     leaves_out = False  # what landmarks leave out is in `form_errors`
     correction_share = 0.1  # of the tolerance; measured on the scale benchmark
 

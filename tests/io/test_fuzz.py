@@ -1,6 +1,6 @@
 """Model files with random damage: a sentence, never a crash, and nothing is run.
 
-``PYTHONPATH=tests python tests/test_io_fuzz.py 10000`` does more of it.
+``PYTHONPATH=tests python tests/io/test_fuzz.py 10000`` does more of it.
 """
 
 import collections

@@ -1,15 +1,17 @@
-"""Targets of one or several related tasks."""
+"""Targets of classifiers and regressors, of one or several related tasks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_array, compute_class_weight
+from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import is_missing
+from kernelweave._validation import check_labels, check_weights, is_missing
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.base import is_number
 
@@ -18,33 +20,88 @@ _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
 
 @dataclass(frozen=True)
 class Targets:
-    """What is to be learned.
-
-    Parameters
-    ----------
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of an error for C = 1; zero where a row has no part in an output.
-    weight : ndarray of shape (n_samples,) or None
-        Weights of the rows; None when all are one.
-    fixed : dict of int to float
-        Outputs with nothing to learn, and their constant score.
-    """
+    """Targets of all training rows, one column per output."""
 
     Y: Floats
-    cost: Floats
-    weight: Floats | None
-    fixed: dict[int, float]
+    cost: Floats  # of an error for C = 1; zero where a row has no part in an output
+    weight: Floats | None  # of the rows; None when all are one
+    fixed: dict[int, float] = field(default_factory=dict)  # outputs of one class: their score
+
+
+def require_target(estimator: Any, y: Any) -> None:
+    """Refuse a missing ``y``."""
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+
+
+def encode_labels(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray[Any, Any], Indices]:
+    """Return the labels of the rows and their class numbers; set ``classes_``."""
+    require_target(estimator, y)
+    y = check_labels(y)
+    check_consistent_length(X, y)
+    encoder = LabelEncoder()
+    codes = encoder.fit_transform(y)
+    estimator.classes_ = encoder.classes_
+    return y, codes
+
+
+def refuse_one_class(estimator: Any, codes: Indices, weight: Floats | None = None) -> None:
+    """Refuse labels of a single class among the rows of positive weight."""
+    present = np.unique(codes if weight is None else codes[weight > 0])
+    if len(present) < 2:
+        label = estimator.classes_[present[0]]
+        label = label.item() if isinstance(label, np.generic) else label
+        where = "" if weight is None else " among the rows of positive weight"
+        raise InputError(
+            f"{type(estimator).__name__} needs two classes or more in y, but got one class only: "
+            f"{label!r}{where}."
+        )
+
+
+def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
+    """Return signed targets, one class against the rest; set ``classes_``.
+
+    Costs are the factors of ``estimator.class_weight``.
+    """
+    y, codes = encode_labels(estimator, X, y)
+    weight = check_weights(sample_weight, len(codes))
+    refuse_one_class(estimator, codes, weight)
+    factors = compute_class_weight(
+        estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weight
+    )
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise InputError(
+            f"class_weight: weights must be finite numbers > 0, got {estimator.class_weight!r}."
+        )
+    n_classes = len(estimator.classes_)
+    columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    cost = np.repeat(factors[codes][:, None], len(columns), axis=1)
+    Y = np.where(codes[:, None] == columns, 1.0, -1.0)
+    return Targets(Y, weighted(cost, weight), weight)
+
+
+def real_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
+    """Return the targets of a regression; set ``_one_output``."""
+    require_target(estimator, y)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    estimator._one_output = y.ndim == 1
+    Y = y.reshape(len(y), -1)
+    weight = check_weights(sample_weight, len(Y))
+    return Targets(Y, weighted(np.ones_like(Y), weight), weight)
+
+
+def weighted(cost: Floats, weight: Floats | None) -> Floats:
+    """Return costs times the weights of their rows."""
+    return cost if weight is None else cost * weight[:, None]
 
 
 def task_matrix(task_correlation: Any, n_outputs: int) -> Floats | None:
-    """Return ``B``, or None where the outputs are not related.
+    """Return the matrix ``B`` that relates the outputs, or None where they are not related.
 
-    Parameters
-    ----------
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        A number ``mu`` stands for ``I + 11' / mu``.
-    n_outputs : int
-        Outputs to relate.
+    A number ``mu`` stands for ``I + 11' / mu``.
     """
     if task_correlation is None:
         return None

@@ -23,6 +23,8 @@ LABELS = (QUANTITY > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 FEW = {"Cs": [0.1, 1.0], "cv": 2}
 OPTIONS = {
+    "MKLClassifierCV": FEW,
+    "MKLRegressorCV": FEW,
     "RuleEnsembleClassifierCV": FEW,
     "RuleEnsembleRegressorCV": FEW,
     "HKLTwoStageClassifier": FEW,
