@@ -27,36 +27,16 @@ from kernelweave.losses import Hinge, Loss, SquaredHinge
 
 @dataclass(frozen=True)
 class Assessment:
-    """A criterion at one choice of weights.
+    """A criterion at one choice of weights."""
 
-    Parameters
-    ----------
-    kernel : KernelSum
-        The weighted kernel.
-    solution : Solution
-        Of the SVM on the weighted kernel as it is, not divided by the squared radius.
-    quadratic_forms : ndarray of shape (n_kernels,)
-        ``tr(dual_coef' K_j dual_coef)``.
-    ball : Ball
-        Around the points of the weighted kernel.
-    spreads : ndarray of shape (n_kernels,)
-        Squared radius of the ball around its centre, in every kernel alone.
-    value : float
-        The criterion; never below its exact value there.
-    gradient : ndarray of shape (n_kernels,)
-        Its derivative in the weights.
-    lower : float
-        No weights have a smaller value; minus infinity where no bound is known.
-    """
-
-    kernel: KernelSum
-    solution: Solution
-    quadratic_forms: Floats
-    ball: Ball
-    spreads: Floats
-    value: float = np.inf
-    gradient: Floats = field(default_factory=lambda: np.empty(0))
-    lower: float = -np.inf
+    kernel: KernelSum  # the weighted kernel
+    solution: Solution  # of the SVM on it as it is, not divided by the squared radius
+    quadratic_forms: Floats  # tr(dual_coef' K_j dual_coef)
+    ball: Ball  # around the points of the weighted kernel
+    spreads: Floats  # squared radius of the ball around its centre, in every kernel alone
+    value: float = np.inf  # of the criterion; never below its exact value there
+    gradient: Floats = field(default_factory=lambda: np.empty(0))  # in the weights
+    lower: float = -np.inf  # no weights have a smaller value
 
     @property
     def squared_norm(self) -> float:
