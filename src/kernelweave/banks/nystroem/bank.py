@@ -231,7 +231,7 @@ class NystroemBank(Bank):
     def exact_product(
         self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
     ) -> Floats:
-        """Multiply by the Nystroem kernels: no exact values are at hand, and none are `rounded`."""
+        """Multiply by the Nystroem kernels; none of them is `rounded`."""
         return self.combine(weights) @ V
 
     def traces(self, *, centred: bool = False) -> Floats:
