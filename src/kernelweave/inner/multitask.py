@@ -234,7 +234,7 @@ class _Features(Features):
 
 
 def _room(dual_coef: Floats, step: Floats, box: DualBox) -> float:
-    """Return the largest share of a step that stays inside the boxes and off the kink at zero."""
+    """Return the largest share of a step inside the boxes; with a dead zone, signs stay."""
     up, down = step > 0, step < 0
     high, low = box.upper, box.lower
     if box.dead_zone > 0:
