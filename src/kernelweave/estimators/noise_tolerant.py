@@ -33,12 +33,11 @@ from .classifier import BaseClassifier
 from .fit import quiet_overflow
 from .label_quality import LabelQuality
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
-from .targets import encode_labels, refuse_one_class
+from .targets import encode_labels, finite_floats, read_rates, refuse_one_class
 
-_BANK_TOL = 1e-4  # kernels are held to a hundred-thousandth of it
+_BANK_TOL = 1e-4  # kernels are stored to a hundred-thousandth of it
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
-_SVM_COST = 3.0
-_SVM_TOL = 1e-4
+_SVM_COST, _SVM_TOL = 3.0, 1e-4  # of the final SVM
 _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
@@ -260,12 +259,14 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         refuse_one_class(self, codes)
         n_classes = len(self.classes_)
         rates, ridges = self._check_options(n_classes)
+        options = self._options(ridges)
         Y = label_targets(codes, n_classes)
         with threads(self.n_jobs), quiet_overflow():
             kernels = [complete_ladder()] if self.kernels is None else self.kernels
             expanded = self._expand_kernels(kernels, X)
             if self._reads_in_passes(expanded, len(codes)):
-                fitted = self._average_in_passes(expanded, X, Y, ridges)
+                report = Counter(self.verbose, 3, "passes over the rows")
+                fitted = average_ridges_nystroem(expanded, X, Y, report=report, **options)
                 correction = self._correct(fitted.average, codes, rates)
                 self._keep(fitted, fitted.average, correction, codes)
                 self._store_predictor(self._landmark_function(fitted.source))
@@ -277,7 +278,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                     memory_limit=self.memory_limit,
                     beside=spectra_pieces(self._n_spectra(expanded), len(codes)),
                 )
-                average = self._average(bank, Y, ridges)
+                report = Counter(self.verbose, bank.n_kernels, "kernels")
+                average = average_ridges(bank, Y, report=report, **options)
                 correction = self._correct(average, codes, rates)
                 self._keep(bank, average, correction, codes)
                 if self.final == "svm":
@@ -302,10 +304,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             raise InputError(f"class_prior: is for two classes, but y has {n_classes}.")
         if self.class_prior is not None and self.rates is not None:
             raise InputError("class_prior: cannot be given together with rates; leave one out.")
-        rates = None if self.rates is None else _read_rates(self.rates, n_classes)
+        rates = None if self.rates is None else read_rates(self.rates, n_classes)
         if self.ridges is None:
             return rates, None
-        ridges = _floats(self.ridges)
+        ridges = finite_floats(self.ridges)
         if ridges.ndim != 1 or not ridges.size or not (ridges > 0).all():
             raise InputError(
                 f"ridges: must be one or more finite numbers > 0, got {self.ridges!r}."
@@ -328,24 +330,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             "floor": self.floor,
             "joint": self.average == "kernels",
             "power": _POWER,
+            "memory": parse_bytes(self.memory_limit),
         }
-
-    def _average(self, bank: KernelBank, Y: Floats, ridges: Floats | None) -> RidgeAverage:
-        return average_ridges(
-            bank,
-            Y,
-            memory=parse_bytes(self.memory_limit),
-            report=Counter(self.verbose, bank.n_kernels, "kernels"),
-            **self._options(ridges),
-        )
-
-    def _average_in_passes(
-        self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
-    ) -> NystroemRidge:
-        report = Counter(self.verbose, 3, "passes over the rows")
-        memory = parse_bytes(self.memory_limit)
-        options = self._options(ridges)
-        return average_ridges_nystroem(kernels, X, Y, memory=memory, report=report, **options)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:
@@ -456,31 +442,3 @@ def _support_vectors(
     dual_coef = weights[:, None, None] * solution.dual_coef[support].T
     spread = weights * bank.quadratic_forms(solution.dual_coef)
     return dual_coef, solution.intercept, support, spread
-
-
-def _floats(values: Any) -> Floats:
-    """Return an array of finite numbers, or an empty one."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.empty(0)
-    return array if np.isfinite(array).all() else np.empty(0)
-
-
-def _read_rates(given: Any, n_classes: int) -> Floats:
-    rates = _floats(given)
-    if rates.shape == (2,) and n_classes == 2:
-        rates = np.array([[1.0 - rates[0], rates[0]], [rates[1], 1.0 - rates[1]]])
-    square = rates.shape == (n_classes, n_classes)
-    if not square or (rates < 0).any() or np.abs(rates.sum(axis=1) - 1.0).max() > 1e-8:
-        pair = "two numbers between 0 and 1, or " if n_classes == 2 else ""
-        raise InputError(
-            f"rates: must be {pair}a matrix of shape ({n_classes}, {n_classes}) whose rows are "
-            f"probabilities, got {given!r}."
-        )
-    if n_classes == 2 and not rates[0, 1] + rates[1, 0] < 1:
-        raise InputError(
-            f"rates: together they must be below 1, got {rates[0, 1]:g} and {rates[1, 0]:g}; "
-            "otherwise labels support the other class."
-        )
-    return rates

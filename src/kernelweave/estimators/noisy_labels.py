@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from numbers import Real
@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from kernelweave._dask import by_parts, gather
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import warn
 from kernelweave.kernels import Constant
@@ -40,6 +39,15 @@ from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .fit import check_costs
 from .label_quality import LabelQuality
+from .noisy_rows import (
+    AssessedRows,
+    class_codes,
+    multiplied,
+    row_weights,
+    split_bias,
+    weight_sum,
+    without_last,
+)
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
@@ -269,28 +277,27 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         takes_features = self._may_use_features(targets.Y, targets.weight)
         return super()._merge(X if takes_features else gather(X), targets)
 
-    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _AssessedRows:
-        C = 1.0 / (_count(rows) * min(m.lam for m in models))
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> AssessedRows:
+        C = 1.0 / (weight_sum(rows) * min(m.lam for m in models))
         # The error of factors is multiplied by the C at which a cap begins to bind.
         bank = RefinableBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
-        return _AssessedRows(bank, self._assess_labels(bank.bank, rows), _codes(targets.Y))
+        return AssessedRows(bank, self._assess_labels(bank.bank, rows), class_codes(targets.Y))
 
-    def _start(self, shared: _AssessedRows, rows: MergedRows, last: Any) -> WarmStart | None:
+    def _start(self, shared: AssessedRows, rows: MergedRows, last: Any) -> WarmStart | None:
         self._set_caps(shared.labels.noise_level, rows)
         return shared.nearest(self)
 
     def _learn(
-        self, shared: _AssessedRows, rows: MergedRows, start: WarmStart | None, report: Callback
+        self, shared: AssessedRows, rows: MergedRows, start: WarmStart | None, report: Callback
     ) -> Result:
         search = partial(self._search, rows=rows, report=report)
         return shared.refinable.solve(search, start, self.tol)
 
     def _without_bias(self, bank: Bank) -> Bank:
-        """Return the bank without its last kernel, the constant of the intercept."""
-        return bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
+        return without_last(bank) if self.fit_intercept else bank
 
     def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
-        plain, codes = self._without_bias(bank), _codes(rows.Y)
+        plain, codes = self._without_bias(bank), class_codes(rows.Y)
         if bank.n_features is None:
             return assess_labels(cast(KernelBank, plain), codes, len(self.classes_))
         return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
@@ -327,7 +334,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return
         # A label that is wrong with probability q, and then any other, changes membership of class
         # c with probability q (share_c + (1 - share_c) / (n_classes - 1)).
-        weight = _row_weights(rows)
+        weight = row_weights(rows)
         share = weight @ (rows.Y > 0) / weight.sum()
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
@@ -340,7 +347,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
 
     def _box(self, rows: MergedRows) -> Floats:
         """Return the largest weight of every loss."""
-        return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
+        return np.asarray(rows.cost * (1.0 + self.slack) / weight_sum(rows))
 
     def _search(
         self, bank: Bank, rows: MergedRows, start: WarmStart | None, report: Callback | None
@@ -348,7 +355,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
         limits = Limits(self.tol, self.max_iter, report)
         if self.robust == "best":
-            cost = rows.cost / (_count(rows) * lam)
+            cost = rows.cost / (weight_sum(rows) * lam)
             problem = Problem(bank, rows.Y, cost, Hinge(fit_intercept=False), Simplex())
             return trimmed(problem, limits, float(self.cap_.min()))
         loss = self._make_loss()
@@ -359,8 +366,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return gradient_play(problem, limits, GameOptions(lam, n))
         return mirror_prox(problem, limits, GameOptions(lam, n, restarts=self.solver == "fast"))
 
-    def _store(self, shared: _AssessedRows, result: Result, rows: MergedRows) -> None:
-        bank, weight = shared.bank, _row_weights(rows)
+    def _store(self, shared: AssessedRows, result: Result, rows: MergedRows) -> None:
+        bank, weight = shared.bank, row_weights(rows)
         shared.add(self, result)
         if result.function is None:
             fitted = bank.combine(result.weights).exact_product(result.dual_coef)
@@ -371,7 +378,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             limits = self._make_loss().thresholds(fitted, rows.Y, rows.cost)
             gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
-        alpha = _count(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
+        alpha = weight_sum(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
         result = self._compare_with_zero(result, fitted, gamma, rows)
@@ -382,11 +389,12 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             result = replace(result, dual_coef=dual_coef)
         self.bias_weight_ = 0.0
         if self.fit_intercept:
-            bank, result = self._split_bias(bank, result)
+            self.bias_weight_ = float(result.weights[-1])
+            bank, result = split_bias(bank, result)
         balance = weight @ rows.Y
         sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
         self._by_size = np.argsort(-sizes, kind="stable")
-        self._store_model(bank, _multiplied(result, self.lam), rows)
+        self._store_model(bank, multiplied(result, self.lam), rows)
         labels, codes = shared.labels, shared.codes
         used = rows.inverse >= 0  # labels of rows without weight are not assessed
         self.label_quality_ = np.where(used, labels.label_quality[rows.inverse], np.nan)
@@ -420,24 +428,6 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         function = None if result.function is None else np.zeros_like(result.function)
         return replace(result, dual_coef=np.zeros_like(result.dual_coef), function=function)
 
-    def _split_bias(self, bank: Bank, result: Result) -> tuple[Bank, Result]:
-        """Return bank and result without the constant kernel, whose function is the intercept."""
-        plain, function = self._without_bias(bank), result.function
-        self.bias_weight_ = float(result.weights[-1])
-        intercept = self.bias_weight_ * bank.scales[-1] * result.dual_coef.sum(axis=0)
-        if function is not None:
-            last, split = np.array([bank.n_kernels - 1]), plain.n_features
-            constant = bank.subset(last).predictor(last[:0], last, function[split:])
-            assert isinstance(constant, LandmarkFunction)
-            intercept, function = constant.coefs[0].sum(axis=0), function[:split]
-        return plain, replace(
-            result,
-            weights=result.weights[:-1],
-            quadratic_forms=result.quadratic_forms[:-1],
-            intercept=intercept,
-            function=function,
-        )
-
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the predicted class of every row.
@@ -458,56 +448,3 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         # argmax takes the first of equal values, so the larger class comes first.
         codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
-
-
-@dataclass(frozen=True)
-class _AssessedRows:
-    """Kernels over the training rows, their assessed labels, and the models fitted so far."""
-
-    refinable: RefinableBank
-    labels: LabelReport
-    codes: Indices  # class of every given row
-    fitted: list[tuple[NoisyLabelMKLClassifier, WarmStart]] = field(default_factory=list)
-
-    @property
-    def bank(self) -> Bank:
-        return self.refinable.bank
-
-    def add(self, model: NoisyLabelMKLClassifier, result: Result) -> None:
-        """Remember a solution in units that do not depend on lam."""
-        self.fitted.append((model, WarmStart(result.weights, model.lam * result.dual_coef)))
-
-    def nearest(self, model: NoisyLabelMKLClassifier) -> WarmStart | None:
-        """Return the solution to start from: of the same cap if it binds, or of the same lam."""
-        same_cap = [k for k in self.fitted if np.array_equal(k[0].cap_, model.cap_)]
-        same_lam = [k for k in self.fitted if k[0].lam == model.lam]
-        binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
-        for _, start in (binding or same_lam or same_cap or self.fitted)[-1:]:
-            return WarmStart(start.weights, start.dual_coef / model.lam)
-        return None
-
-
-def _multiplied(result: Result, lam: float) -> Result:
-    """Return a result of the problem divided by lam in units of the problem itself."""
-    history = (replace(s, upper=lam * s.upper, lower=lam * s.lower) for s in result.history)
-    return replace(
-        result,
-        objective=lam * result.objective,
-        lower_bound=lam * result.lower_bound,
-        size=lam * result.size,
-        history=tuple(history),
-    )
-
-
-def _codes(Y: Floats) -> Indices:
-    """Return the class numbers of signed targets."""
-    return Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp)
-
-
-def _count(rows: MergedRows) -> float:
-    """Return the number of rows, or the sum of their weights."""
-    return float(_row_weights(rows).sum())
-
-
-def _row_weights(rows: MergedRows) -> Floats:
-    return np.ones(len(rows.Y)) if rows.weight is None else rows.weight
