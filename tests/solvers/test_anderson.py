@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelweave.solvers.anderson import Alternation, Mixer, Patience
 
@@ -63,3 +64,61 @@ def test_patience_counts_from_the_last_progress():
     assert patience.is_exhausted(0.3, 6)
     patience.renew(0.3, 6)
     assert not patience.is_exhausted(0.3, 8)
+
+
+def contraction(n=5, seed=0, rate=0.95):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    M = Q @ np.diag(np.linspace(-0.5, rate, n)) @ Q.T
+    goal = 0.5 * rng.normal(size=n)
+    return (lambda x: goal + M @ (x - goal)), goal
+
+
+def test_mixing_solves_linear_maps():
+    step, goal = contraction()
+    mixer, x, plain = Mixer(), np.zeros(5), np.zeros(5)
+    for _ in range(8):
+        x = mixer.mix(x, step(x), np.ones(5))
+        plain = step(plain)
+    assert np.abs(x - goal).max() < 1e-4
+    assert np.abs(plain - goal).max() > 1e-2
+
+
+def test_mixtures_stay_near_the_plain_step():
+    step, _ = contraction(rate=0.999)
+    mixer, x = Mixer(), np.full(5, 500.0)
+    moved = []
+    for _ in range(4):
+        image = step(x)
+        mixed = mixer.mix(x, image, np.ones(5))
+        moved.append(np.abs(mixed - image).max())
+        x = mixed
+    assert moved[0] == 0.0
+    assert max(moved) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_steps_that_grow_are_followed():
+    """Their fixed point lies behind: a weight that begins to grow must not be sent back there."""
+    mixer, x = Mixer(), np.full(3, 0.1)
+    for _ in range(3):
+        image = 1.1 * x
+        mixed = mixer.mix(x, image, np.ones(3))
+        assert (mixed >= image).all()
+        x = image
+
+
+def test_a_point_that_does_not_move_is_kept():
+    mixer, x = Mixer(), np.array([1.0, 2.0])
+    for _ in range(3):
+        assert_array_equal(mixer.mix(x, x, np.ones(2)), x)
+
+
+def test_coordinates_of_no_importance_do_not_count():
+    """What has no weight moves on without spoiling the fit of the others."""
+    step, goal = contraction(3)
+    mixer, x = Mixer(), np.zeros(4)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        image = np.append(step(x[:3]), rng.normal())
+        x = mixer.mix(x, image, np.array([1.0, 1.0, 1.0, 1e-12]))
+    assert_allclose(x[:3], goal, atol=1e-4)
