@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Ball, CombinedKernel, KernelBank, ball_with_centre, solve_ball
+from kernelweave.banks import Ball, KernelBank, KernelSum, ball_with_centre, solve_ball
 from kernelweave.inner import Solution, solve_inner
 from kernelweave.losses import Hinge, Loss, SquaredHinge
 
@@ -29,7 +29,7 @@ from kernelweave.losses import Hinge, Loss, SquaredHinge
 class Assessment:
     """A criterion at one choice of weights."""
 
-    kernel: CombinedKernel  # the weighted kernel
+    kernel: KernelSum  # the weighted kernel
     solution: Solution  # of the SVM on it as it is, not divided by the squared radius
     quadratic_forms: Floats  # tr(dual_coef' K_j dual_coef)
     ball: Ball  # around the points of the weighted kernel
@@ -55,7 +55,7 @@ class Criterion(ABC):
         """The loss."""
 
     @abstractmethod
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         """Return the costs that give the criterion's function on the kernel as it is."""
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -63,7 +63,7 @@ class Criterion(ABC):
         return np.zeros(len(cost))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball that is needed while weights are learned: the smallest."""
         return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
@@ -86,7 +86,7 @@ class Criterion(ABC):
 
     def evaluate(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         Y: Floats,
         cost: Floats,
         *,
@@ -127,7 +127,7 @@ class Criterion(ABC):
 
     def _assess(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         solution: Solution,
         quadratic_forms: Floats,
         ball: Ball,
@@ -171,7 +171,7 @@ class RadiusMargin(Criterion):
     def loss(self) -> Loss:
         return Hinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(cost / ball.squared_radius)
 
     def value(self, objective: float, ball: Ball) -> float:
@@ -242,7 +242,7 @@ class Chapelle(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return 2.0 * cost if self.literal else cost
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -291,11 +291,11 @@ class Do(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball around the first point: the criterion needs only the `squared_radii`."""
         first = np.zeros(kernel.n_samples)
