@@ -16,6 +16,7 @@ from .base import Kernel, Rows, finite, positive
 from .table import Columns
 
 _ROUNDING = 1e-10  # of squared lengths, relative to the largest
+_UNDERFLOW = np.finfo(np.float64).tiny  # positive values below this have lost digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -313,6 +314,11 @@ class Cosine(Wrapper):
         diagonal = self.kernel.diagonal(A)
         if (diagonal < -_ROUNDING * np.abs(diagonal).max(initial=0.0)).any():
             raise InputError(f"{self.kernel}: k(x, x) is negative, so this is not a valid kernel.")
+        if ((diagonal > 0) & (diagonal < _UNDERFLOW)).any():
+            raise InputError(
+                f"{self.kernel}: some values underflow; rescale the columns first, for example "
+                "with scikit-learn's StandardScaler."
+            )
         return np.maximum(diagonal, 0.0)
 
     def _inverse_lengths(self, A: Rows) -> Floats:
