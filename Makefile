@@ -11,16 +11,22 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test fuzz lint bench docs sanitize format clean radius noisy structures pairs rules
+.PHONY: help demo test test-all coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.package ## Fit and report on example data
 	$(VENV)/bin/kernelweave demo
 
 test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
-	$(VENV)/bin/python -m pytest -n auto
+	$(VENV)/bin/python -m pytest -n auto -m "not slow" $(ARGS)
+
+test-all: $(VENV)/.package $(VENV)/.group-test ## Run all tests, the long ones too (ARGS="-m slow": only these)
+	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+
+coverage: $(VENV)/.package $(VENV)/.group-test ## Run all tests and measure the branches they reach
+	$(VENV)/bin/python -m pytest -n auto --cov=kernelweave --cov-branch --cov-report=term:skip-covered
 
 MINUTES ?= 30
 fuzz: $(VENV)/.package $(VENV)/.group-test ## Hunt for false certificates (MINUTES=30, SEED=, REPLAY=)

@@ -24,6 +24,8 @@ from hkl_oracles import (
 )
 from oracles import OracleError, random_problem, solve_fixed, solve_mkl
 
+pytestmark = pytest.mark.slow
+
 INSTANCES = {instance["id"]: instance for instance in hkl_instances()}
 RHOS = [2.0, 1.5, 1.1]
 SOLVED = {}

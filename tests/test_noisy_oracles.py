@@ -20,6 +20,8 @@ from noisy_oracles import (
 )
 from oracles import OracleError, _solve
 
+pytestmark = pytest.mark.slow
+
 KINDS = [(0.0, False), (0.3, False), (0.3, True)]
 
 

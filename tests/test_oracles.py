@@ -12,6 +12,8 @@ from sklearn.svm import SVC, SVR
 import oracles
 from oracles import OracleError, random_problem, solve_fixed, solve_mkl
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     ("binary", "hinge"),
     ("multiclass", "hinge"),

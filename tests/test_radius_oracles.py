@@ -17,6 +17,8 @@ from radius_oracles import (
     solve_radius,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def random_gram(seed, n=10):
     X = np.random.default_rng(seed).normal(size=(n, 3))

@@ -36,6 +36,8 @@ from spn_oracles import (
     two_level_penalty,
 )
 
+pytestmark = pytest.mark.slow
+
 INSTANCES = spn_instances()
 STRUCTURES = {
     "fig1": fig1(),

@@ -21,6 +21,8 @@ from experiments.noisy_labels_protocol import (
 )
 from experiments.noisy_labels_report import compare_cells, to_markdown
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 60
 
 

@@ -18,6 +18,8 @@ from kernelweave import PairwiseKernelLearner
 from kernelweave.baselines import nonparametric
 from kernelweave.pairs.shrink import GRIDS
 
+pytestmark = pytest.mark.slow
+
 SEED = 5
 
 

@@ -13,6 +13,8 @@ from experiments.radius_protocol import METHODS, evaluate, fit_grid, make_grams,
 from experiments.radius_published import COLUMNS, TITLES, read_table
 from experiments.radius_report import summarise, to_markdown
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 60
 
 

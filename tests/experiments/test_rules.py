@@ -13,6 +13,8 @@ from experiments.rules_data import N_FEWEST, SOURCES, divide, n_splits, open_div
 from experiments.rules_protocol import BOUNDS, GRID, METHODS, evaluate
 from experiments.rules_published import BINARY, CLASSES, TITLES, read_shapes, read_tables
 
+pytestmark = pytest.mark.slow
+
 QUICK = (1.0, 100.0)
 
 

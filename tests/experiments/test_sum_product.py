@@ -24,6 +24,8 @@ from experiments.sum_product_protocol import (
 from experiments.sum_product_report import compare, summarise, to_markdown
 from kernelweave.kernels.network import Network
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 60
 
 

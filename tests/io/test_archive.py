@@ -98,6 +98,7 @@ save(new, path)
     assert [p.name for p in path.parent.iterdir()] == ["model.kw"]
 
 
+@pytest.mark.slow
 def test_kills_at_any_time(files):
     done = run(MANY, files)
     assert (done.returncode, done.stdout) == (0, "all loaded\n"), done.stderr
@@ -113,6 +114,7 @@ def test_contents_are_on_the_disk_before_the_name(files, monkeypatch):
     assert calls == ["sync", "rename", "sync"]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_not_removed(files):
     old, _, path = files
     code = (
@@ -130,6 +132,7 @@ def test_a_file_that_is_being_written_is_not_removed(files):
     assert [p.name for p in path.parent.iterdir()] == ["model.kw"]
 
 
+@pytest.mark.slow
 def test_several_processes_write_one_file(files):
     code = """
 for _ in range(3):
