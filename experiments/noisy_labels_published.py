@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from kernelweave import MKLClassifier, NoisyLabelMKLClassifier, rbf_ladder
 from kernelweave.banks import make_bank
 from kernelweave.kernels import expand_kernels
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import gradient_play, mirror_prox, solve_capped
 
 from .noisy_labels_data import Codes, Floats, flip, random, read_problem
@@ -239,7 +239,7 @@ def run_gap(
     )
     Y = np.where(part.y == 1, 1.0, -1.0)[:, None]
     box = np.full_like(Y, 1.0 / n)
-    machine = CappedHinge((min(1.0, GAP_RHO / n),))
+    machine = CVaRHinge((min(1.0, GAP_RHO / n),))
     first_order: dict[str, Any] = {"lam": GAP_LAM, "n": float(n)}
 
     def solve(tol: float, max_iter: int, report: Clock) -> Any:

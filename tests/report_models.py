@@ -13,7 +13,9 @@ from kernelweave import (
     KernelSpectralClustering,
     Linear,
     MKLClassifier,
+    MKLClassifierCV,
     MKLRegressor,
+    MKLRegressorCV,
     NoiseTolerantKernelClassifier,
     NoisyLabelMKLClassifier,
     Overlap,
@@ -55,6 +57,8 @@ def prepared(model):
 ALWAYS = {"performance", "convergence", "data", "reproduce"}
 MODELS = {
     "mkl": (MKLClassifier([rbf_ladder(), Linear()]), X, TWO, {"kernels"}),
+    "mkl, C chosen": (MKLClassifierCV([RBF(1.0), Linear()], Cs=[0.1, 1.0]), X, TWO, {"kernels"}),
+    "mkl regression, C chosen": (MKLRegressorCV(Cs=[0.1, 1.0]), FRAME, QUANTITY, {"kernels"}),
     "mkl of three classes": (MKLClassifier(norm=2.0), FRAME, THREE, {"kernels"}),
     "mkl in a pipeline": (
         prepared(MKLClassifier([rbf_ladder(columns=["age", "height"]), Overlap(columns=["town"])])),

@@ -357,7 +357,7 @@ class Own(RBF):
     ("model", "message"),
     [
         (MKLClassifier(), "This MKLClassifier is not fitted yet; call fit before save."),
-        (StandardScaler(), "A model of type StandardScaler cannot be saved, only MKLClassifier,"),
+        (StandardScaler(), "A model of type StandardScaler cannot be saved, only Hierarchical"),
         (type("Sub", (MKLClassifier,), {})(), "A model of type Sub cannot be saved"),
         (make_pipeline(StandardScaler(), MKLClassifier()), r"save\(pipeline\[-1\], path\)"),
         (
@@ -447,7 +447,7 @@ def test_sizes_that_cannot_be(tmp_path, saved):
         ({"parameters/surprise": 1}, "is damaged: TypeError"),
         ({"parameters/C": {"float": "1"}}, "a value of kind 'float'"),
         ({"parameters/C": {"numpy": ["O", 1]}}, "a number of type 'O' is not known"),
-        ({"fitted/weights_": [1.0]}, "weights_ must be an array"),
+        ({"fitted/weights_": [1.0]}, "weights_ is a list"),
         ({"fitted/predict": 1}, "the fitted attributes are"),
         ({"fitted/n_features_in_": 1}, "is damaged"),
         ({"fitted/n_features_in_": "3"}, "n_features_in_ is a str"),

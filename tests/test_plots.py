@@ -133,7 +133,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(InputError, match="max_kernels must be a whole number >= 1, got 0"):
         plot_weights(fitted(1.0), max_kernels=0)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(KernelweaveError, match=r'need matplotlib.*"kernelweave\[cli\]"'):
+    with pytest.raises(KernelweaveError, match=r'need matplotlib.*"kernelweave\[report\]"'):
         plot_history(fitted(1.0))
 
 
@@ -282,7 +282,7 @@ def test_the_noise_curve_is_the_quality_of_the_labels(ax):
     np.testing.assert_array_equal(marked.get_offsets()[:, 1], found.quality)
     assert ax.lines[1].get_xdata()[0] == model.noise_level_ * 40
     assert ax.get_title(loc="left") == f"{found.n_wrong} of 40 labels look wrong"
-    with pytest.raises(InputError, match="MKLClassifier has not judged"):
+    with pytest.raises(InputError, match="MKLClassifier does not assess"):
         plot_noise(fitted(1.0))
 
 

@@ -1,4 +1,4 @@
-"""What a fitted model says of itself, in sentences and in notebooks."""
+"""Summaries of fitted models, in sentences and in notebooks."""
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,12 @@ from kernelweave import (
 )
 from kernelweave._summary import (
     count,
+    fit_status,
+    headline,
     is_approximate,
     is_vacuous,
     listed,
     relative_gap,
-    sentence,
-    verdict,
 )
 from kernelweave._text import clip, visible
 from report_models import COUNTS, GROUPS, MODELS, QUANTITY, TWO, X, fitted
@@ -45,8 +45,8 @@ def test_notebooks_show_the_diagram_and_what_was_learned(name):
         head, summary = shown.split('<div class="kernelweave-summary"')
         assert "sk-container" in head
         assert head.count("<div") == head.count("</div>")  # it stands behind, not inside
-        assert sentence(model).split("\u201c")[0].replace(">", "&gt;") in summary
-        assert verdict(model).text in summary
+        assert headline(model).split("\u201c")[0].replace(">", "&gt;") in summary
+        assert fit_status(model).text in summary
     assert model._repr_mimebundle_()["text/plain"] == repr(model)
 
 
@@ -110,37 +110,37 @@ def test_pipelines_are_shown_as_before():
     ],
 )
 def test_sentences(name, words):
-    text = sentence(estimator(name))
+    text = headline(estimator(name))
     assert words in text
     assert text.endswith(".")
     assert "\n" not in text
 
 
 def test_sentences_name_the_target():
-    assert "predicts \u201csize\u201d (high or low) with" in sentence(estimator("mkl"), "size")
-    assert "predicts \u201csize\u201d with" in sentence(estimator("regression"), "size")
+    assert "predicts \u201csize\u201d (high or low) with" in headline(estimator("mkl"), "size")
+    assert "predicts \u201csize\u201d with" in headline(estimator("regression"), "size")
 
 
 def test_sentences_of_models_that_learned_little():
     one = MKLClassifier([RBF(1.0)]).fit(X, TWO)
-    assert sentence(one) == "This model tells high from low with 1 kernel, rbf(width=1)."
+    assert headline(one) == "This model tells high from low with 1 kernel, rbf(width=1)."
     none = RuleEnsembleClassifier().fit(X, TWO)
     none.rules_ = []
-    assert sentence(none).endswith("by 0 rules, so it predicts the same for every row.")
+    assert headline(none).endswith("by 0 rules, so it predicts the same for every row.")
     several = RuleEnsembleRegressor(C=1).fit(X, np.column_stack([QUANTITY] * 2))
-    assert "2 quantities" in sentence(several)
+    assert "2 quantities" in headline(several)
     labels = RuleEnsembleClassifier().fit(X, np.column_stack([QUANTITY > 0, QUANTITY > 1]))
-    assert "2 labels at once" in sentence(labels)
+    assert "2 labels at once" in headline(labels)
 
 
 def test_verdicts():
-    assert verdict(estimator("mkl")).good
+    assert fit_status(estimator("mkl")).good
     assert np.isnan(relative_gap(estimator("tolerant")))
     assert np.isinf(relative_gap(estimator("widths")))
     with pytest.warns(UserWarning, match="raise max_iter"):
         model = MKLRegressor([RBF(w) for w in (0.5, 1, 2)], max_iter=1, tol=1e-9).fit(X, QUANTITY)
-    assert not verdict(model).good
-    assert "Stopped before the tolerance was met" in verdict(model).text
+    assert not fit_status(model).good
+    assert "Stopped before the tolerance was met" in fit_status(model).text
 
 
 @pytest.mark.parametrize(
@@ -156,21 +156,21 @@ def test_verdicts():
 def test_gaps_are_written_out(gap, words):
     model = MKLClassifier([RBF(1.0), RBF(2.0)]).fit(X, TWO)
     model.duality_gap_ = gap * model.objective_
-    assert verdict(model).short == words
+    assert fit_status(model).short == words
 
 
 def test_two_kernels_are_both():
     model = MKLClassifier([RBF(1.0), RBF(2.0)], norm=2).fit(X, TWO)
-    assert "with both kernels; the heavier, rbf" in sentence(model)
+    assert "with both kernels; the heavier, rbf" in headline(model)
 
 
 def test_equal_weights_are_said_to_be_equal():
     model = MKLClassifier([RBF(1.0), RBF(2.0), RBF(3.0)], norm="uniform").fit(X, TWO)
-    assert sentence(model).endswith("with all 3 kernels; each has the same weight.")
+    assert headline(model).endswith("with all 3 kernels; each has the same weight.")
     options = {"gamma": 0, "alpha": 1.0, "rho": np.inf, "shape": "diag", "random_state": 0}
     pairs = PairwiseKernelLearner(method="shrink", n_clusters=3, **options).fit(COUNTS, GROUPS)
-    assert sentence(pairs).endswith("by all 6 columns; each has the same weight.")
-    assert verdict(pairs).short == "equal weights"
+    assert headline(pairs).endswith("by all 6 columns; each has the same weight.")
+    assert fit_status(pairs).short == "equal weights"
 
 
 def test_words():
@@ -204,20 +204,22 @@ def test_landmarks_are_told_from_the_exact_kernels():
     vars(model).update(vars(estimator("mkl")))
     model.duality_gap_, model.landmark_gap_ = 0.19 * model.objective_, 1e-4 * model.objective_
     model.converged_ = True
-    end = verdict(model)
+    end = fit_status(model)
     assert (end.short, end.good) == ("approximate kernels, not certified", True)
     assert end.text.startswith("Converged, with approximate kernels, not certified: ")
     assert "is within 0.01% of the optimum of the Nystroem problem" in end.text
     assert "19%" not in end.text  # it says nothing
-    assert end.text.endswith("the optimum of the exact kernels it is, no useful bound tells.")
+    assert end.text.endswith("no useful bound on its distance to the optimum of the exact kernels.")
     model.duality_gap_ = 0.009 * model.objective_
-    assert verdict(model).short == "approximate kernels, not certified"
-    assert "With the exact kernels it could be up to 0.9% smaller." in verdict(model).text
+    assert fit_status(model).short == "approximate kernels, not certified"
+    assert "With the exact kernels it could be up to 0.9% smaller." in fit_status(model).text
     model.converged_ = False
-    assert verdict(model).text.startswith("Stopped before the tolerance was met, with approximate")
-    assert not verdict(model).good
+    assert fit_status(model).text.startswith(
+        "Stopped before the tolerance was met, with approximate"
+    )
+    assert not fit_status(model).good
     model.converged_, model.duality_gap_ = True, 1e-4 * model.objective_
-    assert verdict(model).short == "0.01%"
+    assert fit_status(model).short == "0.01%"
 
 
 def test_when_a_bound_for_the_exact_kernels_is_vacuous():

@@ -13,7 +13,7 @@ from kernelweave import MKLClassifier
 from kernelweave._threads import threads as using
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import expand_kernels
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import Result, newton_bundle
 
 from . import Task

@@ -12,9 +12,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from kernelweave import Precomputed, rbf_ladder
 from kernelweave._threads import threads as using
 from kernelweave.banks import CombinedKernel, KernelBank, make_bank
+from kernelweave.inner import Solution, solve_inner
 from kernelweave.kernels import expand_kernels
 from kernelweave.kernels.ladders import KernelFamily
-from kernelweave.machines import Hinge, Solution
+from kernelweave.losses import Hinge
 
 from . import Task
 from .fits import TOL, build_bank, final_kernel
@@ -100,12 +101,12 @@ def smo(n: int, threads: int, warm: bool, tol: float = TOL) -> Task:
         start = None
         if warm:
             other = rbf_kernel(data.X, gamma=0.5 / 5.0**2)
-            before = Hinge().solve(_single(0.9 * K + 0.1 * other), Y, cost, tol=tol)
+            before = solve_inner(Hinge(), _single(0.9 * K + 0.1 * other), Y, cost, tol=tol)
             start = replace(before, fitted=kernel.dense() @ before.dual_coef)
 
     def work() -> Solution:
         with using(threads):
-            return Hinge().solve(kernel, Y, cost, tol=tol, start=start)
+            return solve_inner(Hinge(), kernel, Y, cost, tol=tol, start=start)
 
     return Task(work, lambda s: {"objective": s.primal, "gap": s.gap / s.primal, "updates": s.work})
 

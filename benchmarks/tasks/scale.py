@@ -19,7 +19,8 @@ from kernelweave._threads import threads as use_threads
 from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
-from kernelweave.machines import Hinge
+from kernelweave.inner import solve_inner
+from kernelweave.losses import Hinge
 
 from . import Task
 
@@ -35,7 +36,7 @@ def machine(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task
 
     def work() -> Any:
         with use_threads(threads):
-            return Hinge().solve(kernel, Y, cost, tol=tol)
+            return solve_inner(Hinge(), kernel, Y, cost, tol=tol)
 
     return Task(work, lambda found: {"value": found.primal, "gap": found.gap / found.primal})
 
@@ -49,7 +50,7 @@ def linear_svc(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> T
     def tell(fitted: LinearSVC) -> dict[str, Any]:
         w = fitted.coef_.ravel()
         fit = (Z.astype(np.float64) @ w)[:, None]
-        loss, _ = Hinge().loss(fit, y[:, None], np.full((n, 1), C))
+        loss, _ = Hinge().value(fit, y[:, None], np.full((n, 1), C))
         return {"value": 0.5 * float(w @ w) + loss, "gap": None}
 
     return Task(lambda: model.fit(Z, y), tell)
@@ -82,7 +83,10 @@ def passes(n: int, threads: int, tol: float = 1e-3) -> Task:
     def work() -> tuple[float, float]:
         with use_threads(threads):
             first = _counted(
-                n, lambda: Hinge().solve(bank.combine(equal), y[:, None], np.ones((n, 1)), tol=tol)
+                n,
+                lambda: solve_inner(
+                    Hinge(), bank.combine(equal), y[:, None], np.ones((n, 1)), tol=tol
+                ),
             )
         return first, _counted(n, lambda: model.fit(X, y))
 

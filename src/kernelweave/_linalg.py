@@ -20,6 +20,7 @@ _SVD_PRODUCTS = 1e9  # squared number of rows times number of columns
 _PANEL = 384  # rows of a Cholesky factor that are computed together,
 _PRODUCTS = 5e9  # and multiplications of a piece of them, about 0.2 s; large pieces are quicker
 _COLUMNS = 512  # of a piece at least
+_COPIED = 256  # rows copied at a time where a factorisation is undone
 
 
 def factor_upper(M: Floats) -> tuple[Floats, bool]:
@@ -82,3 +83,32 @@ def right_svd(Z: Floats) -> tuple[Floats, Floats]:
     stop_if_interrupted()
     left, roots, _ = scipy.linalg.svd(R, overwrite_a=True, check_finite=False)
     return roots, Q @ left
+
+
+def restore_upper(M: Floats, diagonal: Floats) -> None:
+    """Undo `factor_upper`."""
+    for a in range(0, len(M), _COPIED):
+        b = a + _COPIED
+        corner = np.tril(M[a:b, a:b])
+        M[a:b, a:b] = corner + np.tril(corner, -1).T
+        M[a:b, b:] = M[b:, a:b].T
+    np.fill_diagonal(M, diagonal)
+
+
+def solve_positive(M: Floats, sides: Floats) -> Floats:
+    """Solve with a matrix that is positive definite up to rounding; it is overwritten.
+
+    Where the factorisation fails, the diagonal is raised by the least sufficient share of its mean:
+    rounding of entries in single precision grows with their number.
+    """
+    size = float(np.trace(M)) / max(1, len(M))
+    diagonal = M.diagonal().copy()
+    for raised in (0.0, 1e-6, 1e-4, 1e-2):
+        if raised:
+            restore_upper(M, diagonal + raised * size)
+        try:
+            factor = factor_upper(M)
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(scipy.linalg.cho_solve(factor, sides, check_finite=False))
+    return np.asarray(sides / size)  # a step along the slopes, at worst

@@ -1,4 +1,4 @@
-"""What a fitted model amounts to, in plain words: for notebooks, pictures and reports."""
+"""Summaries of fitted models in sentences, for notebooks, plots and reports."""
 
 from __future__ import annotations
 
@@ -8,28 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._declaration import Declaration, has_aspect
 from kernelweave._text import clip, visible
 from kernelweave._types import Floats
 
 _TOP = 5  # weights that a notebook shows
 _LEAST = 1e-6  # per cent below which digits are not meaningful
-_VACUOUS = 0.01  # relative gap beyond which a bound for the exact kernels is not worth telling
+_VACUOUS = 0.01  # relative gap from which on a bound for the exact kernels is of no use
 APPROXIMATE = "approximate kernels, not certified"  # of a Nystroem fit without a proof beyond it
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """How a fit ended.
-
-    Parameters
-    ----------
-    short : str
-        A word or a number.
-    text : str
-        The same in sentences.
-    good : bool
-        Whether it ended as it should.
-    """
+class FitStatus:
+    """How a fit ended: in a word or number, in sentences, and whether it converged."""
 
     short: str
     text: str
@@ -50,9 +41,8 @@ def listed(items: Any, most: int = 8, last: str = "and") -> str:
 
 
 def relative_gap(model: Any) -> float:
-    """Return the duality gap relative to the objective; NaN where there is none."""
-    gap = getattr(model, "duality_gap_", np.nan)
-    return float(gap / max(abs(model.objective_), 1e-300)) if not np.isnan(gap) else np.nan
+    """Return the duality gap relative to the objective; NaN for closed forms."""
+    return float(model.duality_gap_ / max(abs(model.objective_), 1e-300))
 
 
 def relative_landmark_gap(model: Any) -> float:
@@ -62,28 +52,22 @@ def relative_landmark_gap(model: Any) -> float:
 
 
 def is_approximate(gap: float, landmark_gap: float, tol: float) -> bool:
-    """Tell whether a fit is shown to be optimal for Nystroem's kernels at most.
+    """Return whether a fit is proven optimal for the Nystroem kernels at most.
 
-    Such a fit is not called certified, and `landmark_gap_` is the number that means something.
-
-    Parameters
-    ----------
-    gap, landmark_gap : float
-        Relative gaps for the exact kernels, and of the Nystroem problem; NaN without landmarks.
-    tol : float
-        The tolerance that the gap for the exact kernels would have to meet.
+    ``gap`` and ``landmark_gap`` are relative gaps for the exact kernels and of the Nystroem problem
+    (NaN without landmarks). Such a fit is not called certified.
     """
     return bool(np.isfinite(landmark_gap) and not gap <= tol)
 
 
 def is_vacuous(gap: float, tol: float) -> bool:
-    """Tell whether a gap for the exact kernels is above ten tolerances and one per cent."""
+    """Return whether a gap for the exact kernels exceeds ten tolerances and one per cent."""
     return not gap <= max(10.0 * tol, _VACUOUS)
 
 
 def weight_names(model: Any) -> list[str]:
     """Return the kernel, path of kernels or column that each weight belongs to."""
-    if hasattr(model, "network_"):
+    if _declared(model).learns == "paths":
         return [str(model.network_.describe(path)) for path in model.paths_]
     if model.kernels_ is None:
         return column_names(model, len(model.weights_))
@@ -102,25 +86,30 @@ def shares(model: Any) -> Floats:
     return weights / (weights.sum() or 1.0)
 
 
-def sentence(model: Any, target: str | None = None) -> str:
-    """Say what a model has learned.
+def weight_noun(model: Any) -> str:
+    """Return the word for what a weight belongs to."""
+    if _declared(model).learns == "paths":
+        return "path"
+    return "column" if model.kernels_ is None else "kernel"
 
-    Parameters
-    ----------
-    model : fitted estimator
-        Any of kernelweave's.
-    target : str, optional
-        Name of what it predicts.
-    """
-    if hasattr(model, "labels_"):
+
+def _declared(model: Any) -> Declaration:
+    declaration: Declaration = model._declaration
+    return declaration
+
+
+def headline(model: Any, target: str | None = None) -> str:
+    """Return a sentence on what a model has learned; ``target`` is the name of what it predicts."""
+    learns = _declared(model).learns
+    if learns == "clusters":
         return _clusters(model)
-    if hasattr(model, "threshold_") and hasattr(model, "selection_"):
+    if learns == "pairs":
         return _pairs(model)
     goal = _goal(model, target)
-    if hasattr(model, "rules_"):
+    if learns == "rules":
         return f"{goal} by {count(len(model.rules_), 'rule')}{_strongest_rule(model)}."
     text = f"{goal} {_means(model)}"
-    if hasattr(model, "label_quality_"):
+    if has_aspect(model, "labels"):
         wrong = model.suspects()
         looks = "label looks" if wrong.n_wrong == 1 else "labels look"
         text += f". {wrong.n_wrong:,} of its {wrong.n_samples:,} training {looks} wrong"
@@ -131,7 +120,7 @@ def _goal(model: Any, target: str | None) -> str:
     what = "" if target is None else f" \u201c{clip(target)}\u201d"
     tasks = getattr(model, "tasks_", None)
     several = f" in {len(tasks)} tasks" if tasks is not None else ""
-    if not hasattr(model, "classes_"):
+    if "classes_" not in _declared(model).saved:
         n_outputs = len(model.intercept_)
         quantity = " a quantity" if n_outputs == 1 or several else f" {n_outputs} quantities"
         return f"This model predicts{what or quantity}{several}"
@@ -147,19 +136,17 @@ def _goal(model: Any, target: str | None) -> str:
 
 
 def _means(model: Any) -> str:
-    """Say what the prediction is made of."""
-    if hasattr(model, "kernel_"):
+    """Return what the prediction is made of."""
+    learns = _declared(model).learns
+    if learns == "widths":
         return f"with a Gaussian kernel whose widths were learned, {clip(model.kernel_)}"
-    if hasattr(model, "network_") and not model.paths_:
+    if learns == "paths" and not model.paths_:
         n_paths, n_weights = model.network_.count_paths(), len(model.node_weights_)
         return f"with {count(n_paths, 'product')} of kernels that share {n_weights} weights"
     names, weights = weight_names(model), shares(model)
     used, offered = int(np.count_nonzero(weights)), len(weights)
-    noun, of = "kernel", f" of {offered:,}"
-    if hasattr(model, "network_"):
-        noun = "path"
-    elif hasattr(model, "active_nodes_"):
-        of = ""
+    noun = weight_noun(model)
+    of = "" if learns == "nodes" else f" of {offered:,}"  # inactive nodes have no weight
     if not used:
         return "by a constant: no kernel has a weight"
     top = int(np.argmax(weights))
@@ -192,7 +179,7 @@ def _strongest_rule(model: Any) -> str:
 
 
 def _pairs(model: Any) -> str:
-    noun = "column" if model.kernels_ is None else "kernel"
+    noun = weight_noun(model)
     names, weights = weight_names(model), shares(model)
     used = int(np.count_nonzero(weights))
     if not used:
@@ -211,30 +198,31 @@ def _clusters(model: Any) -> str:
     return f"This model put {count(len(model.labels_), 'row')} into {where} {of}."
 
 
-def verdict(model: Any) -> Verdict:
-    """Say how close to the optimum of its problem a fit has come; not how good the model is."""
-    if hasattr(model, "labels_"):
-        return Verdict(
+def fit_status(model: Any) -> FitStatus:
+    """Return how close to the optimum of its problem a fit is, not how good the model is."""
+    learns = _declared(model).learns
+    if learns == "clusters":
+        return FitStatus(
             "direct",
-            "Nothing was learned step by step: eigenvectors are computed to machine precision, and "
-            f"the best of {count(model.n_init, 'run')} of k-means is kept.",
+            "There was no iteration to converge: eigenvectors are computed to machine precision, "
+            f"and the best of {count(model.n_init, 'run')} of k-means is kept.",
             True,
         )
-    if not hasattr(model, "duality_gap_"):
-        return _newton(model)
-    gap, solved = relative_gap(model), count(int(model.n_iter_), "machine")
+    if learns == "pairs":
+        return _newton_status(model)
+    gap, solves = relative_gap(model), count(int(model.n_iter_), "inner solve")
     if np.isnan(gap):
-        text = "The model has a closed form: nothing was iterated, so nothing had to converge."
-        return Verdict("exact", text, True)
+        text = "The model has a closed form, so there was no iteration to converge."
+        return FitStatus("exact", text, True)
     hint = "" if model.converged_ else " Raise max_iter, or accept this by raising tol."
     if np.isinf(gap):
         ended = (
-            f"The search ended where small changes no longer help, to the tolerance {model.tol:g}"
+            f"The search reached a stationary point to the tolerance {model.tol:g}"
             if model.converged_
-            else f"The search stopped before it stood still, to the tolerance {model.tol:g}"
+            else f"The search stopped before a stationary point, to the tolerance {model.tol:g}"
         )
-        text = f"{ended}, after {solved} solved. No bound on the optimum is known.{hint}"
-        return Verdict(
+        text = f"{ended}, after {solves}. No bound on the optimum is known.{hint}"
+        return FitStatus(
             "stationary" if model.converged_ else "not converged", text, model.converged_
         )
     near = relative_landmark_gap(model)
@@ -243,14 +231,14 @@ def verdict(model: Any) -> Verdict:
         text = (
             f"{ended}, with {APPROXIMATE}: the objective, {model.objective_:.6g}, is within "
             f"{percentage(near)} of the optimum of the Nystroem problem, in which landmarks stand "
-            f"for all rows (tolerance {percentage(model.tol)}), after {solved} solved. "
+            f"for all rows (tolerance {percentage(model.tol)}), after {solves}. "
         )
         text += (
-            "How far from the optimum of the exact kernels it is, no useful bound tells."
+            "There is no useful bound on its distance to the optimum of the exact kernels."
             if is_vacuous(gap, model.tol)
             else f"With the exact kernels it could be up to {percentage(gap)} smaller."
         )
-        return Verdict(APPROXIMATE, text + hint, bool(model.converged_))
+        return FitStatus(APPROXIMATE, text + hint, bool(model.converged_))
     bound = (
         f"no model of this kind has an objective below {model.objective_ - model.duality_gap_:.6g}"
     )
@@ -258,28 +246,28 @@ def verdict(model: Any) -> Verdict:
     text = (
         f"{ended}: the objective is {model.objective_:.6g}, and {bound}. The gap between the two "
         f"is {percentage(gap)} of the objective (tolerance {percentage(model.tol)}), after "
-        f"{solved} solved."
+        f"{solves}."
     )
-    return Verdict(percentage(gap), text + hint, bool(model.converged_))
+    return FitStatus(percentage(gap), text + hint, bool(model.converged_))
 
 
-def _newton(model: Any) -> Verdict:
+def _newton_status(model: Any) -> FitStatus:
     steps = count(int(model.n_iter_), "Newton step")
     if model.setting_ is not None and np.isinf(model.setting_.rho):
-        text = "Equal weights are in use (rho is infinite), so none had to be learned."
-        return Verdict("equal weights", text, True)
+        text = "Weights are equal (rho is infinite), so none had to be learned."
+        return FitStatus("equal weights", text, True)
     if model.converged_:
         text = (
             f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so "
             "no other weights are better."
         )
-        return Verdict("converged", text, True)
+        return FitStatus("converged", text, True)
     text = f"Stopped after {steps} before the tolerance {model.tol:g} was met. Raise max_iter."
-    return Verdict("not converged", text, False)
+    return FitStatus("not converged", text, False)
 
 
 def percentage(share: float) -> str:
-    """Return a share in per cent with two digits that count, written out."""
+    """Return a share in per cent with two significant digits, without an exponent."""
     percent = 100 * share
     if 0 < percent < _LEAST:
         return f"under {np.format_float_positional(_LEAST)}%"
@@ -287,7 +275,7 @@ def percentage(share: float) -> str:
 
 
 class NotebookSummary:
-    """Mixin that adds what was learned to scikit-learn's diagram of a fitted estimator."""
+    """Mixin that adds a summary to scikit-learn's diagram of a fitted estimator."""
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()  # type: ignore[misc]
@@ -305,8 +293,8 @@ class NotebookSummary:
 
 
 def to_html(model: Any) -> str:
-    """Return the sentence, the largest weights and the verdict as a piece of a page."""
-    parts = [f"<p>{escape(visible(sentence(model)))}</p>"]
+    """Return the headline, the largest weights and the fit status as HTML."""
+    parts = [f"<p>{escape(visible(headline(model)))}</p>"]
     bars = [
         f'<tr><td style="text-align:left">{escape(clip(visible(name), 80))}</td>'
         f'<td style="text-align:right">{escape(shown)}</td>'
@@ -316,21 +304,22 @@ def to_html(model: Any) -> str:
     ]
     if bars:
         parts.append(f"<table><tbody>{''.join(bars)}</tbody></table>")
-    parts.append(f"<p>{escape(verdict(model).text)}</p>")
+    parts.append(f"<p>{escape(fit_status(model).text)}</p>")
     return f'<div class="kernelweave-summary" style="max-width:48em">{"".join(parts)}</div>'
 
 
 def _largest(model: Any) -> list[tuple[str, str, float]]:
-    """Return names of the kernels or rules that matter most, their weights, lengths of bars."""
-    if hasattr(model, "rules_"):
+    """Return names of the most important kernels or rules, their weights and lengths of bars."""
+    learns = _declared(model).learns
+    if learns == "clusters":
+        return []
+    if learns == "rules":
         top = float(np.max(model.norms_, initial=0.0)) or 1.0
         one = len(model.intercept_) == 1
         return [
             (rule.text, f"{rule.weights[0]:+.3g}" if one else "", float(norm) / top)
             for rule, norm in zip(model.rules_[:_TOP], model.norms_, strict=False)
         ]
-    if not np.size(getattr(model, "weights_", ())):
-        return []
     names, weights = weight_names(model), shares(model)
     order = [int(j) for j in np.argsort(-weights, kind="stable")[:_TOP] if weights[j] > 0]
     return [(names[j], f"{weights[j]:.1%}", float(weights[j] / weights[order[0]])) for j in order]

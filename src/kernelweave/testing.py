@@ -1,4 +1,4 @@
-"""Contracts of kernels, banks, machines, weight sets and solvers, for whoever adds one.
+"""Contracts of kernels, banks, losses, weight sets and solvers, for whoever adds one.
 
 Each function looks at one object from outside, compares what it says with the definition or with
 plain NumPy, and raises an `AssertionError` that names the broken promise. They need small inputs
@@ -16,15 +16,16 @@ from numpy.typing import ArrayLike
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.inner import Curvature, Solution, solve_inner, weight_curvature
 from kernelweave.kernels import Kernel, n_rows, take
-from kernelweave.machines import DualShape, Machine, Solution
+from kernelweave.losses import DualBox, Loss
 from kernelweave.solvers import Result
 from kernelweave.weights import WeightSet
 
 __all__ = [
     "check_bank",
     "check_kernel",
-    "check_machine",
+    "check_loss",
     "check_solver_result",
     "check_weight_set",
 ]
@@ -307,9 +308,9 @@ def _check_combined(
             rounding,
             f"{what}.block (square)",
         )
-        features = kernel.features()
-        if features is not None:
-            _close(features.T @ features, dense, rounding, f"{what}.features")
+        factor = kernel.factor()
+        if factor is not None:
+            _close(factor.T @ factor, dense, rounding, f"{what}.factor")
 
 
 def _made_dense(bank: KernelBank, weights: Floats) -> CombinedKernel:
@@ -321,76 +322,82 @@ def _made_dense(bank: KernelBank, weights: Floats) -> CombinedKernel:
 
 @dataclass(frozen=True)
 class _Task:
-    """One machine on one bank, solved for several weights."""
+    """One loss on one bank, solved for several weights."""
 
-    machine: Machine
+    loss: Loss
     bank: KernelBank
     Y: Floats
     cost: Floats
     tol: float
+    solver: Callable[..., Solution] = solve_inner
+    curvature: Callable[..., Curvature] = weight_curvature
 
     @property
-    def shape(self) -> DualShape:
-        return self.machine.shape(self.Y, self.cost)
+    def box(self) -> DualBox:
+        return self.loss.box(self.Y, self.cost)
 
     def solve(self, weights: Floats, tol: float, start: Solution | None = None) -> Solution:
         kernel = self.bank.combine(weights)
-        return self.machine.solve(kernel, self.Y, self.cost, tol=tol, start=start)
+        return self.solver(self.loss, kernel, self.Y, self.cost, tol=tol, start=start)
 
     def loss_at(self, fitted: Floats) -> float:
         """Return the conjugate of the dual shape, which is the loss by definition."""
-        shape, r = self.shape, self.Y - fitted
-        slack = np.maximum(np.abs(r) - shape.dead_zone, 0.0)
-        limit = np.where(r > 0, shape.upper, -shape.lower)
+        box, r = self.box, self.Y - fitted
+        slack = np.maximum(np.abs(r) - box.dead_zone, 0.0)
+        limit = np.where(r > 0, box.upper, -box.lower)
         with np.errstate(divide="ignore", invalid="ignore"):
-            free = np.where(shape.ridge > 0, slack / shape.ridge, np.inf)
+            free = np.where(box.ridge > 0, slack / box.ridge, np.inf)
         t = np.where(slack > 0, np.minimum(free, limit), 0.0)
-        return float((t * slack - 0.5 * shape.ridge * t * t).sum())
+        return float((t * slack - 0.5 * box.ridge * t * t).sum())
 
     def quadratic_forms(self, dual_coef: Floats) -> Floats:
         return self.bank.quadratic_forms(dual_coef)
 
     def infeasibility(self, dual_coef: Floats, like: Floats | None = None) -> float:
         """Return how far coefficients are outside their boxes or off balance, relative to sizes."""
-        shape = self.shape
-        off = np.maximum(shape.lower - dual_coef, dual_coef - shape.upper).max(initial=0.0)
-        if self.machine.fit_intercept:
+        box = self.box
+        off = np.maximum(box.lower - dual_coef, dual_coef - box.upper).max(initial=0.0)
+        if self.loss.fit_intercept:
             off = max(off, np.abs(dual_coef.sum(axis=0)).max(initial=0.0))
         size = np.abs(dual_coef if like is None else like).sum()
         return float(off / max(size, 1e-300))
 
 
-def check_machine(
-    machine: Machine,
+def check_loss(
+    loss: Loss,
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
     *,
     tol: float = 1e-10,
     random_state: int = 0,
+    solve: Callable[..., Solution] = solve_inner,
+    curvature: Callable[..., Curvature] = weight_curvature,
 ) -> None:
-    """Check that a machine solves its problem and tells the truth about it.
+    """Check a loss with its inner solver.
 
     Bounds lie on the right sides, the gap asked for is met, the intercept is the best one, slopes
     ``-q_j / 2`` and the curvature agree with finite differences over the kernel weights.
 
     Parameters
     ----------
-    machine : Machine
+    loss : Loss
         What to check.
     bank : KernelBank
         Two or more kernels over a few dozen rows.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
     tol : float
-        The tightest relative gap asked of the machine.
+        The tightest relative gap asked of the solver.
     random_state : int
         Seed of the weights and coefficients tried.
+    solve, curvature : callable
+        The inner solver, and the second derivatives of the optimal value in the kernel weights.
 
     Raises
     ------
     AssertionError
-        If a promise of `Machine` is broken, or the problem has no point where second derivatives
+        If a promise of `Loss` is broken, or the problem has no point where second derivatives
         can be compared.
 
     Examples
@@ -398,13 +405,13 @@ def check_machine(
     >>> import numpy as np
     >>> from kernelweave.banks import make_bank
     >>> from kernelweave.kernels import RBF, Linear
-    >>> from kernelweave.machines import Square
+    >>> from kernelweave.losses import Square
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
     >>> Y = np.sin(X[:, :1])
-    >>> check_machine(Square(), make_bank([Linear(), RBF(width=1.0)], X), Y, np.ones_like(Y))
+    >>> check_loss(Square(), make_bank([Linear(), RBF(width=1.0)], X), Y, np.ones_like(Y))
     """
     rng = np.random.default_rng(random_state)
-    task = _Task(machine, bank, Y, cost, tol)
+    task = _Task(loss, bank, Y, cost, tol, solve, curvature)
     weights = rng.uniform(0.5, 1.5, bank.n_kernels) / bank.n_kernels
     best = task.solve(weights, tol)
     for asked in (0.3, 1e-2, 1e-4, tol):
@@ -421,7 +428,7 @@ def _check_solution(
     task: _Task, weights: Floats, solution: Solution, asked: float, best: Solution
 ) -> None:
     what = f"solve(tol={asked:g})"
-    dual_coef, machine = solution.dual_coef, task.machine
+    dual_coef, loss = solution.dual_coef, task.loss
     _require(dual_coef.shape == task.Y.shape, f"{what}: dual_coef has shape {dual_coef.shape}.")
     _require(solution.intercept.shape == task.Y.shape[1:], f"{what}: intercept has a wrong shape.")
     size = abs(solution.primal) + 1e-300
@@ -439,14 +446,14 @@ def _check_solution(
     scale = float(np.abs(fitted).max(initial=0.0))
     _close(solution.fitted, fitted, 1e-7 * scale, f"{what}: fitted against K @ coef")
     quadratic = float(weights @ task.quadratic_forms(dual_coef))
-    loss, intercept = machine.loss(fitted, task.Y, task.cost)
-    _close(solution.primal, 0.5 * quadratic + loss, 1e-8 * size, f"{what}: the primal value")
-    ridge = machine.ridge_term(dual_coef, task.cost, task.Y)
-    dual = machine.linear(dual_coef, task.Y) - 0.5 * (quadratic + ridge)
+    loss_value, intercept = loss.value(fitted, task.Y, task.cost)
+    _close(solution.primal, 0.5 * quadratic + loss_value, 1e-8 * size, f"{what}: the primal value")
+    ridge = loss.ridge_term(dual_coef, task.Y, task.cost)
+    dual = loss.linear(dual_coef, task.Y, task.cost) - 0.5 * (quadratic + ridge)
     _close(solution.dual, dual, 1e-8 * size, f"{what}: the dual value")
     at_intercept = task.loss_at(fitted + solution.intercept)
-    _close(at_intercept, loss, 1e-8 * size, f"{what}: the loss at the intercept returned")
-    if not machine.fit_intercept:
+    _close(at_intercept, loss_value, 1e-8 * size, f"{what}: the loss at the intercept returned")
+    if not loss.fit_intercept:
         _require(not intercept.any(), f"{what}: an intercept without fit_intercept.")
     for lower, upper, kind in (
         (solution.dual, best.primal, "below its dual value"),
@@ -460,7 +467,7 @@ def _check_solution(
 def _check_floor(task: _Task, weights: Floats, best: Solution) -> None:
     floor = 0.05 * abs(best.primal)
     kernel = task.bank.combine(weights)
-    solution = task.machine.solve(kernel, task.Y, task.cost, tol=0.0, floor=floor)
+    solution = task.solver(task.loss, kernel, task.Y, task.cost, tol=0.0, floor=floor)
     _require(solution.gap <= floor * (1 + 1e-9), "solve(floor=...): the gap exceeds the floor.")
 
 
@@ -479,10 +486,10 @@ def _check_warm(task: _Task, weights: Floats, best: Solution) -> None:
 
 def _check_loss(task: _Task, fitted: Floats, rng: np.random.Generator) -> None:
     for F in (fitted, np.zeros_like(fitted), fitted + rng.normal(size=fitted.shape)):
-        loss, bias = task.machine.loss(F, task.Y, task.cost)
-        rounding = _ROUNDING * (abs(loss) + 1e-300)
-        _close(task.loss_at(F + bias), loss, rounding, "loss: the value at its own bias")
-        if not task.machine.fit_intercept:
+        loss_value, bias = task.loss.value(F, task.Y, task.cost)
+        rounding = _ROUNDING * (abs(loss_value) + 1e-300)
+        _close(task.loss_at(F + bias), loss_value, rounding, "loss: the value at its own bias")
+        if not task.loss.fit_intercept:
             _require(not bias.any(), "loss: a bias without fit_intercept.")
             continue
         spread = float(np.ptp(task.Y - F)) or 1.0
@@ -492,9 +499,9 @@ def _check_loss(task: _Task, fitted: Floats, rng: np.random.Generator) -> None:
                 other[o] += step * spread
                 value = task.loss_at(F + other)
                 _require(
-                    value >= loss - rounding,
+                    value >= loss_value - rounding,
                     f"loss: the bias {other[o]:.9g} of output {o} gives {value:.12g}, "
-                    f"the one returned, {bias[o]:.9g}, gives {loss:.12g}.",
+                    f"the one returned, {bias[o]:.9g}, gives {loss_value:.12g}.",
                 )
 
 
@@ -508,12 +515,12 @@ def _check_repair(task: _Task, best: Solution, rng: np.random.Generator) -> None
     ]
     for wild in tries:
         before = wild.copy()
-        repaired = task.machine.repair(wild, task.Y, task.cost)
+        repaired = task.loss.repair(wild, task.Y, task.cost)
         _require(np.array_equal(wild, before), "repair writes to its input.")
         _require(np.isfinite(repaired).all(), "repair: coefficients are not finite.")
         off = task.infeasibility(repaired, wild)
         _require(off <= 1e-12, f"repair: the result leaves the set, relatively by {off:.3g}.")
-    kept = task.machine.repair(best.dual_coef, task.Y, task.cost)
+    kept = task.loss.repair(best.dual_coef, task.Y, task.cost)
     _close(kept, best.dual_coef, 1e-9 * size, "repair of feasible coefficients")
 
 
@@ -537,11 +544,11 @@ def _check_slopes(task: _Task, weights: Floats, best: Solution) -> None:
 
 
 def _free_set(task: _Task, dual_coef: Floats) -> Any:
-    shape = task.shape
+    box = task.box
     with np.errstate(invalid="ignore"):
-        margin = np.nan_to_num(1e-7 * (shape.upper - shape.lower), posinf=0.0)
-    inside = (dual_coef > shape.lower + margin) & (dual_coef < shape.upper - margin)
-    return inside & (dual_coef != 0) if shape.dead_zone > 0 else inside
+        margin = np.nan_to_num(1e-7 * (box.upper - box.lower), posinf=0.0)
+    inside = (dual_coef > box.lower + margin) & (dual_coef < box.upper - margin)
+    return inside & (dual_coef != 0) if box.dead_zone > 0 else inside
 
 
 def _check_curvature(task: _Task, weights: Floats) -> None:
@@ -553,7 +560,7 @@ def _check_curvature(task: _Task, weights: Floats) -> None:
     def products(rows: Indices) -> Floats:
         return task.bank.products(best.dual_coef, everything, rows)
 
-    found = task.machine.curvature(kernel, products, best.dual_coef, task.Y, task.cost)
+    found = task.curvature(task.loss, kernel, products, best.dual_coef, task.Y, task.cost)
     H = found.hessian
     quadratic_forms = task.quadratic_forms(best.dual_coef)
     top = float((quadratic_forms / weights).max(initial=0.0))
@@ -772,7 +779,7 @@ def check_solver_result(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    loss: Loss,
     weight_set: WeightSet,
     *,
     tol: float,
@@ -789,7 +796,7 @@ def check_solver_result(
         The kernels it was found for.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     weight_set : WeightSet
         Where weights live.
@@ -811,7 +818,6 @@ def check_solver_result(
     >>> import numpy as np
     >>> from kernelweave.banks import make_bank
     >>> from kernelweave.kernels import RBF, Linear
-    >>> from kernelweave.machines import Square
     >>> from kernelweave.solvers import newton_bundle
     >>> from kernelweave.weights import Simplex
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
@@ -819,7 +825,7 @@ def check_solver_result(
     >>> result = newton_bundle(bank, Y, np.ones_like(Y), Square(), tol=1e-6, max_iter=50)
     >>> check_solver_result(result, bank, Y, np.ones_like(Y), Square(), Simplex(), tol=1e-6)
     """
-    task = _Task(machine, bank, Y, cost, tol)
+    task = _Task(loss, bank, Y, cost, tol)
     upper, lower = result.objective, result.lower_bound
     size = max(abs(upper), 1e-300)
     _require(np.isfinite(upper), f"the objective is {upper}.")
@@ -856,8 +862,8 @@ def _check_objective(task: _Task, weight_set: WeightSet, result: Result, slack: 
     fitted = np.tensordot(result.weights[active], products, axes=1).reshape(task.Y.shape)
     quadratic_forms = np.zeros(bank.n_kernels)
     quadratic_forms[active] = np.maximum(np.einsum("jno,no->j", products, dual_coef), 0.0)
-    loss, _ = task.machine.loss(fitted, task.Y, task.cost)
-    value = weight_set.penalty(result.weights * np.sqrt(quadratic_forms)) + loss
+    total_loss, _ = task.loss.value(fitted, task.Y, task.cost)
+    value = weight_set.penalty(result.weights * np.sqrt(quadratic_forms)) + total_loss
     rounding = slack * max(abs(result.objective), 1e-300)
     _require(
         value <= result.objective + rounding,
@@ -865,9 +871,9 @@ def _check_objective(task: _Task, weight_set: WeightSet, result: Result, slack: 
         f"above the {result.objective:.12g} stated.",
     )
     # What factored kernels leave out is bounded and added, so the objective may be a little high.
-    held, _ = task.machine.loss(bank.combine(result.weights) @ dual_coef, task.Y, task.cost)
+    held, _ = task.loss.value(bank.combine(result.weights) @ dual_coef, task.Y, task.cost)
     norms = result.weights * np.sqrt(quadratic_forms + bank.residual_forms(dual_coef))
-    largest = weight_set.penalty(norms) + max(loss, held)
+    largest = weight_set.penalty(norms) + max(total_loss, held)
     _require(
         result.objective <= largest + rounding,
         f"weights and coefficients have the objective {value:.12g}, "
@@ -875,8 +881,8 @@ def _check_objective(task: _Task, weight_set: WeightSet, result: Result, slack: 
     )
     at_intercept = task.loss_at(fitted + result.intercept)
     _require(
-        at_intercept <= loss + 2.0 * abs(held - loss) + rounding,
-        f"the intercept gives a loss of {at_intercept:.12g}, the best one {loss:.12g}.",
+        at_intercept <= total_loss + 2.0 * abs(held - total_loss) + rounding,
+        f"the intercept gives a loss of {at_intercept:.12g}, the best one {total_loss:.12g}.",
     )
 
 

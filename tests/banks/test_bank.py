@@ -341,16 +341,16 @@ def test_summary():
     assert all(0 <= row["left_out"] <= 1e-7 for row in rows)
 
 
-def test_features():
+def test_factor():
     X = table()
     low = make_bank([Linear(), RBF(width=3.0, columns=[0])], X)
     weights = np.array([0.3, 0.7])
-    Z = low.combine(weights).features()
+    Z = low.combine(weights).factor()
     assert Z.shape[0] < N
     assert_allclose(Z.T @ Z, low.combine(weights).dense(), atol=1e-12)
     mixed = make_bank([Linear(), RBF(width=0.1)], X)
-    assert mixed.combine(np.array([0.5, 0.5])).features() is None
-    assert low.subset(np.array([1])).combine(np.ones(1)).features() is not None
+    assert mixed.combine(np.array([0.5, 0.5])).factor() is None
+    assert low.subset(np.array([1])).combine(np.ones(1)).factor() is not None
 
 
 def test_a_coarse_combination_keeps_most_of_the_trace():
@@ -359,7 +359,7 @@ def test_a_coarse_combination_keeps_most_of_the_trace():
     whole, coarse = bank.combine(weights), bank.combine(weights, coarse=True)
     share = coarse.diag().sum() / whole.diag().sum()
     assert 0.95 <= share <= 1.0
-    assert len(coarse.features()) < len(whole.features())
+    assert len(coarse.factor()) < len(whole.factor())
 
 
 def test_rows_are_computed_once():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelweave.banks.paths as module
 from kernelweave._threads import threads
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import FactoredSystem, PathReading, PathSystem, PathTable, arrange
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network

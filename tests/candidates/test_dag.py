@@ -17,7 +17,7 @@ from kernelweave import RBF, Precomputed
 from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
 from kernelweave.solvers.dag_active_set import grow
 from kernelweave.solvers.published.mirror_descent import mirror_descent
 from kernelweave.weights.dag import Hierarchy

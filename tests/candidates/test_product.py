@@ -20,7 +20,7 @@ from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import Factors, _Walk
 from kernelweave.errors import InputError, InputTypeError
-from kernelweave.machines import Hinge, Square
+from kernelweave.losses import Hinge, Square
 from kernelweave.solvers.dag_active_set import grow
 
 

@@ -34,7 +34,7 @@ from kernelweave._threads import (
 )
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, FromCallable, Laplacian, Linear, Precomputed
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import closed_form, newton_bundle
 from kernelweave.weights import LpBall
 

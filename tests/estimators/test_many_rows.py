@@ -18,9 +18,9 @@ from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.cli.console import certificate, summarize
 from kernelweave.datasets import make_additive
-from kernelweave.machines import Hinge
-from kernelweave.machines.feature_curvature import feature_hessian
-from kernelweave.machines.smoothed import Smoothed
+from kernelweave.inner import solve_inner
+from kernelweave.inner.curvature import feature_hessian
+from kernelweave.losses import Hinge, Smoothed
 from kernelweave.plots import plot_history
 from kernelweave.solvers.sample import take_sample
 
@@ -249,7 +249,7 @@ def test_weights_cost_few_passes_beyond_one_machine(passes):
     kernels = [RBF(width=w, columns=[c]) for c in range(8) for w in (1.0, 2.0, 4.0)]
     bank = make_feature_bank(kernels, X, tol=1e-3)
     target, cost = np.where(y == y.max(), 1.0, -1.0)[:, None], np.ones((len(y), 1))
-    Hinge().solve(bank.combine(np.full(24, 1 / 24)), target, cost, tol=1e-3)
+    solve_inner(Hinge(), bank.combine(np.full(24, 1 / 24)), target, cost, tol=1e-3)
     first, passes["rows"] = passes["rows"], 0.0
     model = MKLClassifier(kernels, tol=1e-3).fit(X, y)
     assert model.converged_
@@ -314,7 +314,7 @@ def test_known_scores_are_not_summed_again(many, monkeypatch):
     Y, cost = np.where(y[:, None] == np.arange(4), 1.0, -1.0), np.ones((600, 4))
     machine = Smoothed(Hinge(), 0.3)
     kernel = bank.combine(np.full(len(KERNELS), 1.0 / len(KERNELS)))
-    dual_coef = machine.solve(kernel, Y, cost, tol=1e-3).dual_coef
+    dual_coef = solve_inner(machine, kernel, Y, cost, tol=1e-3).dual_coef
     bank.quadratic_forms(dual_coef)
     sums = []
     plain = LocalBlocks.sums

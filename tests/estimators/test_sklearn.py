@@ -35,7 +35,7 @@ from kernelweave import (
     rbf_ladder,
     views,
 )
-from kernelweave.estimators import base as estimator_base
+from kernelweave.estimators import fit as estimator_fit
 
 NAMES = ["age", "bmi", "dose"]
 
@@ -655,7 +655,7 @@ def interrupted(monkeypatch):
 
     def fit(model, *data, method="fit", **options):
         with monkeypatch.context() as patch:
-            patch.setattr(estimator_base, "Progress", Stop)
+            patch.setattr(estimator_fit, "Progress", Stop)
             with pytest.raises(KeyboardInterrupt):
                 getattr(model, method)(*data, **options)
 

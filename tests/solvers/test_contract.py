@@ -7,7 +7,7 @@ import pytest
 
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Precomputed
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import newton_bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import Simplex
@@ -53,9 +53,9 @@ BROKEN = {
     "heavy weights": (lambda r: {"weights": 1.5 * r.weights}, "outside the set"),
     "negative weights": (lambda r: {"weights": r.weights - 0.5}, "negative"),
     "missing weights": (lambda r: {"weights": r.weights[:-1]}, "one entry per kernel"),
-    "unbalanced": (lambda r: {"coef": np.maximum(r.dual_coef, 0)}, "leave their set"),
-    "outside the box": (lambda r: {"coef": 5.0 * r.dual_coef}, "leave their set"),
-    "other coefficients": (lambda r: {"coef": 0.5 * r.dual_coef}, "objective"),
+    "unbalanced": (lambda r: {"dual_coef": np.maximum(r.dual_coef, 0)}, "leave their set"),
+    "outside the box": (lambda r: {"dual_coef": 5.0 * r.dual_coef}, "leave their set"),
+    "other coefficients": (lambda r: {"dual_coef": 0.5 * r.dual_coef}, "objective"),
     "other intercept": (lambda r: {"intercept": r.intercept + 0.3}, "intercept"),
     "no history": (lambda r: {"history": ()}, "history is empty"),
     "history of others": (

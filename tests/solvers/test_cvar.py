@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import WarmStart, solve_capped
 from noisy_oracles import capped_oracle, least_mean_hinge, random_noisy_problem, structure_oracle
 
@@ -29,7 +29,7 @@ class Setting:
         self.bank = make_bank(
             [Precomputed(gram) for gram in p.grams], np.arange(len(p.Y))[:, None], normalize=None
         )
-        self.machine = CappedHinge((p.cap,) * p.Y.shape[1])
+        self.machine = CVaRHinge((p.cap,) * p.Y.shape[1])
         self.box = np.full_like(p.Y, 1 / len(p.Y))
 
     def run(self, *, lam=None, tol=1e-6, max_iter=500, **options):
@@ -64,7 +64,7 @@ def check(s, result, lam, tol):
     assert (alpha.sum(axis=0) <= n * p.cap * (1 + 1e-12)).all()
     quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
     omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
-    loss, _ = s.machine.loss(s.fitted(result), p.Y, s.box / lam)
+    loss, _ = s.machine.value(s.fitted(result), p.Y, s.box / lam)
     assert result.objective == pytest.approx(0.5 * omega**2 + loss, rel=1e-10)
     assert result.lower_bound <= result.objective
     assert result.gap <= tol * result.size * (1 + 1e-9)
@@ -152,7 +152,7 @@ def test_zero_is_best_under_a_cap_below_the_least_loss(below):
     cap = below * least_mean_hinge(grams, Y)
     bank = make_bank(kernels, X, normalize=None)
     result = solve_capped(
-        bank, Y, np.full_like(Y, 1 / 30), CappedHinge((cap,)), lam=0.1, tol=1e-3, max_iter=100
+        bank, Y, np.full_like(Y, 1 / 30), CVaRHinge((cap,)), lam=0.1, tol=1e-3, max_iter=100
     )
     assert 0.1 * result.objective == pytest.approx(cap, rel=1e-9)
     assert 0.1 * result.lower_bound == pytest.approx(cap, rel=1e-6)

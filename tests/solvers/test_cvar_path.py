@@ -8,7 +8,7 @@ from kernelweave.banks import make_bank
 from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.kernels import RBF, Constant
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import WarmStart, solve_capped
 from kernelweave.solvers.cvar_path import solve_capped_on_path
 
@@ -30,7 +30,7 @@ def few_rows_as_many(monkeypatch):
 
 def pair(lam, cap, tol=1e-4, **options):
     held = {"centred": False, "tol": 1e-6}
-    machine = CappedHinge((cap,))
+    machine = CVaRHinge((cap,))
     limits = {"lam": lam, "tol": tol, "max_iter": 1000}
     exact = solve_capped(make_bank(KERNELS, X, **held), Y, BOX, machine, **limits)
     bank = make_feature_bank(KERNELS, X, **held)
@@ -51,13 +51,13 @@ def test_value_and_certificate_are_those_of_gram_matrices(lam, cap):
     # The objective is that of the function returned.
     norm = bank.norms(found.function).sum()
     fitted = bank.blocks.times(found.function)
-    loss, _ = CappedHinge((cap,)).loss(fitted, Y, BOX / lam)
+    loss, _ = CVaRHinge((cap,)).value(fitted, Y, BOX / lam)
     assert 0.5 * norm**2 + loss == pytest.approx(found.objective, rel=1e-9)
 
 
 def test_where_zero_is_the_best_function_it_is_returned():
     signs = np.where(np.arange(200) % 2, 1.0, -1.0)[:, None]  # which follow no column
-    machine, kernels = CappedHinge((0.5,)), [RBF(width=3.0, columns=[0]), Constant()]
+    machine, kernels = CVaRHinge((0.5,)), [RBF(width=3.0, columns=[0]), Constant()]
     bank = make_feature_bank(kernels, X, centred=False, tol=1e-6)
     box = np.full((200, 1), 1 / 200)
     found = solve_capped_on_path(bank, signs, box, machine, lam=0.1, tol=1e-3, max_iter=300)
@@ -69,7 +69,7 @@ def test_where_zero_is_the_best_function_it_is_returned():
 def test_a_start_at_the_solution_is_soon_done():
     _, found, bank = pair(0.3, 0.8)
     again = solve_capped_on_path(
-        bank, Y, BOX, CappedHinge((0.8,)), lam=0.3, tol=1e-4, max_iter=1000,
+        bank, Y, BOX, CVaRHinge((0.8,)), lam=0.3, tol=1e-4, max_iter=1000,
         start=WarmStart(found.weights, found.dual_coef),
     )  # fmt: skip
     assert again.converged
@@ -89,6 +89,6 @@ def test_a_small_lam_is_not_worse_than_zero():
     bank = make_feature_bank(KERNELS[:3], rows, centred=False, tol=1e-6)
     box, lam = np.full((400, 1), 1 / 400), 1e-6
     found = solve_capped_on_path(
-        bank, signs, box, CappedHinge((0.6,)), lam=lam, tol=1e-3, max_iter=300
+        bank, signs, box, CVaRHinge((0.6,)), lam=lam, tol=1e-3, max_iter=300
     )
     assert found.objective <= 0.6 / lam * (1 + 1e-9)

@@ -5,7 +5,7 @@ import pytest
 
 from hkl_oracles import arguments, lattice_instances, solve_dag
 from kernelweave.candidates.lattice import ConjunctionLattice
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Square
+from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
 from kernelweave.solvers.dag_active_set import grow
 
 MACHINES = {

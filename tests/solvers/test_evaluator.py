@@ -7,7 +7,7 @@ import pytest
 
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import ARD, RBF, Laplacian
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers.bounds import Bounds
 from kernelweave.solvers.evaluator import Evaluator
 from kernelweave.weights import LpBall, Simplex

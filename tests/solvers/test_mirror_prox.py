@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import gradient_play, mirror_prox
 from kernelweave.solvers.mirror_prox import Average, Functions, Game, group_shrink
 from kernelweave.weights import Simplex
@@ -107,9 +107,9 @@ class Setting:
         )
         box = 1 + slack
         if exact:
-            self.machine = CappedHinge((p.cap,) * n_outputs, free=slack / box)
+            self.machine = CVaRHinge((p.cap,) * n_outputs, free=slack / box)
         else:
-            self.machine = CappedHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
+            self.machine = CVaRHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
         self.cost = np.full_like(p.Y, box / (self.n * p.lam))
 
     def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, **options):
@@ -265,7 +265,7 @@ def test_restarts_reach_the_optimum(seed, slack, exact):
     assert result.weights.sum() == pytest.approx(1)
     quadratic_forms = np.einsum("no,jnk,ko->j", dual_coef, p.grams, dual_coef)
     fitted = np.tensordot(result.weights, p.grams, axes=1) @ dual_coef
-    loss, _ = s.machine.loss(fitted, p.Y, s.cost)
+    loss, _ = s.machine.value(fitted, p.Y, s.cost)
     value = Simplex().penalty(result.weights * np.sqrt(quadratic_forms)) + loss
     assert result.objective == pytest.approx(value, rel=1e-10)
     alpha = p.Y * dual_coef * s.n * lam
@@ -284,7 +284,7 @@ def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
     x = np.arange(1, 11) * 100.0
     X, n, lam = np.concatenate([x, -x])[:, None], 20, 100.0
     Y = np.where(np.arange(n) % 3 > 0, 1.0, -1.0)[:, None]
-    machine, bank = CappedHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
+    machine, bank = CVaRHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
     cost = np.full_like(Y, 1 / (n * lam))
     result = mirror_prox(bank, Y, cost, machine, lam=lam, n=n, tol=1e-4, max_iter=2000)
     assert result.converged

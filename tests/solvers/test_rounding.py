@@ -18,7 +18,7 @@ from kernelweave import (
     SumProductMKLClassifier,
 )
 from kernelweave.banks import make_bank
-from kernelweave.machines import Hinge, Huber, Square
+from kernelweave.losses import Hinge, Huber, Square
 from kernelweave.pairs.solver import PairProblem, solve_pairs
 from kernelweave.solvers.rounding import dual_error, form_error, form_errors, loss_error
 
@@ -52,8 +52,8 @@ def test_losses_grow_no_more_than_bounded(machine):
     Y = np.where(rng.normal(size=V.shape) > 0, 1.0, -1.0)
     cost = rng.uniform(1, 1e6, size=V.shape)
     fitted, exact = K @ V, (K.astype(LONG) @ V.astype(LONG)).astype(float)
-    values = machine.loss(fitted, Y, cost)[0], machine.loss(exact, Y, cost)[0]
-    bias = machine.loss(fitted, Y, cost)[1]
+    values = machine.value(fitted, Y, cost)[0], machine.value(exact, Y, cost)[0]
+    bias = machine.value(fitted, Y, cost)[1]
     bound = loss_error(machine, Y, cost, K.diagonal(), V, fitted, bias)
     assert 0 < values[1] - values[0] + bound
     assert bound > 1e-3 * abs(values[1] - values[0])  # of the size of what it bounds

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import FactoredSystem, PathSystem
+from kernelweave.inner import solve_inner
 from kernelweave.kernels import Precomputed
 from kernelweave.kernels.network import Network
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers.anderson import Mixer
 from kernelweave.solvers.structure import alternate, projected_update
 from kernelweave.weights.sum_product import SumProduct
@@ -198,7 +199,7 @@ def test_plain_steps_never_raise_the_objective():
 
     def update(u, reading):
         kernel = GramKernel(prob.system.combine(u))
-        exact = Hinge(True).solve(kernel, i.Y, np.full_like(i.Y, i.C), tol=1e-7)
+        exact = solve_inner(Hinge(True), kernel, i.Y, np.full_like(i.Y, i.C), tol=1e-7)
         values.append(exact.primal + prob.weights.penalty(u))
         return prob.weights.update(u, reading)
 
@@ -271,7 +272,9 @@ def least(prob, u):
     """Return the objective at weights ``exp(u)`` and the best machine for them."""
     i = prob.instance
     kernel, cost = GramKernel(prob.system.combine(u)), np.full_like(i.Y, i.C)
-    return Hinge(i.intercept).solve(kernel, i.Y, cost, tol=1e-9).primal + prob.weights.penalty(u)
+    return solve_inner(
+        Hinge(i.intercept), kernel, i.Y, cost, tol=1e-9
+    ).primal + prob.weights.penalty(u)
 
 
 UNCERTIFIED = {

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Precomputed
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import newton_bundle, trimmed
 from kernelweave.solvers.trimmed import _best_fitted
 from noisy_oracles import plain_mkl_oracle, random_noisy_problem

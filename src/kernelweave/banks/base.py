@@ -16,7 +16,8 @@ from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
 from kernelweave.kernels.vector import squared_distances
 
-from .kernel_sum import CombinedKernel
+from .kernel_sum import KernelSum
+from .protocol import Bank
 from .storage import Part, Weighted, support
 from .views import Views, is_plain_gaussian
 
@@ -30,7 +31,7 @@ _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel 
 
 
 @dataclass(frozen=True)
-class KernelBank:
+class KernelBank(Bank):
     """Several kernels over the same rows, each in the cheapest form that is exact to tolerance.
 
     Build one with `make_bank`.
@@ -59,13 +60,7 @@ class KernelBank:
     dtype: Any = np.float64
 
     @property
-    def n_kernels(self) -> int:
-        """How many kernels there are."""
-        return len(self.kernels)
-
-    @property
     def n_samples(self) -> int:
-        """How many rows there are."""
         return self.views.n_samples
 
     @property
@@ -240,7 +235,7 @@ class KernelBank:
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
 
-    by_features = False
+    by_features = False  # replaced by `n_features`
 
     @cached_property
     def leaves_out(self) -> bool:
@@ -262,6 +257,13 @@ class KernelBank:
         return self._storage_units > 0
 
     def storage_errors(self, V: Floats) -> Floats:
+        return self.form_errors(V, np.empty(0))
+
+    @property
+    def refinement(self) -> float | None:
+        return 1e9 if self.leaves_out else None
+
+    def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
         """Bound how far `quadratic_forms` are from those of `exact_forms`, without any evaluation.
 
         With ``|E[i, k]| <= unit sqrt(K[i, i] K[k, k])`` for the errors of entries,
@@ -409,7 +411,7 @@ class KernelBank:
             measured=None,
         )
 
-    def combine(self, weights: Floats, *, coarse: bool = False) -> CombinedKernel:
+    def combine(self, weights: Floats, *, coarse: bool = False) -> KernelSum:
         """Return the weighted sum of the normalised kernels, evaluated lazily.
 
         Parameters
@@ -420,7 +422,10 @@ class KernelBank:
             Let factors keep only the leading columns, which hold 95 % of their traces: enough for a
             first guess of the coefficients, at a fraction of the cost.
         """
-        return CombinedKernel(self, weights, coarse=coarse)
+        return KernelSum(self, weights, coarse=coarse)
+
+    def predictor(self, support: Indices, which: Indices, columns: Floats | None = None) -> Views:
+        return self.views.take(support).subset([int(j) for j in which])
 
     def summary(self) -> list[dict[str, Any]]:
         """Describe every kernel: name, form, rank, relative trace left out."""

@@ -1,8 +1,9 @@
-"""The weighted sum of the kernels of a bank, computed row by row on demand."""
+"""The weighted sum of kernels with exact storage, as rows of its Gram matrix on demand."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from kernelweave import _core
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
-from .gram import GramKernel
+from .protocol import KernelFunction, KernelOperator, WeightedSum
 from .storage import WeightedFactors, WeightedGrams, support
 
 if TYPE_CHECKING:
@@ -20,25 +21,74 @@ _MOST_ROWS = 0.35  # share of rows from which all are computed: that costs as mu
 _PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count
 
 
-class CombinedKernel:
-    """``sum_j weights_j K_j`` over the rows of a bank.
+class GramKernel(KernelOperator):
+    """A symmetric matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        float64, not changed.
+    """
+
+    def __init__(self, gram: Floats) -> None:
+        self.gram, self.n_samples, self.dtype = gram, len(gram), gram.dtype
+
+    @property
+    def bank(self) -> GramKernel:  # transitional: for `K.bank.dtype`
+        return self
+
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        return [(np.arange(len(self.gram)), self.gram)]
+
+    def fetch(self, index: Indices) -> None:
+        pass
+
+    def scaled(self, factor: float) -> GramKernel:
+        return self if factor == 1.0 else GramKernel(factor * self.gram)
+
+    def dense(self) -> Floats:
+        return self.gram
+
+    def rows(self, index: Indices) -> Floats:
+        return np.asarray(self.gram[index])
+
+    def block(self, rows: Indices, columns: Indices) -> Floats:
+        return np.asarray(self.gram[np.ix_(rows, columns)])
+
+    def diag(self) -> Floats:
+        return np.ascontiguousarray(self.gram.diagonal())
+
+    def __matmul__(self, V: Floats) -> Floats:
+        return gram_product(self.gram, V)
+
+
+def gram_product(gram: Stored, V: Floats) -> Floats:
+    """Return ``gram @ V`` in panels of rows, the same for any number of threads."""
+    return np.concatenate(run_blocks(lambda rows: gram[rows] @ V, len(gram), _PANEL))
+
+
+class KernelSum(WeightedSum):
+    """``sum_j weights_j K_j`` over the rows of a bank with exact storage.
 
     Rows are computed when they are first needed and kept; `dense` computes all of them, at half the
-    price per row.
+    cost per row.
 
     Parameters
     ----------
     bank : KernelBank
-        Where the kernels are.
+        The kernels.
     weights : ndarray of shape (n_kernels,)
         Non-negative weights of the normalised kernels.
     coarse : bool
         Whether factors may be cut to their leading columns.
     """
 
+    bank: KernelBank
+
     def __init__(self, bank: KernelBank, weights: Floats, *, coarse: bool = False) -> None:
-        self.bank = bank
-        self.weights = weights
+        self.bank, self.weights = bank, weights
+        self.n_samples, self.dtype = bank.n_samples, bank.dtype
         raw = weights * bank.scales
         used = [(part, ids) for part, ids in bank.parts if raw[ids].any()] or bank.parts[:1]
         self._parts = [part.weighted(raw[ids], coarse=coarse) for part, ids in used]
@@ -46,30 +96,17 @@ class CombinedKernel:
         self._place = np.full((bank.n_samples, 2), -1)  # block and row within it
 
     @property
-    def n_samples(self) -> int:
-        """How many rows the kernel has."""
-        return self.bank.n_samples
-
-    @property
-    def dtype(self) -> Any:
-        """The type of computed rows."""
-        return self.bank.dtype
-
-    @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
-        """The rows computed so far, as (row numbers, rows)."""
         return self._blocks
 
-    def scaled(self, factor: float) -> CombinedKernel | GramKernel:
-        """Return a multiple of the kernel."""
+    def scaled(self, factor: float) -> KernelOperator:
         if factor == 1.0:
             return self
         if self.dtype == np.float64:
             return GramKernel(factor * np.asarray(self.dense(), dtype=np.float64))
-        return CombinedKernel(self.bank, factor * self.weights)
+        return KernelSum(self.bank, factor * self.weights)
 
     def dense(self) -> Stored:
-        """Return the whole Gram matrix; do not write to it."""
         n = self.n_samples
         if not self._is_whole():
             out = np.empty((n, n), dtype=self.dtype)
@@ -83,7 +120,6 @@ class CombinedKernel:
         return bool(self._blocks) and len(self._blocks[-1][1]) == self.n_samples
 
     def fetch(self, index: Indices) -> None:
-        """Compute those of the rows that are not there yet; all of them if that is cheaper."""
         missing = index[self._place[index, 0] < 0]
         if not len(missing):
             return
@@ -101,7 +137,6 @@ class CombinedKernel:
         self._blocks.append((index, rows))
 
     def rows(self, index: Indices) -> Stored:
-        """Return some rows of the Gram matrix."""
         self.fetch(index)
         out = np.empty((len(index), self.n_samples), dtype=self.dtype)
         for b in np.unique(self._place[index, 0]):
@@ -110,7 +145,7 @@ class CombinedKernel:
         return out
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
-        """Return a block of the Gram matrix, in float64; cheapest where rows and columns agree."""
+        """Return a block of the Gram matrix; cheapest where rows and columns are the same array."""
         if self._is_whole():
             return self._blocks[-1][1][np.ix_(rows, columns)].astype(np.float64, copy=False)
         here = self.dtype == np.float64 and bool((self._place[rows, 0] >= 0).all())
@@ -123,38 +158,38 @@ class CombinedKernel:
         return out
 
     def diag(self) -> Floats:
-        """Return the diagonal."""
         out = np.zeros(self.n_samples)
         for part in self._parts:
             part.add_diagonal(out)
         return out
 
-    def forms_for(self, V: Floats) -> bool:
-        """Tell whether a product with ``V`` forms the whole Gram matrix, if it is not there yet.
+    def _multiplies_gram(self, V: Floats) -> bool:
+        """Whether a product with ``V`` forms the whole Gram matrix, if it is not there yet.
 
-        A machine that starts from so many coefficients asks for it anyway, and one reading of it is
-        cheaper than one of every kernel. Sums of float32 storage would not be those of the kernels.
+        An inner solver that starts from so many coefficients needs it anyway, and one pass over it
+        is cheaper than one over every kernel. Sums of float32 storage would not be those of the
+        kernels.
         """
         if self.dtype != np.float64:
             return False
         return self._is_whole() or len(support(V)) > _MOST_ROWS * self.n_samples
 
     @property
-    def sums_rows(self) -> bool:
-        """Whether a product with few coefficients sums up their rows of the combined kernel.
+    def _sums_rows(self) -> bool:
+        """Whether a product with few coefficients sums their rows of the matrix.
 
-        Stored matrices are then read once for the rows, which a machine asks for next, instead of
-        once for the product and once more for the rows.
+        Stored Gram matrices are then read once, for rows that an inner solver needs next, instead
+        of once for the product and once more for the rows.
         """
         stored = all(isinstance(part, WeightedGrams) for part in self._parts)
         return stored and self.dtype == np.float64
 
+    forms_for, sums_rows = _multiplies_gram, _sums_rows  # transitional
+
     def __matmul__(self, V: Floats) -> Floats:
-        """Multiply, in float64 whatever the storage."""
-        if self.forms_for(V):
-            K = self.dense()
-            return np.concatenate(run_blocks(lambda rows: K[rows] @ V, len(K), _PANEL))
-        if not self.sums_rows:
+        if self._multiplies_gram(V):
+            return gram_product(self.dense(), V)
+        if not self._sums_rows:
             return self.product(V)
         self.fetch(support(V))
         if self._is_whole():
@@ -170,12 +205,46 @@ class CombinedKernel:
         return np.asarray(np.tensordot(self.weights[which], self.bank.products(V, which), axes=1))
 
     def exact_product(self, V: Floats) -> Floats:
-        """Multiply by the exact kernels, whatever their forms leave out."""
         return self @ V if self.bank.is_exact else self.bank.exact_product(self.weights, V)
 
-    def features(self) -> Floats | None:
+    def start_values(self, dual_coef: Floats) -> Floats:
+        return self @ dual_coef
+
+    def moved_values(
+        self,
+        dual_coef: Floats,
+        fitted: Floats,
+        weights: Floats,
+        products: Callable[[Indices], Floats],
+    ) -> Floats:
+        if self._multiplies_gram(dual_coef) or self._sums_rows:
+            return self @ dual_coef
+        change = self.weights - weights  # mostly zero
+        ids = np.flatnonzero(change)
+        if not len(ids):
+            return fitted
+        return fitted + np.tensordot(change[ids], products(ids), axes=1)
+
+    def function(
+        self,
+        dual_coef: Floats,
+        fitted: Floats,
+        which: Indices,
+        quadratic_forms: Floats,
+        columns: Floats | None = None,
+    ) -> KernelFunction:
+        weights, bank = self.weights[which], self.bank
+        dropped = bank.residual_forms(dual_coef)[which] if bank.leaves_out else 0.0
+        norms = np.zeros(len(self.weights))
+        norms[which] = weights * np.sqrt(quadratic_forms + dropped)
+        return KernelFunction(fitted, norms, float(weights @ quadratic_forms))
+
+    def factor(self) -> Floats | None:
         """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
         if not all(isinstance(part, WeightedFactors) for part in self._parts):
             return None
         blocks = [part.Z for part in self._parts if isinstance(part, WeightedFactors)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_samples))
+
+
+CombinedKernel = KernelSum  # transitional

@@ -13,7 +13,7 @@ from kernelweave.kernels import Kernel, Product
 
 from .base import KernelBank
 from .cross import cross_block
-from .gram import GramKernel
+from .kernel_sum import GramKernel
 from .paths import PathTable, weigh_pairs
 from .views import Views
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
 
-from .gram import GramKernel
+from .kernel_sum import GramKernel
+from .protocol import Features
 
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
@@ -149,7 +150,7 @@ class RuleBank:
         return GramKernel(half.T @ half)
 
 
-class RuleKernel:
+class RuleKernel(Features):
     """A weighted sum of rules that is never formed: what it does, its features do.
 
     Parameters
@@ -165,6 +166,10 @@ class RuleKernel:
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
         self.bits, self.roots, self.n_samples = bits, roots, n_samples
         self._last: tuple[Bools, Floats] | None = None
+
+    def features(self) -> RuleKernel:
+        """Return the features: inner problems are solved with these."""
+        return self
 
     @property
     def n_features(self) -> int:

@@ -16,7 +16,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import N_JOBS, Interval, check_table, fit_context, pick_rows
 from kernelweave.errors import InputError
 from kernelweave.estimators import MKLClassifier
-from kernelweave.estimators.base import check_costs
+from kernelweave.estimators.fit import check_costs
 from kernelweave.kernels import complete_ladder
 from kernelweave.noise.ranking import read_labels
 

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
 from kernelweave.estimators import MKLClassifier, RuleEnsembleClassifierCV
-from kernelweave.estimators.base import check_costs
+from kernelweave.estimators.fit import check_costs
 from kernelweave.kernels import Linear
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.rules import Rule, cover_rules, score_rules
 from kernelweave.rules.table import check_table
 
@@ -200,7 +200,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
         kept = np.flatnonzero(norms > max(self.threshold, 1e-12) * norms.max())
         kept = kept[np.argsort(-norms[kept], kind="stable")]
         Y = _signs(y, self.classes_)
-        self.intercept_ = Hinge().loss(Z[:, kept] @ coef[kept], Y, np.full(Y.shape, self.C_))[1]
+        self.intercept_ = Hinge().value(Z[:, kept] @ coef[kept], Y, np.full(Y.shape, self.C_))[1]
         self.rules_ = [_reweighed(self.first_.rules_[k], coef[k]) for k in kept]
 
     def decision_function(self, X: Any) -> Floats:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.rules import Conjunction, PackedRows, RuleBank, RuleKernel, unpack
 
 from .base import Growing, Grown

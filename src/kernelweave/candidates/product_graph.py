@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import PathTable
 from kernelweave.banks.products import ProductBank
 from kernelweave.kernels import Constant, Kernel, Product

@@ -2,6 +2,7 @@
 
 from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
 from .mkl import MKLClassifier, MKLRegressor
+from .mkl_cv import MKLClassifierCV, MKLRegressorCV
 from .noise_tolerant import NoiseTolerantKernelClassifier
 from .noisy_labels import NoisyLabelMKLClassifier
 from .pairwise import PairwiseKernelLearner
@@ -17,7 +18,9 @@ __all__ = [
     "HierarchicalMKLRegressor",
     "KernelSpectralClustering",
     "MKLClassifier",
+    "MKLClassifierCV",
     "MKLRegressor",
+    "MKLRegressorCV",
     "NoiseTolerantKernelClassifier",
     "NoisyLabelMKLClassifier",
     "PairwiseKernelLearner",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelweave._dask import PartedTable, gather
-from kernelweave._progress import Progress
+from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import run_blocks, threads
 from kernelweave._types import Floats, Indices
@@ -22,36 +21,39 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
-from kernelweave.errors import InputError, numbering, warn
+from kernelweave.errors import numbering
+from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
-from kernelweave.machines import Machine
-from kernelweave.machines.base import MAX_FREE
-from kernelweave.machines.support import SupportMachine
+from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Result, WarmStart, closed_form, newton_bundle, one_shot
 from kernelweave.solvers.smoothing import learn_rounded
 from kernelweave.weights import LpBall, Simplex, Uniform
 
-from .duplicates import Merged, merge_rows, spread_rows
+from .duplicates import MergedRows, spread_rows
+from .fit import FitMixin
+from .targets import Targets
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROUNDING = 1e-6  # relative gap that may be left because numbers end
-_BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in, one per thread
+BlockFunction = Callable[[Views, Views], Floats]
+
+_ROUNDING = 1e-6  # relative gap attributable to rounding
+_BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
 
 
-class RefinedBank:
-    """A bank of kernels that is made anew, once, where its features turn out too coarse.
+class RefinableBank:
+    """A bank that is rebuilt once where its Nystroem features or factors are too coarse.
 
     Parameters
     ----------
     make : callable
-        Returns the bank for a C; the larger it is, the less features and factors leave out.
+        Returns the bank for a C; a larger C asks for more accurate features and factors.
     C : float
-        The largest one that the bank is meant for.
+        Largest C of the fits on this bank.
     factors : bool
-        Whether factors may turn out too coarse, too.
+        Whether the bank is also rebuilt where low-rank factors are too coarse.
     """
 
     def __init__(self, make: Callable[[float], Any], C: float, *, factors: bool = False) -> None:
@@ -60,10 +62,10 @@ class RefinedBank:
         self._final = not (bank.is_complete if bank.by_features else factors and bank.leaves_out)
 
     def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
-        """Return what ``run`` finds with the bank, and with a finer one where it fell short.
+        """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
 
-        Features did where the problem with them alone was solved to the tolerance: what they leave
-        out then took more of it than expected.
+        Features are too coarse where the Nystroem problem was solved to the tolerance, but the gap
+        for the exact kernels is larger.
         """
         result = run(self.bank, start=start)
         features = self.bank.by_features
@@ -75,25 +77,35 @@ class RefinedBank:
         return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
-class BaseMKL(NotebookSummary, BaseEstimator):
+class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
     kernels: Any
     norm: Any
     normalize: str | None
-    C: float
-    tol: float
-    max_iter: int
     fit_intercept: bool
-    warm_start: bool
     memory_limit: float | str | None
-    n_jobs: int | None
-    verbose: int
 
-    _takes_features: ClassVar[bool] = False  # whether many rows may be held as features
-    _adds_passes: ClassVar[bool] = False  # whether these are also read by other landmarks
-    _function: LandmarkFunction | None = None  # what predicts then, in place of support rows
+    _takes_features: ClassVar[bool] = False  # whether Nystroem features may replace large kernels
+    _adds_passes: ClassVar[bool] = False  # whether further landmarks are added to these features
+    _function: LandmarkFunction | None = None  # of a Nystroem fit, in place of support rows
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "kernels",
+        saved={
+            "weights_": "weights[kernels]",
+            "scales_": "float[kernels]",
+            "contributions_": "float[kernels]",
+            **CERTIFICATE,
+            "support_": "int[support]",
+            "dual_coef_": "float[outputs, support]",
+            "intercept_": "float[outputs]",
+            "n_features_in_": "integer",
+        },
+        optional={"feature_names_in_": "names", "_last": "any", "landmark_gap_": "real"},
+        substitutes={"kernels": "kernels_"},
+        aspects=("kernels",),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
         "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],
@@ -108,36 +120,46 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
-    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
-        rows = merge_rows(X, Y, cost, sample_weight)
-        with threads(self.n_jobs):
-            held = RefinedBank(lambda C: self._bank(rows, C), self.C)
-            start = self._warm(held.bank, rows.Y)
-            with Progress(self.verbose, self.tol) as report:
-                solve = partial(self._solve, Y=rows.Y, cost=rows.cost, report=report)
-                result = held.solve(solve, start, self.tol)
-        self._store(held.bank, result, rows)
-        return self
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> Any:
+        C = max(model.C for model in models)
+        return RefinableBank(lambda C: self._bank(rows, C), C)
 
-    def _bank(self, rows: Merged, C: float) -> Any:
+    def _learn(self, shared: Any, rows: MergedRows, start: Any, report: Callback) -> Result:
+        solve = partial(self._solve, Y=rows.Y, cost=self.C * rows.cost, report=report)
+        result: Result = shared.solve(solve, start, self.tol)
+        return result
+
+    def _resume(self, shared: Any, rows: MergedRows) -> WarmStart | None:
+        last = getattr(self, "_last", None)
+        if not self.warm_start or last is None:
+            return None
+        weights, dual_coef, C = last
+        if len(weights) != shared.bank.n_kernels or dual_coef.shape != rows.Y.shape:
+            return None
+        return WarmStart(weights, dual_coef * (self.C / C))
+
+    def _continue(self, result: Result, ratio: float) -> Any:
+        return WarmStart(result.weights, result.dual_coef * ratio)
+
+    def _bank(self, rows: MergedRows, C: float) -> Any:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
-        kernels = self._expand(self.kernels, rows.X, rows.weight, centre=centre)
-        return self._hold(
+        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, centre=centre)
+        return self._make_bank(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
 
-    def _hold(
-        self, kernels: list[Kernel], rows: Merged, C: float, *, centred: bool, features: bool
+    def _make_bank(
+        self, kernels: list[Kernel], rows: MergedRows, C: float, *, centred: bool, features: bool
     ) -> Any:
-        """Return a bank of kernels, as features of many rows where these will do."""
+        """Return a bank of kernels, of Nystroem features where n is large."""
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": centred,
-            "tol": self.tol / max(1.0, C),  # what a factor leaves out counts with C
+            "tol": self.tol / max(1.0, C),  # the error of a factor is multiplied by C
             "memory_limit": self.memory_limit,
             "sample_weight": rows.weight,
         }
@@ -151,17 +173,17 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return bank
 
     def _n_combined(self) -> int:
-        """Return how many sums of kernels are held: in hand, of a trial, of the best bound."""
+        """Return the number of kernel sums in memory: current, trial and best bound."""
         return 1 if getattr(self, "norm", None) == "uniform" else 3
 
     def _n_solved(self, n: int) -> int:
-        """Return how many rows the largest linear system in coefficients may have."""
+        """Return the number of rows of the largest linear system in dual coefficients."""
         return min(n, MAX_FREE)
 
-    def _expand(
+    def _expand_kernels(
         self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False
     ) -> list[Kernel]:
-        """Write out kernels; default widths are those of rows spread over the table.
+        """Return the kernels with families written out; widths come from rows spread over X.
 
         With ``centre``, linear kernels on columns far from zero are centred.
         """
@@ -171,7 +193,7 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             X = gather(X)
             expanded = expand_kernels(kernels, X, weight)
             return centre_linear(expanded, X) if centre else expanded
-        if weight is not None:  # rows without weight say nothing
+        if weight is not None:  # rows without weight do not count
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
         X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
@@ -199,10 +221,10 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
 
     def _solve_simplex(
-        self, bank: Any, Y: Floats, cost: Floats, machine: Machine, limits: dict[str, Any]
+        self, bank: Any, Y: Floats, cost: Floats, machine: Loss, limits: dict[str, Any]
     ) -> Result:
         """Learn weights that sum to one, with rounded corners where kinks are in the way."""
-        has_corners = isinstance(machine, SupportMachine)
+        has_corners = machine.is_piecewise
         weights = Simplex()
         if has_corners and bank.by_features:
             return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
@@ -214,36 +236,19 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         limits = {**limits, "start": WarmStart(found.weights, found.dual_coef), "before": found}
         return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
 
-    def _warm(self, bank: Any, Y: Floats) -> WarmStart | None:
-        """Return where the last fit ended, scaled to the present C, if it can serve."""
-        last = getattr(self, "_last", None)
-        if not self.warm_start or last is None:
-            return None
-        weights, dual_coef, C = last
-        if len(weights) != bank.n_kernels or dual_coef.shape != Y.shape:
-            return None
-        return WarmStart(weights, dual_coef * (self.C / C))
+    def _store(self, shared: Any, result: Result, rows: MergedRows) -> None:
+        self._store_model(shared.bank, result, rows)
 
-    def _store(self, bank: Any, result: Result, rows: Merged) -> None:
+    def _store_model(self, bank: Any, result: Result, rows: MergedRows) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
         self.weights_ = result.weights
         self.scales_ = bank.scales
-        self.objective_ = result.objective
-        self.duality_gap_ = result.gap
-        self.n_iter_ = result.history[-1].solves
-        self.converged_ = result.converged
-        self.history_ = list(result.history)
-        support = np.flatnonzero(result.dual_coef.any(axis=1))
-        order = np.argsort(rows.index[support], kind="stable")
-        support = support[order]
-        self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(result.dual_coef[support].T)
-        self.intercept_ = result.intercept
-        active = in_use(result.weights)
-        parts = result.weights * result.quadratic_forms
-        self.contributions_ = parts / (parts.sum() or 1.0)
+        self._store_bounds(result)
+        support = self._store_support(result.dual_coef, result.intercept, rows)
+        self._store_contributions(result.weights * result.quadratic_forms)
         if result.function is None:
-            self._support_views = bank.views.take(support).subset([int(j) for j in active])
+            active = [int(j) for j in in_use(result.weights)]
+            self._support_views = bank.views.take(support).subset(active)
             self.__dict__.pop("_function", None)
         else:
             self._function = bank.function(result.function)
@@ -253,56 +258,8 @@ class BaseMKL(NotebookSummary, BaseEstimator):
         self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
 
-    def _warn_unless_converged(self, result: Result) -> None:
-        if not result.converged:
-            gap = result.gap / result.size
-            known = np.isfinite(gap)
-            where = (
-                f"at a relative duality gap of {gap:.1e}" if known else "before it was stationary"
-            )
-            hint = f"raise max_iter, or accept {'the gap' if known else 'this'} by raising tol."
-            if result.at_rounding:
-                where += ", as near as rounding error lets it"
-                hint = "centre or rescale the columns of the kernels in use, or lower C."
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} solves {where} "
-                f"(tol={self.tol:g}). Hint: {hint}",
-                ConvergenceWarning,
-            )
-
-    def _path(
-        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
-    ) -> list[Self]:
-        """Fit one estimator per C on one bank, from small to large C, each from the last."""
-        values = check_costs(Cs)
-        fitted: dict[float, Self] = {}
-        warm: WarmStart | None = None
-        rows = merge_rows(X, Y, cost, sample_weight)
-        with threads(self.n_jobs):
-            held = RefinedBank(lambda C: self._bank(rows, C), max(values))
-            before = 1.0
-            for C in sorted(set(values)):
-                model = self._with_cost(C)
-                if warm is not None:
-                    warm = WarmStart(warm.weights, warm.dual_coef * (C / before))
-                with Progress(self.verbose, self.tol) as report:
-                    solve = partial(model._solve, Y=rows.Y, cost=rows.cost * C, report=report)
-                    result = held.solve(solve, warm, self.tol)
-                model._store(held.bank, result, rows)
-                warm, before = WarmStart(result.weights, result.dual_coef), C
-                fitted[C] = model
-        return [fitted[C] for C in values]
-
-    def _with_cost(self, C: float) -> Self:
-        """Return a copy for another C that knows what was learned from the data so far."""
-        known = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_in_") or name in ("classes_", "_one_output", "_several")
-        }
-        model: Self = clone(self).set_params(C=C)
-        model.__dict__.update(known)
-        return model
+    def _store_contributions(self, squared_norms: Floats) -> None:
+        self.contributions_ = squared_norms / (squared_norms.sum() or 1.0)
 
     def kernel(self, X: Any, Y: Any = None) -> Floats:
         """Return the learned kernel between the rows of ``X`` and of ``Y``.
@@ -321,11 +278,16 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             methods divided by `squared_radius_`.
         """
         check_is_fitted(self)
-        kernels, weights = self._active()
+        kernels, block = self._learned_kernel()
         A = Views.of(kernels, check_table(self, X, reset=False))
         B = A if Y is None else Views.of(kernels, check_table(self, Y, reset=False))
         with threads(self.n_jobs):
-            return cross_block(kernels, weights, A, B)
+            return block(A, B)
+
+    def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:
+        """Return the kernels that rows are prepared for, and a function of two sets of rows."""
+        kernels, weights = self._active()
+        return kernels, partial(cross_block, kernels, weights)
 
     def _active(self) -> tuple[list[Kernel], Floats]:
         """Return the kernels in use, with weights for the kernels as written."""
@@ -337,28 +299,29 @@ class BaseMKL(NotebookSummary, BaseEstimator):
     def _decide(self, X: Any) -> Floats:
         """Return decision values, one column per output."""
         check_is_fitted(self)
-        kernels, weights = self._active()
-        n_support = max(1, len(self.support_))
-        if self._function is not None:
-            kernels = [self.kernels_[j] for j in self._function.which]
-            n_support = max(1, self._function.n_landmarks)
+        kernels, block = self._learned_kernel()
+        function = self._function
+        entries = max(1, len(self.support_)) * self._blocks_at_once(kernels)
+        if function is not None:
+            kernels = [self.kernels_[j] for j in function.which]
+            entries = max(1, function.n_landmarks)
         rows = Views.of(kernels, check_table(self, X, reset=False))
-        return self._in_blocks(
-            lambda part: self._values(kernels, weights, rows.take(part)), rows.n_samples, n_support
-        )
 
-    def _in_blocks(self, values: Callable[[slice], Floats], n: int, entries: int) -> Floats:
-        """Return decision values, block by block of rows that need so many entries each."""
-        at_a_time = int(max(1, _BLOCK_BYTES / (8 * entries)))
+        def values(part: slice) -> Floats:
+            some = rows.take(part)
+            return self._values(block, some) if function is None else function.values(kernels, some)
+
         with threads(self.n_jobs):
-            return np.concatenate(run_blocks(values, n, at_a_time)) + self.intercept_
+            size = int(max(1, _BLOCK_BYTES / (8 * entries)))
+            return np.concatenate(run_blocks(values, rows.n_samples, size)) + self.intercept_
 
-    def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
-        """Return decision values of a block of rows, without the intercept."""
-        if self._function is not None:
-            return self._function.values(kernels, rows)
-        block = cross_block(kernels, weights, rows, self._support_views)
-        return np.asarray(block @ self.dual_coef_.T)
+    def _blocks_at_once(self, kernels: list[Kernel]) -> int:
+        """Return the number of kernel blocks in memory while a block of rows is predicted."""
+        return 1
+
+    def _values(self, block: BlockFunction, rows: Views) -> Floats:
+        """Return decision values of prepared rows from the support rows, without the intercept."""
+        return np.asarray(block(rows, self._support_views) @ self.dual_coef_.T)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all kernels, heaviest first.
@@ -370,16 +333,15 @@ class BaseMKL(NotebookSummary, BaseEstimator):
             the decision function, which unlike the weight does not depend on the kernel's scale.
         """
         check_is_fitted(self)
+        names = [str(kernel) for kernel in self.kernels_]
+        return self._sorted_frame({"kernel": names, "weight": self.weights_}, by="weight")
+
+    def _sorted_frame(self, columns: dict[str, Any], by: str) -> pd.DataFrame:
+        """Return columns and `contributions_` as a table, largest entries of one column first."""
         import pandas as pd
 
-        frame = pd.DataFrame(
-            {
-                "kernel": [str(kernel) for kernel in self.kernels_],
-                "weight": self.weights_,
-                "contribution": self.contributions_,
-            }
-        )
-        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+        frame = pd.DataFrame({**columns, "contribution": self.contributions_})
+        return frame.sort_values(by, ascending=False, kind="stable", ignore_index=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -394,14 +356,3 @@ def in_use(weights: Floats) -> Indices:
     """Return the kernels that prediction needs; one of them even where only a bias was learned."""
     active = np.flatnonzero(weights)
     return active if len(active) else np.arange(1)
-
-
-def check_costs(Cs: Iterable[float]) -> list[float]:
-    """Return the values of C for a path, or say what is wrong with them."""
-    try:
-        values = [float(C) for C in Cs]
-    except (TypeError, ValueError):
-        values = []
-    if not values or not all(np.isfinite(C) and C > 0 for C in values):
-        raise InputError(f"Cs: must be one or more finite numbers > 0, got {Cs!r}.")
-    return values

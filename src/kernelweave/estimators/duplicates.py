@@ -24,7 +24,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads bits over a word
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedRows:
     """Distinct training rows.
 
     Parameters
@@ -54,7 +54,7 @@ def spread_rows(n: int) -> Indices:
     return even_rows(n, _WIDTH_ROWS)
 
 
-def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
+def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> MergedRows:
     """Join rows that agree in ``X`` and target, and drop those without weight.
 
     A weight of two then gives bitwise the same model as a row given twice, in any order, and the
@@ -67,27 +67,27 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     everything = np.arange(len(Y))
     kept = everything if weight is None else np.flatnonzero(weight > 0)
     if isinstance(X, PartedTable):  # rows stay where they are; those without weight cost nothing
-        return Merged(X, Y, cost, weight, everything, everything)
+        return MergedRows(X, Y, cost, weight, everything, everything)
     if is_frame(X):
         if weight is not None and len(kept) < len(Y):
             X = nw.from_native(X, eager_only=True)[kept].to_native()
             inverse = np.full(len(Y), -1)
             inverse[kept] = np.arange(len(kept))
-            return Merged(X, Y[kept], cost[kept], weight[kept], kept, inverse)
-        return Merged(X, Y, cost, weight, everything, everything)
+            return MergedRows(X, Y[kept], cost[kept], weight[kept], kept, inverse)
+        return MergedRows(X, Y, cost, weight, everything, everything)
     if weight is None and _all_differ(X, Y):
-        return Merged(X, Y, cost, None, everything, everything)
+        return MergedRows(X, Y, cost, None, everything, everything)
     keys = _keys(X, Y)
     # Sorted by content, so that the order in which rows came does not matter.
     _, first, places = np.unique(keys[kept], return_index=True, return_inverse=True)
     few = 0 if len(Y) < large.MANY_ROWS else _FEW * len(Y)
     if len(kept) == len(Y) and (weight is None or few) and len(Y) - len(first) <= few:
-        return Merged(X, Y, cost, weight, everything, everything)
+        return MergedRows(X, Y, cost, weight, everything, everything)
     inverse = np.full(len(Y), -1)
     inverse[kept] = places
     counts = np.ones(len(kept)) if weight is None else weight[kept]
     index = kept[first]
-    return Merged(
+    return MergedRows(
         X[index],
         Y[index],
         np.column_stack([np.bincount(places, c, len(first)) for c in cost[kept].T]),
@@ -97,7 +97,7 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     )
 
 
-def merge_propositions(P: PackedRows, Y: Floats, cost: Floats, weight: Floats | None) -> Merged:
+def merge_propositions(P: PackedRows, Y: Floats, cost: Floats, weight: Floats | None) -> MergedRows:
     """Join rows that satisfy the same propositions and have the same targets, as `merge_rows`."""
     kept = np.arange(len(Y)) if weight is None else np.flatnonzero(weight > 0)
     places, first = _group(P.rows[kept], Y[kept] + 0.0)
@@ -106,7 +106,7 @@ def merge_propositions(P: PackedRows, Y: Floats, cost: Floats, weight: Floats | 
     sums = [np.bincount(places, c, len(first)) for c in cost[kept].T]
     counts = np.ones(len(kept)) if weight is None else weight[kept]
     index = kept[first]
-    return Merged(
+    return MergedRows(
         P[index],
         Y[index],
         np.column_stack(sums),

@@ -9,16 +9,18 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._dask import by_parts
-from kernelweave._types import Floats
 from kernelweave._validation import check_table, check_weights
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
 from .regressor import KernelRegressor
+from .shared_docs import BOUNDS, SUPPORT, shared_attributes
+from .targets import Targets, weighted
 
 
+@shared_attributes(BOUNDS, SUPPORT)
 class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     """Support vector classifier on kernels in a graph without cycles.
 
@@ -100,29 +102,11 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
         Number of activated nodes.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model on any nodes of the graph has an objective smaller than
         ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
-    converged_ : bool
-        Whether the gap met `tol`.
-    n_iter_ : int
-        Number of inner solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
     classes_ : ndarray of shape (n_classes,)
         Class labels; of several labels their numbers.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -145,6 +129,9 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     (True, ['both', 'left', 'right'])
     """
 
+    _declaration = BaseHierarchical._declaration.extended(
+        {"classes_": "labels[classes]", "_several": "flag"}
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
         "class_weight": KernelClassifier._parameter_constraints["class_weight"],
@@ -189,12 +176,10 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
-    def _targets(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Floats, Floats, Floats | None]:
+    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
         self._several = table.ndim == 2 and table.shape[1] > 1
         if not self._several:
@@ -204,9 +189,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         check_consistent_length(X, labels)
         weight = check_weights(sample_weight, len(labels))
         self.classes_ = np.arange(labels.shape[1])
-        cost = np.ones(labels.shape)
-        if weight is not None:
-            cost *= weight[:, None]
+        cost = weighted(np.ones(labels.shape), weight)
         counted = slice(None) if weight is None else weight > 0
         for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
             if len(np.unique(column[counted])) < 2:
@@ -215,25 +198,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
             factors *= compute_class_weight(
                 self.class_weight, classes=np.arange(2), y=column, sample_weight=weight
             )[column]
-        return X, np.where(labels > 0, 1.0, -1.0), cost, weight
-
-    @by_parts
-    def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive speaks for ``classes_[1]``; more, or several labels: one column
-            for each.
-        """
-        decision = self._decide(X)
-        return decision.ravel() if decision.shape[1] == 1 else decision
+        return X, Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -260,6 +225,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         return tags
 
 
+@shared_attributes(BOUNDS, SUPPORT)
 class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     """Regression on kernels in a graph without cycles.
 
@@ -336,27 +302,9 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         What each kernel was multiplied by to normalise it.
     n_nodes_ : int
         Number of activated nodes.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model on any nodes of the graph has an objective smaller than
         ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
-    converged_ : bool
-        Whether the gap met `tol`.
-    n_iter_ : int
-        Number of inner solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -375,6 +323,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     True
     """
 
+    _declaration = BaseHierarchical._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
         "loss": KernelRegressor._parameter_constraints["loss"],

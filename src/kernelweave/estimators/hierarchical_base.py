@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,10 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._progress import Progress
-from kernelweave._threads import threads
-from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, make_bank
 from kernelweave.banks.products import ProductBank, ProductSum
 from kernelweave.candidates import ProductLattice
@@ -22,21 +20,21 @@ from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.kernels.base import is_number
-from kernelweave.solvers import Result
+from kernelweave.solvers import Callback, Result
 from kernelweave.solvers.dag_active_set import Start, grow
 from kernelweave.solvers.dag_problem import take_turns
 from kernelweave.solvers.published.mirror_descent import mirror_descent
 from kernelweave.solvers.rounding import keep_kernels
 
-from .base import BaseMKL, check_costs
-from .duplicates import Merged, merge_rows
+from .base import BaseMKL, BlockFunction
+from .duplicates import MergedRows
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
-from .tasks import task_matrix
+from .targets import Targets, task_matrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_KERNEL_TOL = 1e-9  # of the factors that kernels are held as: rounding, so that bounds need no care
+_KERNEL_TOL = 1e-9  # relative error of low-rank factors; at rounding, so that bounds need no term
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
 
@@ -52,6 +50,16 @@ class BaseHierarchical(BaseMKL):
     max_nodes: int
     warm_start = False
 
+    _declaration = BaseMKL._declaration.extended(
+        {
+            "active_nodes_": "list[kernels]",
+            "block_norms_": "float[kernels]",
+            "n_nodes_": "integer",
+        },
+        learns="nodes",
+        substitutes={},
+        aspects=("structure", "kernels"),
+    )
     _constraints: ClassVar[dict[str, Any]] = {
         **{name: BaseMKL._parameter_constraints[name] for name in _INHERITED},
         "parents": "no_validation",  # graphs check themselves, with the name of the wrong node
@@ -63,31 +71,18 @@ class BaseHierarchical(BaseMKL):
         "max_nodes": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
-        rows = merge_rows(X, Y, cost, sample_weight)
-        with threads(self.n_jobs):
-            self._learn(self._graph(rows), rows, rows.cost, None)
-        return self
+    def _prepare(
+        self, rows: MergedRows, targets: Targets, models: list[Self]
+    ) -> ExplicitDag | ProductGraph:
+        return self._graph(rows)
 
-    def _path(
-        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
-    ) -> list[Self]:
-        values = check_costs(Cs)
-        rows = merge_rows(X, Y, cost, sample_weight)
-        fitted: dict[float, Self] = {}
-        with threads(self.n_jobs):
-            graph, before = self._graph(rows), 1.0
-            result: Result | None = None
-            for C in sorted(set(values)):
-                model, start = self._with_cost(C), None
-                if result is not None and result.quadratic_forms.any():
-                    norms = result.weights * np.sqrt(result.quadratic_forms)
-                    start = Start(norms, result.dual_coef * (C / before))
-                result, before = model._learn(graph, rows, C * rows.cost, start), C
-                fitted[C] = model
-        return [fitted[C] for C in values]
+    def _continue(self, result: Result, ratio: float) -> Start | None:
+        if not result.quadratic_forms.any():
+            return None
+        norms = result.weights * np.sqrt(result.quadratic_forms)
+        return Start(norms, result.dual_coef * ratio)
 
-    def _graph(self, rows: Merged) -> ExplicitDag | ProductGraph:
+    def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
         options: dict[str, Any] = {
             "normalize": self.normalize,
@@ -129,46 +124,35 @@ class BaseHierarchical(BaseMKL):
 
     def _learn(
         self,
-        graph: ExplicitDag | ProductGraph,
-        rows: Merged,
-        cost: Floats,
+        shared: ExplicitDag | ProductGraph,
+        rows: MergedRows,
         start: Start | None,
+        report: Callback,
     ) -> Result:
-        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
-        with Progress(self.verbose, self.tol) as report:
-            result = grow(
-                graph,
-                rows.Y,
-                cost,
-                self._machine(),
-                rho=float(self.rho),
-                relation=relation,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_nodes=self.max_nodes,
-                start=start,
-                inner=take_turns if self.solver == "alternate" else mirror_descent,
-                sufficient=self.certificate == "paper",
-                report=report,
-            )
-        self._keep(graph, result, rows, cost, relation)
-        self._warn(graph, result)
-        return result
+        return grow(
+            shared,
+            rows.Y,
+            self.C * rows.cost,
+            self._machine(),
+            rho=float(self.rho),
+            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_nodes=self.max_nodes,
+            start=start,
+            inner=take_turns if self.solver == "alternate" else mirror_descent,
+            sufficient=self.certificate == "paper",
+            report=report,
+        )
 
-    def _keep(
-        self,
-        graph: ExplicitDag | ProductGraph,
-        result: Result,
-        rows: Merged,
-        cost: Floats,
-        relation: Floats | None,
-    ) -> None:
+    def _store(self, shared: ExplicitDag | ProductGraph, result: Result, rows: MergedRows) -> None:
+        graph = shared
         norms = result.weights * np.sqrt(result.quadratic_forms)
         if self.fit_intercept:
-            # What is left of a constant kernel is the rounding of its quadratic form.
+            # The quadratic form of a constant kernel is zero but for rounding.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().loss_slopes(result.dual_coef, rows.Y, cost)
+        slopes = self._machine().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
         matter = keep_kernels(
             result.weights,
             norms,
@@ -184,19 +168,14 @@ class BaseHierarchical(BaseMKL):
         kernels, self.scales_ = graph.describe(self.active_nodes_)
         self.kernels_: list[Kernel] = kernels
         self.weights_, self.block_norms_ = result.weights[kept], norms[kept]
-        parts = (result.weights * result.quadratic_forms)[kept]
-        self.contributions_ = parts / (parts.sum() or 1.0)
+        self._store_contributions((result.weights * result.quadratic_forms)[kept])
         self.n_nodes_ = len(graph.nodes)
-        self.objective_, self.duality_gap_ = result.objective, result.gap
-        self.n_iter_ = result.history[-1].solves
-        self.converged_, self.history_ = result.converged, list(result.history)
+        self._store_bounds(result)
+        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
         dual_coef = result.dual_coef if relation is None else result.dual_coef @ relation
-        support = np.flatnonzero(dual_coef.any(axis=1))
-        support = support[np.argsort(rows.index[support], kind="stable")]
-        self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(dual_coef[support].T)
-        self.intercept_ = result.intercept
+        support = self._store_support(dual_coef, result.intercept, rows)
         self._support_views = Views.of(self._products().factors, rows.X).take(support)
+        self._warn(graph, result)
 
     def _warn(self, graph: ExplicitDag | ProductGraph, result: Result) -> None:
         who = type(self).__name__
@@ -236,42 +215,15 @@ class BaseHierarchical(BaseMKL):
         return parameters
 
     def _products(self) -> ProductSum:
-        """Return the kernels in use, taken apart into factors."""
+        """Return the active kernels as products of factors."""
         return ProductSum.of(self.kernels_)
 
-    def kernel(self, X: Any, Y: Any = None) -> Floats:
-        """Return the learned kernel between the rows of ``X`` and of ``Y``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame
-            Rows like those of the training data.
-        Y : array, sparse matrix or data frame, optional
-            Rows of the other side; ``X`` by default.
-
-        Returns
-        -------
-        block : ndarray of shape (n_rows of X, n_rows of Y)
-            ``sum_w weights_w k_w``, with the normalisation of the training data.
-        """
-        check_is_fitted(self)
+    def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:
         products = self._products()
-        A = Views.of(products.factors, check_table(self, X, reset=False))
-        B = A if Y is None else Views.of(products.factors, check_table(self, Y, reset=False))
-        with threads(self.n_jobs):
-            return products.block(self.weights_ * self.scales_, A, B)
+        return list(products.factors), partial(products.block, self.weights_ * self.scales_)
 
-    def _decide(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        products, weights = self._products(), self.weights_ * self.scales_
-        rows = Views.of(products.factors, check_table(self, X, reset=False))
-
-        def values(part: slice) -> Floats:
-            block = products.block(weights, rows.take(part), self._support_views)
-            return np.asarray(block @ self.dual_coef_.T)
-
-        entries = max(1, len(self.support_)) * len(products.factors)
-        return self._in_blocks(values, rows.n_samples, entries)
+    def _blocks_at_once(self, kernels: list[Kernel]) -> int:
+        return len(kernels)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all nodes in use, those with the largest norm first.
@@ -286,13 +238,10 @@ class BaseHierarchical(BaseMKL):
         check_is_fitted(self)
         import pandas as pd
 
-        frame = pd.DataFrame(
-            {
-                "node": pd.Series(self.active_nodes_, dtype=object),
-                "kernel": [str(kernel) for kernel in self.kernels_],
-                "weight": self.weights_,
-                "norm": self.block_norms_,
-                "contribution": self.contributions_,
-            }
-        )
-        return frame.sort_values("norm", ascending=False, kind="stable", ignore_index=True)
+        columns = {
+            "node": pd.Series(self.active_nodes_, dtype=object),
+            "kernel": [str(kernel) for kernel in self.kernels_],
+            "weight": self.weights_,
+            "norm": self.block_norms_,
+        }
+        return self._sorted_frame(columns, by="norm")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelweave.machines import Hinge, Machine
+from kernelweave.losses import Hinge, Loss
 
 from .classifier import KernelClassifier
 from .regressor import KernelRegressor
+from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 
 
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
 class MKLClassifier(KernelClassifier):
     """Support vector classifier on a learned combination of kernels.
 
@@ -52,43 +54,6 @@ class MKLClassifier(KernelClassifier):
     ----------
     weights_ : ndarray of shape (n_kernels,)
         Weight of every (normalised) kernel.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the decision function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
-    duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
-        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
-        where landmarks do not stand for the rows.
-    landmark_gap_ : float
-        Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
-        `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
-        `tol` is not called certified. NaN when kernels are exact.
-    converged_ : bool
-        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
-        zero: its rounding error is as large, and it is below 1e-24 of the loss of the zero
-        function.
-        `landmark_gap_` counts where landmarks leave something out.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -105,6 +70,7 @@ class MKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    _declaration = KernelClassifier._declaration.extended({}, method="mkl")
     _takes_features = True
 
     def __init__(
@@ -136,10 +102,11 @@ class MKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
 
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
 class MKLRegressor(KernelRegressor):
     """Regression on a learned combination of kernels.
 
@@ -180,41 +147,6 @@ class MKLRegressor(KernelRegressor):
     ----------
     weights_ : ndarray of shape (n_kernels,)
         Weight of every (normalised) kernel.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the regression function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
-    duality_gap_ : float
-        No model has an objective smaller than ``objective_ - duality_gap_``, and this one's is no
-        larger than ``objective_ + duality_gap_``: a bound of the rounding error is part of it,
-        where landmarks do not stand for the rows.
-    landmark_gap_ : float
-        Duality gap of the Nystroem problem, in which landmarks stand for many rows, while
-        `duality_gap_` is that of the exact kernels, and may be larger; a fit for which it exceeds
-        `tol` is not called certified. NaN when kernels are exact.
-    converged_ : bool
-        Whether the gap, rounding error included, met `tol`, or the objective cannot be told from
-        zero: its rounding error is as large, and it is below 1e-24 of the loss of the zero
-        function.
-        `landmark_gap_` counts where landmarks leave something out.
-    n_iter_ : int
-        Number of inner solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     Examples
     --------
@@ -226,6 +158,7 @@ class MKLRegressor(KernelRegressor):
     True
     """
 
+    _declaration = KernelRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
 
     def __init__(

@@ -13,22 +13,27 @@ from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import N_JOBS, Interval, StrOptions, fit_context
+from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError, warn
+from kernelweave.inner import solve_inner
 from kernelweave.kernels import Kernel, Precomputed, complete_ladder
 from kernelweave.kernels.base import take
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
 from kernelweave.ridge.nystroem import ByLandmarks, average_by_landmarks, many_rows
 
+from .base import BlockFunction
 from .classifier import BaseClassifier
+from .fit import quiet_overflow
 from .label_quality import LabelQuality
+from .shared_docs import CLASSES, WEIGHTS, shared_attributes
+from .targets import encode_labels, refuse_one_class
 
 _BANK_TOL = 1e-4  # kernels are held to a hundred-thousandth of it
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
@@ -37,6 +42,7 @@ _SVM_TOL = 1e-4
 _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
+@shared_attributes(WEIGHTS, CLASSES)
 class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     """Average of kernel ridge classifiers whose threshold is corrected for wrong labels.
 
@@ -114,10 +120,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     contributions_ : ndarray of shape (n_kernels,)
         Share of each kernel in the sum of the variances, over the training rows, of what the
         kernels add to the decision function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
     support_ : ndarray of shape (n_support,)
         Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
@@ -152,12 +154,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         1.
     history_ : list
         Empty.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -176,6 +172,25 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     (True, array([0. , 0.3]))
     """
 
+    _declaration = BaseClassifier._declaration.extended(
+        {
+            "dual_coef_": "float[kernels, outputs, support]",
+            "ridge_weights_": "float[kernels, ridges]",
+            "ridges_": "float[ridges]",
+            "threshold_": "real",
+            "rates_": "float[classes, classes?]",
+            "noise_level_": "real",
+            "label_quality_": "quality[rows]",
+            "wrong_label_probability_": "float[rows]",
+            "loo_scores_": "float[rows, outputs?]",
+            "loo_error_": "real",
+            "_given": "codes[rows]",
+            "_suggested": "codes[rows]",
+            "_slope": "real",
+        },
+        aspects=("kernels", "labels"),
+        method="noisy",
+    )
     _takes_features = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -244,14 +259,15 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self : NoiseTolerantKernelClassifier
             The fitted estimator.
         """
-        X, _, codes = self._read_labels(X, y)
-        self._refuse_one_class(np.unique(codes))
+        X = check_table(self, X, reset=True, parts=True)
+        _, codes = encode_labels(self, X, y)
+        refuse_one_class(self, codes)
         n_classes = len(self.classes_)
         rates, ridges = self._check_options(n_classes)
         Y = label_targets(codes, n_classes)
-        with threads(self.n_jobs):
+        with threads(self.n_jobs), quiet_overflow():
             kernels = [complete_ladder()] if self.kernels is None else self.kernels
-            expanded = self._expand(kernels, X)
+            expanded = self._expand_kernels(kernels, X)
             if self._reads_in_passes(expanded, len(codes)):
                 fitted = self._average_in_passes(expanded, X, Y, ridges)
                 correction = self._correct(fitted.average, codes, rates)
@@ -411,12 +427,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         )
         self.__dict__.pop("_support_views", None)
 
-    def _values(self, kernels: list[Kernel], weights: Floats, rows: Views) -> Floats:
-        if self._function is not None:
-            return super()._values(kernels, weights, rows)
+    def _values(self, block: BlockFunction, rows: Views) -> Floats:
         active = np.flatnonzero(self.weights_)
         dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
-        return cross_products(kernels, dual_coef, rows, self._support_views)
+        return cross_products(self._active()[0], dual_coef, rows, self._support_views)
 
     @by_parts
     def predict_proba(self, X: Any) -> Floats:
@@ -446,7 +460,7 @@ def _support_vectors(
     """Fit a support vector machine to expected true labels, weighted by how sure they are."""
     tau = 2.0 * correction.posterior - 1.0
     Y = np.where(tau >= 0, 1.0, -1.0)
-    solution = Hinge().solve(bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
+    solution = solve_inner(Hinge(), bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
     support = np.flatnonzero(solution.dual_coef.any(axis=1))
     dual_coef = weights[:, None, None] * solution.dual_coef[support].T
     spread = weights * bank.quadratic_forms(solution.dual_coef)

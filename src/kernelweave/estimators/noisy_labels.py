@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from kernelweave._dask import by_parts, gather
-from kernelweave._progress import Progress
-from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks.nystroem.bank import FeatureBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
-from kernelweave.errors import InputError, warn
+from kernelweave.errors import warn
 from kernelweave.kernels import Constant, Kernel
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.noise import LabelReport, judge_labels, judge_rows
 from kernelweave.solvers import (
     Callback,
@@ -34,10 +31,13 @@ from kernelweave.solvers import (
 )
 from kernelweave.solvers.cvar_path import solve_capped_on_path
 
-from .base import RefinedBank
+from .base import RefinableBank
 from .classifier import KernelClassifier
-from .duplicates import Merged, merge_rows
+from .duplicates import MergedRows
+from .fit import check_costs
 from .label_quality import LabelQuality
+from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
 _IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding
@@ -46,6 +46,7 @@ _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory
 verbose""".split()
 
 
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
 class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     """Multiple kernel learning when a known share of the labels is wrong.
 
@@ -127,39 +128,18 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Estimated probability that a label is right, from leave-one-out values of ridge regression
         on the average kernel. NaN for rows of weight zero: they are no part of the fit, so that
         their labels were not assessed, and `suspects` does not list them.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the decision function, the bias apart.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
-    landmark_gap_ : float
-        Duality gap of the Nystroem problem, in which landmarks stand for many rows; NaN when
-        kernels are exact.
     converged_ : bool
         Whether the gap met `tol`, or the alternation ended.
     n_iter_ : int
         Number of inner SVM solves, or of steps.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
         Their signed coefficients; with more than two classes divided by `gamma_`, so that the
         values of different classes can be compared.
     intercept_ : ndarray of shape (n_outputs,)
         What the constant kernel adds.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -176,6 +156,20 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     (True, array([0.7]))
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {
+            "bias_weight_": "real",
+            "noise_level_": "real",
+            "cap_": "float[outputs]",
+            "gamma_": "float[outputs?]",
+            "dual_weights_": "float[rows, outputs?]",
+            "label_quality_": "quality[rows]",
+            "_given": "codes[rows]",
+            "_suggested": "codes[rows]",
+            "_by_size": "order[classes]",
+        },
+        aspects=("kernels", "labels"),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "noise_level": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
@@ -228,9 +222,6 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
-        return self._fit_all([self], X, Y, cost, sample_weight)[0]
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(
         self,
@@ -264,76 +255,67 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         models : list
             A fitted estimator for every pair, all caps of the first `lam` first.
         """
-        lams = _numbers("lams", lams, np.inf)
-        pairs: list[dict[str, Any]] = [{"lam": lam} for lam in lams]
+        grid: dict[str, list[float]] = {"lam": check_costs(lams, "lams")}
         if caps is not None:
-            caps = _numbers("caps", caps, 1.0)
-            pairs = [{"lam": lam, "cap": cap} for lam, cap in product(lams, caps)]
-        X, Y, cost, weight = self._targets(X, y, sample_weight)
-        models: list[Self] = [clone(self).set_params(**pair) for pair in pairs]
-        for model in models:
-            model.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_in_")})
-            model.classes_ = self.classes_
-        return self._fit_all(models, X, Y, cost, weight)
-
-    def _fit_all(
-        self,
-        models: list[Self],
-        X: Any,
-        Y: Floats,
-        cost: Floats,
-        sample_weight: Floats | None,
-    ) -> list[Self]:
-        """Fit models that differ in `lam` and `cap` on one bank, from small to large `lam`."""
-        if not self._takes_parts(Y, sample_weight):
-            X = gather(X)
-        rows = merge_rows(X, Y, cost, sample_weight)
-        with threads(self.n_jobs):
-            C = 1.0 / (_count(rows) * min(m.lam for m in models))
-            # What factors leave out counts with the lam where a cap begins to bind.
-            held = RefinedBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
-            labels = self._judge(held.bank, rows)
-            known: list[tuple[Self, Floats, WarmStart]] = []
-            for model in sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))):
-                model._set_caps(labels.noise_level, rows)
-                start = _neighbour(known, model)
-                with Progress(self.verbose, self.tol) as report:
-                    search = partial(model._search, rows=rows, report=report)
-                    result = held.solve(search, start, self.tol)
-                known.append(
-                    (model, model.cap_, WarmStart(result.weights, model.lam * result.dual_coef))
-                )
-                model._keep(held.bank, self._plain(held.bank), result, rows)
-                model._keep_labels(labels, _codes(Y), rows)
+            grid["cap"] = check_costs(caps, "caps", 1.0)
+        X, targets = self._targets(X, y, sample_weight)
+        models = [
+            self._copy(**dict(zip(grid, values, strict=True))) for values in product(*grid.values())
+        ]
+        self._fit_models(sorted(models, key=lambda m: (m.lam, -(m.cap or 0.0))), X, targets)
         return models
 
-    def _plain(self, bank: Any) -> Any:
-        """Return a bank without the constant kernel that stands for an intercept."""
-        return _without_bias(bank) if self.fit_intercept else bank
+    def _merge(self, X: Any, targets: Targets) -> MergedRows:
+        takes_features = self._may_use_features(targets.Y, targets.weight)
+        return super()._merge(X if takes_features else gather(X), targets)
 
-    def _judge(self, bank: Any, rows: Merged) -> LabelReport:
-        plain, codes = self._plain(bank), _codes(rows.Y)
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _AssessedRows:
+        C = 1.0 / (_count(rows) * min(m.lam for m in models))
+        # The error of factors is multiplied by the C at which a cap begins to bind.
+        bank = RefinableBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
+        return _AssessedRows(bank, self._assess_labels(bank.bank, rows), _codes(targets.Y))
+
+    def _start(self, shared: _AssessedRows, rows: MergedRows, last: Any) -> WarmStart | None:
+        self._set_caps(shared.labels.noise_level, rows)
+        return shared.nearest(self)
+
+    def _learn(
+        self, shared: _AssessedRows, rows: MergedRows, start: WarmStart | None, report: Callback
+    ) -> Result:
+        search = partial(self._search, rows=rows, report=report)
+        return shared.refinable.solve(search, start, self.tol)
+
+    def _without_bias(self, bank: Any) -> Any:
+        """Return the bank without the constant kernel of the intercept."""
+        if not self.fit_intercept:
+            return bank
+        if bank.by_features:
+            return _WithoutBias(bank)
+        return bank.subset(np.arange(bank.n_kernels - 1))
+
+    def _assess_labels(self, bank: Any, rows: MergedRows) -> LabelReport:
+        plain, codes = self._without_bias(bank), _codes(rows.Y)
         if bank.by_features:
             return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
         return judge_labels(plain, codes, len(self.classes_))
 
-    def _takes_parts(self, Y: Floats, weight: Floats | None) -> bool:
-        """Tell whether many rows may be held as features, and stay where they are."""
+    def _may_use_features(self, Y: Floats, weight: Floats | None) -> bool:
+        """Return whether Nystroem features are allowed, and Dask tables stay in their parts."""
         exact = self.uncertainty == "exact" and self.slack > 0
         fast = self.solver == "fast" and self.robust == "worst" and not exact
         return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
 
-    def _bank(self, rows: Merged, C: float) -> Any:
-        kernels = self._expand(self.kernels, rows.X, rows.weight)
+    def _bank(self, rows: MergedRows, C: float) -> Any:
+        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight)
         if self.fit_intercept:
             kernels = [*kernels, Constant()]
-        features = self._takes_parts(rows.Y, rows.weight)
-        return self._hold(kernels, rows, C, centred=False, features=features)
+        features = self._may_use_features(rows.Y, rows.weight)
+        return self._make_bank(kernels, rows, C, centred=False, features=features)
 
     def _n_combined(self) -> int:
-        return 4  # a machine with a cap works on a copy with signs
+        return 4  # the solver of a capped loss also needs a signed copy
 
-    def _set_caps(self, estimate: float, rows: Merged) -> None:
+    def _set_caps(self, estimate: float, rows: MergedRows) -> None:
         """Set the noise level, and the share of the rows that counts for each output."""
         auto = self.noise_level == "auto"
         self.noise_level_ = float(min(estimate, 0.49) if auto else self.noise_level)
@@ -354,18 +336,18 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
 
-    def _machine(self) -> CappedHinge:
+    def _machine(self) -> CVaRHinge:
         box = 1.0 + self.slack
         if self.uncertainty == "exact":
-            return CappedHinge(tuple(self.cap_), free=self.slack / box)
-        return CappedHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
+            return CVaRHinge(tuple(self.cap_), free=self.slack / box)
+        return CVaRHinge(tuple(np.minimum((self.cap_ + self.slack) / box, 1.0)))
 
-    def _box(self, rows: Merged) -> Floats:
+    def _box(self, rows: MergedRows) -> Floats:
         """Return the largest weight of every loss."""
         return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
 
     def _search(
-        self, bank: Any, rows: Merged, start: WarmStart | None, report: Callback | None
+        self, bank: Any, rows: MergedRows, start: WarmStart | None, report: Callback | None
     ) -> Result:
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
@@ -383,9 +365,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             bank, rows.Y, box / lam, machine, lam=lam, n=n, restarts=restarts, **limits
         )
 
-    def _keep(self, bank: Any, plain: Any, result: Result, rows: Merged) -> None:
-        """Store a result in units of the problem above, the constant kernel as an intercept."""
-        function = result.function
+    def _store(self, shared: _AssessedRows, result: Result, rows: MergedRows) -> None:
+        """Store a result of the problem divided by lam, its constant kernel as an intercept."""
+        bank, function = shared.bank, result.function
+        shared.add(self, result)
         if function is None:
             fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         else:
@@ -402,7 +385,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         dual_coef, intercept = result.dual_coef, result.intercept
         nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
         if self.robust == "worst":  # the objective is that of the function returned
-            loss, _ = self._machine().loss(
+            loss, _ = self._machine().value(
                 np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
             )
             near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
@@ -451,11 +434,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         balance = weight @ rows.Y
         sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
         self._by_size = np.argsort(-sizes, kind="stable")
-        self._store(plain, own, rows)
-
-    def _keep_labels(self, labels: LabelReport, codes: Indices, rows: Merged) -> None:
-        """Store what was found out about the labels, for every given row."""
-        used = rows.inverse >= 0
+        self._store_model(self._without_bias(bank), own, rows)
+        labels, codes = shared.labels, shared.codes
+        used = rows.inverse >= 0  # labels of rows without weight are not assessed
         self.label_quality_ = np.where(used, labels.label_quality[rows.inverse], np.nan)
         self._given = codes
         self._suggested = np.where(used, labels.suggested[rows.inverse], codes)
@@ -483,8 +464,35 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
 
 
 @dataclass(frozen=True)
+class _AssessedRows:
+    """Kernels over the training rows, their assessed labels, and the models fitted so far."""
+
+    refinable: RefinableBank
+    labels: LabelReport
+    codes: Indices  # class of every given row
+    fitted: list[tuple[NoisyLabelMKLClassifier, WarmStart]] = field(default_factory=list)
+
+    @property
+    def bank(self) -> Any:
+        return self.refinable.bank
+
+    def add(self, model: NoisyLabelMKLClassifier, result: Result) -> None:
+        """Remember a solution in units that do not depend on lam."""
+        self.fitted.append((model, WarmStart(result.weights, model.lam * result.dual_coef)))
+
+    def nearest(self, model: NoisyLabelMKLClassifier) -> WarmStart | None:
+        """Return the solution to start from: of the same cap if it binds, or of the same lam."""
+        same_cap = [k for k in self.fitted if np.array_equal(k[0].cap_, model.cap_)]
+        same_lam = [k for k in self.fitted if k[0].lam == model.lam]
+        binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
+        for _, start in (binding or same_lam or same_cap or self.fitted)[-1:]:
+            return WarmStart(start.weights, start.dual_coef / model.lam)
+        return None
+
+
+@dataclass(frozen=True)
 class _WithoutBias:
-    """A bank of features as far as a model keeps it: without the constant kernel, its last."""
+    """The part of a Nystroem bank that models store, without its last kernel, the constant."""
 
     bank: FeatureBank
 
@@ -502,43 +510,15 @@ class _WithoutBias:
         return self.bank.function(W)
 
 
-def _without_bias(bank: Any) -> Any:
-    if bank.by_features:
-        return _WithoutBias(bank)
-    return bank.subset(np.arange(bank.n_kernels - 1))
-
-
 def _codes(Y: Floats) -> Indices:
-    """Return the class numbers that signed targets stand for."""
+    """Return the class numbers of signed targets."""
     return Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp)
 
 
-def _count(rows: Merged) -> float:
+def _count(rows: MergedRows) -> float:
     """Return the number of rows, or the sum of their weights."""
     return float(_row_weights(rows).sum())
 
 
-def _row_weights(rows: Merged) -> Floats:
+def _row_weights(rows: MergedRows) -> Floats:
     return np.ones(len(rows.Y)) if rows.weight is None else rows.weight
-
-
-def _neighbour(known: list[tuple[Any, Floats, WarmStart]], model: Any) -> WarmStart | None:
-    """Return the solution to start from: of the same cap if it binds, or of the same `lam`."""
-    same_cap = [k for k in known if np.array_equal(k[1], model.cap_)]
-    same_lam = [k for k in known if k[0].lam == model.lam]
-    binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
-    nearest = (binding or same_lam or same_cap or known)[-1:]
-    return (
-        WarmStart(nearest[0][2].weights, nearest[0][2].dual_coef / model.lam) if nearest else None
-    )
-
-
-def _numbers(name: str, values: Iterable[float], top: float) -> list[float]:
-    try:
-        numbers = [float(value) for value in values]
-    except (TypeError, ValueError):
-        numbers = []
-    if not numbers or not all(np.isfinite(v) and 0 < v <= top for v in numbers):
-        limit = "" if np.isinf(top) else f" and at most {top:g}"
-        raise InputError(f"{name}: must be one or more finite numbers > 0{limit}, got {values!r}.")
-    return numbers

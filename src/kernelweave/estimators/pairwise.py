@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._dask import PartedTable, by_parts, fetch
+from kernelweave._dask import by_parts, fetch
+from kernelweave._declaration import Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -22,48 +21,23 @@ from kernelweave._validation import (
     StrOptions,
     check_table,
     fit_context,
-    is_frame,
-    take_rows,
 )
-from kernelweave.errors import InputError, numbering, warn
-from kernelweave.kernels import Kernel, Linear, expand_kernels
-from kernelweave.pairs import (
-    Rates,
-    Statistic,
-    adjacency,
-    check_pairs,
-    check_rates,
-    check_rows,
-    correct_statistic,
-    pair_features,
-    pair_values,
-    paired_rows,
-    read_pairs,
-    theory_constants,
-)
-from kernelweave.pairs.shapes import SHAPES, ShapedKernel, smoother
-from kernelweave.pairs.shrink import (
-    Judged,
-    Links,
-    Setting,
-    column_factors,
-    learn,
-    refuse_if_too_large,
-    scale_rows,
-    select,
-    settings,
-)
-from kernelweave.pairs.solver import PairProblem, PairResult, solve_pairs
+from kernelweave.errors import InputError, numbering
+from kernelweave.pairs import Rates, Statistic, check_pairs, check_rows, pair_values, paired_rows
+from kernelweave.pairs.shapes import SHAPES, ShapedKernel
+from kernelweave.pairs.shrink import Judged, Setting, scale_rows
 
-from .duplicates import spread_rows
+from .fit import quiet_overflow
+from .pairwise_methods import METHODS, as_numbers
+from .shared_docs import shared_attributes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
-_IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
 
 
+@shared_attributes()
 class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
@@ -156,10 +130,6 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         Newton steps, in all draws.
     converged_ : bool
         Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -178,6 +148,25 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
     [True, True, False, False]
     """
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "pairs",
+        saved={
+            "weights_": "weights[kernels]",
+            "intercept_": "real",
+            "scale_": "real",
+            "threshold_": "real",
+            "objective_": "real",
+            "n_iter_": "integer",
+            "converged_": "flag",
+            "diagnostics_": "dict",
+            "n_features_in_": "integer",
+            "_factors": "any",
+        },
+        optional={"feature_names_in_": "names"},
+        substitutes={"kernels": "kernels_"},
+        aspects=("kernels", "pairs"),
+        method="pairs",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
         "method": [StrOptions({"lkcnpc", "shrink"})],
@@ -280,217 +269,18 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         self : PairwiseKernelLearner
             The fitted estimator.
         """
-        with one_thread():
-            by_parts = self.method == "lkcnpc"
-            X = check_table(self, X, reset=True, parts=by_parts, finite=not by_parts)
-            pairs, labels = self._pairs(X, y, pairs, labels)
-            self._factors = None
-            if self.method == "shrink":
-                return self._fit_shrink(self._columns(X), pairs, labels)
-            return self._fit_noisy(X, pairs, labels)
-
-    def _pairs(self, X: Any, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats | None]:
-        n = X.shape[0]
-        if pairs is not None and labels is None and self.method == "shrink":
-            return check_rows(pairs, n), None
-        return read_pairs(pairs, labels, y, n, n_pairs=self.n_pairs, random_state=self.random_state)
-
-    def _columns(self, X: Any) -> Any:
-        """Return the columns as numbers, where there is a linear kernel for each."""
-        if self.kernels is not None:
+        with one_thread(), quiet_overflow():
+            method = METHODS[self.method](self)
+            X = check_table(self, X, reset=True, parts=method.in_parts, finite=not method.in_parts)
+            self._factors, self._kernel = None, None
+            model = method.fit(X, *method.pairs(y, pairs, labels, X.shape[0]))
+        if not (np.isfinite(model.weights).all() and np.isfinite(model.intercept)):
             raise InputError(
-                "kernels: method='shrink' learns one weight for each column; kernels must be None."
+                f"{type(self).__name__}: values are too large, so that weights overflow. Hint: "
+                "rescale the columns."
             )
-        return Linear().prepare(X) if is_frame(X) else X
-
-    def _fit_noisy(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
-        assert labels is not None
-        rows, pairs, index = paired_rows(X, pairs, self.memory_limit)
-        self.kernels_ = None if self.kernels is None else self._expand(X, rows, index)
-        with numbering(index):
-            F = self._values(rows, pairs)
-        statistic, rates = self._statistic(F, labels)
-        n = len(pairs)
-        lam = 0.01 / n if self.lam is None else float(self.lam)
-        # The mean of the true labels: that of the given ones where these are trusted.
-        balance = 2.0 * rates.prior - 1.0 if self.fit_intercept else None
-        problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
-        result = solve_pairs(problem, tol=self.tol, max_iter=self.max_iter)
-        self.statistic_, self.rates_ = statistic, rates
-        self.selection_, self.setting_, self._kernel = [], None, None
-        self.weights_, self.intercept_, self.scale_ = result.weights, result.bias, 0.0
-        self._finish(result, F @ result.weights, labels)
-        self._diagnose(F, statistic, rates, labels, lam)
-        keys = pairs.min(axis=1) * rows.shape[0] + pairs.max(axis=1)
-        self.diagnostics_["repeated_pairs"] = n - len(np.unique(keys))
+        vars(self).update({f"{name}_": value for name, value in vars(model).items()})
         return self
-
-    def _expand(self, X: Any, rows: Any, index: Indices | None) -> list[Kernel]:
-        """Write out the kernels; default widths are those of rows spread over a Dask table."""
-        given = self.kernels if isinstance(self.kernels, list | tuple) else [self.kernels]
-        if isinstance(X, PartedTable) and not all(isinstance(one, Kernel) for one in given):
-            index = spread_rows(len(X))
-            rows = take_rows(X, index)
-        with numbering(index):
-            return expand_kernels(self.kernels, rows)
-
-    def _values(self, rows: Any, pairs: Indices) -> Any:
-        """Return kernel values at pairs of rows."""
-        rows = rows if self.kernels_ is not None else self._numbers(rows)
-        return pair_values(rows, pairs, self.kernels_, self.memory_limit)
-
-    def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
-        up = labels > 0
-        share = float(up.mean())
-        same = np.asarray(F.T @ (up / up.sum())).ravel()
-        different = np.asarray(F.T @ (~up / (~up).sum())).ravel()
-        if self.reliability is None and self.prior is not None and self.correction != "naive":
-            raise InputError(
-                f"prior: {self.prior:g} says nothing without reliability, which is None."
-            )
-        trusted = self.reliability is None or self.correction == "naive"
-        rates = (
-            Rates((1.0, 1.0), share)
-            if trusted
-            else check_rates(self.reliability, self.prior, share)
-        )
-        nonneg = self.correction == "nonneg"
-        if nonneg and F.min() < 0:
-            raise InputError(
-                "correction: 'nonneg' is for kernels without negative values, but some pairs have "
-                "one."
-            )
-        return correct_statistic(same, different, share, rates, nonneg=nonneg), rates
-
-    def _diagnose(
-        self, F: Any, statistic: Statistic, rates: Rates, labels: Floats, lam: float
-    ) -> None:
-        share = float((labels > 0).mean())
-        published, own = theory_constants(rates, share)
-        nonnegative = F.min() >= 0
-        impossible = statistic.impossible if nonnegative else 0.0
-        self.diagnostics_ = {
-            "impossible_share": impossible,
-            "noise_condition": float(np.linalg.cond(rates.matrix)),
-            "error_constant": published,
-            "own_error_constant": own,
-            "lam": lam,
-        }
-        if self.correction == "noise" and impossible > _IMPOSSIBLE:
-            warn(
-                f"reliability: {impossible:.0%} of the kernels get a negative mean over different "
-                "pairs, which their values cannot have, so labels do not err at random. Hint: try "
-                "correction='nonneg' or 'naive', or a larger lam."
-            )
-        if not self.weights_.any():
-            warn(
-                f"{type(self).__name__}: all weights are zero, since no kernel sums to more over "
-                "same pairs than over different ones. Hint: give as many pairs of either kind, or "
-                "set fit_intercept=True."
-            )
-
-    def _finish(self, result: PairResult | None, scores: Any, labels: Floats) -> None:
-        self.threshold_ = best_threshold(np.asarray(scores).ravel(), labels)
-        if result is None:
-            return
-        self.objective_, self.n_iter_ = result.objective, result.n_iter
-        self.converged_ = result.converged
-        if not result.converged:
-            warn(
-                f"{type(self).__name__} stopped after {result.n_iter} steps at a relative "
-                f"projected gradient of {result.residual:.1e} (tol={self.tol:g}). Hint: raise "
-                "max_iter or lam, or accept this by raising tol.",
-                ConvergenceWarning,
-            )
-
-    def _fit_shrink(self, X: Any, pairs: Indices, labels: Floats | None) -> Self:
-        low = X.data.min(initial=0.0) if hasattr(X, "tocsr") else X.min()
-        if low < 0:
-            raise InputError("X: method='shrink' needs columns without negative values.")
-        ordered = np.unique(np.sort(pairs if labels is None else pairs[labels > 0], axis=1), axis=0)
-        others = None if labels is None else pairs[labels < 0]
-        links = Links(ordered, others, X.shape[0])
-        random = check_random_state(self.random_state)
-        candidates = self._candidates()
-        alphas = [one.alpha for one in candidates]
-        refuse_if_too_large(X, links, alphas, self.memory_limit)
-        setting = self._choose(candidates, X, links, random)
-        factors = column_factors(X, setting.gamma)
-        scaled = scale_rows(X, factors)
-        runs = [
-            learn(
-                scaled,
-                links,
-                setting.alpha,
-                [setting.rho],
-                random,
-                tol=max(self.tol, 1e-6),
-                max_iter=self.max_iter,
-            )
-            for _ in range(1 if np.isinf(setting.rho) else self.n_resample)
-        ]
-        learned = [run[setting.rho] for run in runs]
-        self.kernels_, self.statistic_, self.rates_, self.diagnostics_ = None, None, None, {}
-        self.setting_ = setting
-        self.weights_ = np.mean([one.weights for one in learned], axis=0)
-        self.intercept_ = float(np.mean([one.bias for one in learned]))
-        self.scale_ = float(np.mean([one.scale for one in learned]))
-        self._factors = factors
-        S = smoother(adjacency(ordered, X.shape[0])) if setting.shape != "diag" else None
-        self._kernel = ShapedKernel(setting.shape, scaled, self.weights_, S, setting.steps)
-        self.converged_ = all(one.converged for one in learned)
-        self.n_iter_, self.objective_ = sum(one.n_iter for one in learned), np.nan
-        if not self.converged_:
-            warn(
-                f"{type(self).__name__}: the search for weights stopped short of tol={self.tol:g}. "
-                "Hint: raise max_iter or rho, or accept this by raising tol.",
-                ConvergenceWarning,
-            )
-        drawn = check_random_state(0)
-        rest = others
-        if rest is None:
-            rest = drawn.randint(0, X.shape[0], size=(len(ordered), 2))
-            rest = rest[rest[:, 0] != rest[:, 1]]
-        both = np.concatenate([ordered, rest])
-        signs = np.repeat([1.0, -1.0], [len(ordered), len(rest)])
-        self._finish(None, pair_features(scaled, both) @ self.weights_, signs)
-        return self
-
-    def _candidates(self) -> list[Setting]:
-        """Return the options to compare."""
-        shapes = ("diag", "words") if self.shape == "auto" else (self.shape,)
-        fixed = {
-            name: None if value == "select" else value
-            for name in ("gamma", "alpha", "rho", "steps")
-            for value in [getattr(self, name)]
-        }
-        return [s for shape in shapes for s in settings(shape, **fixed)]
-
-    def _choose(self, candidates: list[Setting], X: Any, links: Links, random: Any) -> Setting:
-        self.selection_ = []
-        if len(candidates) == 1:
-            return candidates[0]
-        if self.n_clusters is None:
-            raise InputError(
-                "n_clusters: needed to compare options by clusters. Hint: give it, or give gamma, "
-                "alpha, rho and steps."
-            )
-        few = min(len(p) for p in (links.same, links.different) if p is not None)
-        if few < 2:
-            raise InputError(
-                "pairs: to compare options a part is held out, so two distinct pairs or more of "
-                f"each kind are needed, got {few}. Hint: give gamma, alpha, rho and steps."
-            )
-        self.selection_ = select(
-            X,
-            links,
-            candidates,
-            self.n_clusters,
-            n_splits=self.n_splits,
-            holdout=self.holdout,
-            random_state=random,
-        )
-        return self.selection_[0].setting
 
     def _prepared(self, X: Any) -> Any:
         """Return rows as the learned kernel takes them."""
@@ -500,8 +290,13 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
 
     def _numbers(self, X: Any) -> Any:
         """Return columns as numbers, scaled as in the fit."""
-        X = Linear().prepare(X) if is_frame(X) else X
+        X = as_numbers(X)
         return X if self._factors is None else scale_rows(X, self._factors)
+
+    def _values(self, rows: Any, pairs: Indices) -> Any:
+        """Return kernel values at pairs of rows."""
+        rows = rows if self.kernels_ is not None else self._numbers(rows)
+        return pair_values(rows, pairs, self.kernels_, self.memory_limit)
 
     @by_parts
     def transform(self, X: Any) -> Any:
@@ -654,7 +449,7 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_table(self, X, reset=False, parts=True, finite=False)
         if pairs is None:
-            pairs, labels = self._pairs(X, y, None, None)
+            pairs, labels = METHODS[self.method](self).pairs(y, None, None, X.shape[0])
         pairs, signs = check_pairs(pairs, labels, X.shape[0])
         return float(roc_auc_score(signs, self._scores(X, pairs)))
 
@@ -711,15 +506,3 @@ class PairwiseKernelLearner(NotebookSummary, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = False
         return tags
-
-
-def best_threshold(scores: Floats, labels: Floats) -> float:
-    """Return the score from which pairs are called same, with the best balanced accuracy."""
-    order = np.argsort(-scores, kind="stable")
-    ordered, up = scores[order], labels[order] > 0
-    gain = np.cumsum(up) / max(1, up.sum()) - np.cumsum(~up) / max(1, (~up).sum())
-    last = np.append(ordered[1:] != ordered[:-1], True)  # equal scores are called alike
-    places = np.flatnonzero(last)
-    best = places[int(np.argmax(gain[places]))]
-    below = ordered[best + 1] if best + 1 < len(ordered) else ordered[best] - 1.0
-    return float(0.5 * (ordered[best] + below))

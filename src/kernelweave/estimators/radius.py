@@ -12,7 +12,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, squared_radii
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 from kernelweave.solvers import (
     Callback,
     RadiusResult,
@@ -27,8 +27,10 @@ from kernelweave.solvers.radius.criteria import Chapelle, Criterion, Do, RadiusM
 from kernelweave.weights import LpBall, Simplex
 
 from .classifier import KernelClassifier
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
 
 
+@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES)
 class RadiusMKLClassifier(KernelClassifier):
     """Support vector classifier on the kernel whose margin is largest relative to its radius.
 
@@ -81,42 +83,18 @@ class RadiusMKLClassifier(KernelClassifier):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Weight of every (normalised) kernel.
     squared_radius_ : float
         Of the ball around the training points in the weighted kernel, with ``I/C`` added for
         "chapelle"; the bound of it for ``radius="upper"`` and ``"trace"``. `kernel` and the
         decision function use the weighted kernel divided by it.
     lower_bound_ : float
         No weights have a smaller value of the criterion; minus infinity if no bound is known.
-    contributions_ : ndarray of shape (n_kernels,)
-        Share of each kernel in the squared norm of the decision function.
-    kernels_ : list of Kernel
-        The kernels, families written out.
-    scales_ : ndarray of shape (n_kernels,)
-        What each kernel was multiplied by to normalise it.
-    objective_ : float
-        Value of the criterion at the returned model.
     duality_gap_ : float
         ``objective_ - lower_bound_``.
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the gradient promises no more than that.
     n_iter_ : int
         Number of inner SVM solves, each with an enclosing ball.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -133,6 +111,11 @@ class RadiusMKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {"squared_radius_": "positive", "lower_bound_": "real"},
+        aspects=("kernels", "radius"),
+        method="radius",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelClassifier._parameter_constraints,
         "norm": [None, Options(Real, {1, 2}), StrOptions({"uniform"})],

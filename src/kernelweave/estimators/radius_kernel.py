@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import functools
+import operator
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kernelweave._progress import Progress
-from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
-from kernelweave.banks import check_memory
+from kernelweave.banks import KernelBank, check_memory
 from kernelweave.kernels import RBF, Kernel
 from kernelweave.solvers import (
     ARDFamily,
+    Callback,
     Family,
     MixtureFamily,
+    Result,
     WidthFamily,
     learn_family,
 )
 from kernelweave.solvers.radius.criteria import RadiusMargin
 
-from .base import check_costs
 from .classifier import KernelClassifier
-from .duplicates import merge_rows
+from .duplicates import MergedRows
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .targets import Targets
 
 _INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
-# Matrices of all pairs of rows at a time: distances, and kernels of the points being compared, with
-# what is needed to compute them. Kernels of several widths have distances of their own.
+# n x n matrices in memory at a time: distances, kernels of the points compared, and workspace.
+# Kernels of several widths have distances of their own.
 _MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
+@shared_attributes(BOUNDS, SUPPORT, CLASSES)
 class RadiusKernelClassifier(KernelClassifier):
     """Support vector classifier on a Gaussian kernel whose widths are learned.
 
@@ -81,28 +84,12 @@ class RadiusKernelClassifier(KernelClassifier):
         Share of each Gaussian in the squared norm of the decision function.
     scales_ : ndarray of shape (n_kernels,)
         Ones.
-    objective_ : float
-        Value of the criterion at the returned model.
     duality_gap_ : float
         Infinite: no bound is known.
     converged_ : bool
         Whether the end is a stationary point, to `tol`.
     n_iter_ : int
         Number of inner SVM solves, each with an enclosing ball.
-    history_ : list of Step
-        Values and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -119,6 +106,12 @@ class RadiusKernelClassifier(KernelClassifier):
     ('RBF', True)
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {"squared_radius_": "positive", "kernel_": "kernel"},
+        learns="widths",
+        substitutes={},
+        aspects=("kernels", "radius"),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "family": [StrOptions({"width", "ard", "mixture"})],
@@ -154,29 +147,30 @@ class RadiusKernelClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
-        rows = merge_rows(X, Y, cost, sample_weight)
-        numbers = RBF().prepare(rows.X)
-        with threads(self.n_jobs):
-            family = self._family(np.ascontiguousarray(numbers))
-            with Progress(self.verbose, self.tol) as report:
-                result, kernel = learn_family(
-                    family,
-                    rows.Y,
-                    rows.cost,
-                    RadiusMargin(self.fit_intercept),
-                    n_starts=self.n_starts,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    report=report,
-                )
-        result = result.rescaled(np.ones(len(result.weights)), 1.0)
-        self.squared_radius_ = result.squared_radius
-        self.kernel_ = _written_out(list(kernel.bank.kernels), result.weights)
-        self._store(
-            kernel.bank, replace(result, dual_coef=result.dual_coef * result.squared_radius), rows
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _LearnedFamily:
+        return _LearnedFamily(self._family(np.ascontiguousarray(RBF().prepare(rows.X))))
+
+    def _learn(
+        self, shared: _LearnedFamily, rows: MergedRows, start: None, report: Callback
+    ) -> Result:
+        result, kernel = learn_family(
+            shared.family,
+            rows.Y,
+            self.C * rows.cost,
+            RadiusMargin(self.fit_intercept),
+            n_starts=self.n_starts,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            report=report,
         )
-        return self
+        result = result.rescaled(np.ones(len(result.weights)), 1.0)
+        shared.bank = kernel.bank
+        self.squared_radius_ = result.squared_radius
+        self.kernel_ = _weighted_sum(list(kernel.bank.kernels), result.weights)
+        return replace(result, dual_coef=result.dual_coef * result.squared_radius)
+
+    def _continue(self, result: Result, ratio: float) -> None:
+        return None  # every C has the same starting points
 
     def _family(self, rows: Floats) -> Family:
         n, count = len(rows), _MATRICES[self.family]
@@ -190,24 +184,23 @@ class RadiusKernelClassifier(KernelClassifier):
             return WidthFamily(rows)
         return ARDFamily(rows) if self.family == "ard" else MixtureFamily(rows, self.n_widths)
 
-    def _path(
-        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
-    ) -> list[Self]:
-        models = [self._with_cost(C) for C in check_costs(Cs)]
-        return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
 
 
-def _written_out(kernels: list[Kernel], weights: Floats) -> Kernel:
+@dataclass
+class _LearnedFamily:
+    """A family of kernels over the training rows, and the bank of its member learned last."""
+
+    family: Family
+    bank: KernelBank | None = None
+
+
+def _weighted_sum(kernels: list[Kernel], weights: Floats) -> Kernel:
     """Return the weighted sum as one kernel."""
     if len(kernels) == 1:
         return kernels[0]
-    first, *rest = (float(w) * k for w, k in zip(weights, kernels, strict=True))
-    total = first
-    for term in rest:
-        total = total + term
-    return total
+    terms = (float(w) * k for w, k in zip(weights, kernels, strict=True))
+    return functools.reduce(operator.add, terms)

@@ -2,88 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from kernelweave import _core
-from kernelweave._progress import Progress
+from kernelweave._dask import PartedTable, fetch, is_dask
+from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Floats
-from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing
+from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing, fit_context
 from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import Machine
-from kernelweave.rules import (
-    Explanation,
-    Proposition,
-    Propositions,
-    Rule,
-    essential,
-    explain_rows,
-    score_rules,
-    to_python,
-    to_sql,
-)
+from kernelweave.losses import Loss
+from kernelweave.rules import Proposition, Propositions, Rule, essential
 from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
 from kernelweave.rules.summary import join_summaries, summarise_block
-from kernelweave.rules.table import Table, check_table
-from kernelweave.solvers import Result
+from kernelweave.rules.table import check_table
+from kernelweave.solvers import Callback, Result
 from kernelweave.solvers.dag_active_set import Start, grow
 
-from .base import check_costs
-from .duplicates import Merged, merge_propositions
-from .tasks import Targets, task_matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .duplicates import MergedRows, merge_propositions
+from .fit import FitMixin
+from .rule_export import RuleExport
+from .targets import Targets, find_tasks, read_tasks, split_tasks, task_matrix
 
 Statements = tuple[Proposition, ...]
 
-_MANY_ROWS = 5000  # from here on a part of the rows finds the first conjunctions
-_SAMPLE, _SHARE = 2000, 50  # rows of that part: so many, or one in so many
-_SAMPLE_NODES = 1000  # a small part with the cost of all rows may ask for any number
-_POLISH = 0.1  # gap on the active conjunctions, relative to the tolerance
-_SAMPLE_TOL = 0.05
 _LARGEST_BASE = 1e6
 _LEAST = 1e-12  # norm of a rule, relative to the largest or to the targets; less is rounding
 
 
 @dataclass(frozen=True)
-class Ensemble:
-    """Conjunctions that were kept, with their values; what rules are written from.
+class SearchOptions:
+    """Constants of the search over conjunctions."""
 
-    Parameters
-    ----------
-    conjunctions : list of tuple
-        Numbers of propositions.
-    values : ndarray of shape (n_rules, n_outputs)
-        What each adds to the scores.
-    norms : ndarray of shape (n_rules,)
-        Their norms in the objective.
-    intercept : ndarray of shape (n_outputs,)
-        Where scores begin.
-    """
+    min_rows: int = 5000  # from here on a sample of the rows finds the first conjunctions
+    sample: int = 2000  # least rows of the sample
+    largest_step: int = 50  # at least one row in so many is in the sample
+    sample_nodes: int = 1000  # conjunctions of the sample, which can fit too many
+    sample_tol: float = 0.05  # relative gap on the sample
+    polish: float = 0.1  # gap on the active conjunctions, relative to the tolerance
+
+
+_SEARCH = SearchOptions()
+
+
+@dataclass(frozen=True)
+class _RuleProblem:
+    """The lattice over the training rows, and constant scores of outputs with one class."""
+
+    lattice: ConjunctionLattice
+    fixed: dict[int, float]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Selected conjunctions and their values."""
 
     conjunctions: list[Conjunction]
-    values: Floats
-    norms: Floats
+    values: Floats  # what each adds to the scores, (n_rules, n_outputs)
+    norms: Floats  # in the objective
     intercept: Floats
 
 
-class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
+class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn weights of conjunctions."""
 
     rho: float
-    C: float
     base: float
     propositions: str
     n_cuts: int
@@ -92,14 +84,28 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
     max_length: int | None
     task_correlation: Any
     threshold: float
-    tol: float
-    max_iter: int
     max_nodes: int
     fit_intercept: bool
-    warm_start: bool
-    n_jobs: int | None
-    verbose: int
+    propositions_: Statements
+    tasks_: np.ndarray[Any, Any]
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "rules",
+        saved={
+            "rules_": "list[rules]",
+            "norms_": "float[rules]",
+            "intercept_": "float[outputs]",
+            "propositions_": "any",
+            "n_nodes_": "integer",
+            "n_changed_": "integer",
+            **CERTIFICATE,
+            "n_features_in_": "integer",
+            "_last": "any",
+        },
+        optional={"feature_names_in_": "names", "tasks_": "labels[outputs]"},
+        aspects=("rules",),
+        method="rules",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "rho": [Interval(Real, 1, 2, closed="right")],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -120,113 +126,174 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
-    def _check_rows(self, X: Any, n_rows: int | None = None) -> Table:
-        """Check names and columns; ``n_rows`` is how many rows there are where X is a part."""
+    def _check_rows(self, X: Any, n_rows: int | None = None) -> int:
+        """Check names and columns; return the number of rows, ``n_rows`` where X is a part."""
         table = check_table(self, X, reset=True)
-        if (table.n_rows if n_rows is None else n_rows) < 2:
+        n_rows = table.n_rows if n_rows is None else n_rows
+        if n_rows < 2:
             raise InputError("X has one sample only, but 2 or more are needed.")
-        return table
+        return n_rows
 
     def _maker(self) -> Propositions:
         return Propositions(
             self.n_cuts, cut_strategy=self.cut_strategy, categorical=self.categorical
         )
 
-    def _state(self, X: Any, weight: Floats | None) -> tuple[Statements, PackedRows]:
-        """Choose the propositions, and tell which rows satisfy which."""
-        if self.propositions == "given":
-            statements = read_given(check_table(self, X, reset=False))
-        else:
-            statements = self._maker().fit(X, sample_weight=weight).propositions_
-        with threads(self.n_jobs):
-            return statements, pack_rows(X, statements)
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn rules and their weights.
 
-    def _state_of_parts(
-        self, parts: RowParts, weight: Floats | None
-    ) -> tuple[Statements, PackedRows]:
-        """Do the same for rows in blocks: one pass to choose, and one to tell."""
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Numbers, truth values, text and categories; values may be missing.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Class labels, zeros and ones for several labels, or targets of a regression.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+        task : array of shape (n_samples,), optional
+            The task of every row, for two classes or one target. Tasks share rules but not their
+            weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if is_dask(X):
+            parts = PartedTable.of(X, finite=False)
+            return self._fit_parts(parts, y, sample_weight, task=task)
+        targets = self._targets(self._check_rows(X), y, sample_weight, task)
+        return self._fit_models([self], self._pack(X, targets.weight), targets)[0]
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, task: Any = None
+    ) -> list[Self]:
+        """Fit for several values of C, each fit starting from the rules of the last.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Class labels or targets.
+        Cs : iterable of float
+            Values of C in any order.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row.
+        task : array of shape (n_samples,), optional
+            The task of every row.
+
+        Returns
+        -------
+        models : list
+            A fitted estimator for each C, in the order given.
+        """
+        X = fetch(X)
+        targets = self._targets(self._check_rows(X), y, sample_weight, task)
+        return self._fit_path(Cs, self._pack(X, targets.weight), targets)
+
+    def _fit_parts(
+        self, parts: RowParts, y: Any, sample_weight: Any = None, *, task: Any = None
+    ) -> Self:
+        """Fit to a table in blocks of rows, of which only packed propositions are gathered."""
+        with all_or_nothing(self):
+            n_rows = self._check_rows(parts.head, parts.n_rows)
+            targets = self._targets(n_rows, y, sample_weight, task)
+            return self._fit_models([self], self._pack_parts(parts, targets.weight), targets)[0]
+
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
+        """Return the targets; learn classes and tasks."""
+        raise NotImplementedError
+
+    def _split_tasks(self, targets: Targets, task: Any) -> Targets:
+        """Return targets with one output per task; set ``tasks_``."""
+        self.__dict__.pop("tasks_", None)
+        if task is None:
+            return targets
+        self._refuse_outputs(targets.Y.shape[1])
+        self.tasks_, codes = read_tasks(task, len(targets.Y))
+        Y, cost = split_tasks(targets.Y, targets.cost, codes, len(self.tasks_))
+        return replace(targets, Y=Y, cost=cost)
+
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        """Refuse tasks where there are several outputs already."""
+        raise NotImplementedError
+
+    def _by_task(self, scores: Floats, task: Any) -> Floats | None:
+        """Return the scores of the task of every row, None for a model without tasks."""
+        if hasattr(self, "tasks_"):
+            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
+        if task is not None:
+            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        return None
+
+    def _pack(self, X: Any, weight: Floats | None) -> PackedRows:
+        """Choose the propositions, and return which rows satisfy which."""
+        if self.propositions == "given":
+            self.propositions_ = read_given(check_table(self, X, reset=False))
+        else:
+            self.propositions_ = self._maker().fit(X, sample_weight=weight).propositions_
+        with threads(self.n_jobs):
+            return pack_rows(X, self.propositions_)
+
+    def _pack_parts(self, parts: RowParts, weight: Floats | None) -> PackedRows:
+        """Do the same for rows in blocks: one pass to choose propositions, one to pack."""
         if self.propositions == "given":
             found = parts.map(given_block)
-            statements: Statements = found[0]
-            if any(other != statements for other in found):
+            self.propositions_ = found[0]
+            if any(other != found[0] for other in found):
                 raise InputError(
                     "X: all blocks of rows must have the same columns of the same type where "
                     "propositions='given'."
                 )
         else:
             summary = join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight))
-            statements = self._maker().fit_summary(summary).propositions_
-        return statements, PackedRows.join(parts.map(pack_block, statements))
+            self.propositions_ = self._maker().fit_summary(summary).propositions_
+        return PackedRows.join(parts.map(pack_block, self.propositions_))
 
-    def _fit(self, X: Any, targets: Targets) -> Self:
-        return self._fit_packed(*self._state(X, targets.weight), targets)
+    def _merge(self, X: PackedRows, targets: Targets) -> MergedRows:
+        return merge_propositions(X, targets.Y, targets.cost, targets.weight)
 
-    def _fit_parts(
-        self, parts: RowParts, y: Any, sample_weight: Any = None, *, task: Any = None
-    ) -> Self:
-        """Fit to a table in blocks of rows; of the blocks only packed propositions come here."""
-        with all_or_nothing(self):
-            self._check_rows(parts.head, parts.n_rows)
-            targets = self._targets(parts.n_rows, y, sample_weight, task)
-            return self._fit_packed(*self._state_of_parts(parts, targets.weight), targets)
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _RuleProblem:
+        return _RuleProblem(self._lattice(rows.X), targets.fixed)
 
-    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
-        raise AssertionError("a subclass reads its targets")
-
-    def _fit_packed(self, statements: Statements, P: PackedRows, targets: Targets) -> Self:
-        """Learn from what rows satisfy; the table itself is not needed any more."""
-        rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
-        with threads(self.n_jobs):
-            lattice = self._lattice(rows)
-            start = self._resume(lattice, statements, rows) or self._sample(lattice, rows)
-            self._learn(lattice, statements, rows, targets, start)
-        return self
-
-    def _lattice(self, rows: Merged) -> ConjunctionLattice:
-        return ConjunctionLattice(rows.X, base=self.base, max_length=self.max_length)
+    def _lattice(self, P: PackedRows) -> ConjunctionLattice:
+        return ConjunctionLattice(P, base=self.base, max_length=self.max_length)
 
     def _learn(
-        self,
-        lattice: ConjunctionLattice,
-        statements: Sequence[Proposition],
-        rows: Merged,
-        targets: Targets,
-        start: Start | None,
+        self, shared: _RuleProblem, rows: MergedRows, start: Start | None, report: Callback
     ) -> Result:
-        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
-        cost = self.C * rows.cost
-        with Progress(self.verbose, self.tol) as report:
-            result = grow(
-                lattice,
-                rows.Y,
-                cost,
-                self._machine(),
-                rho=float(self.rho),
-                relation=relation,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_nodes=self.max_nodes,
-                start=start,
-                polish=_POLISH * self.tol,
-                report=report,
-            )
-        ensemble = self._select(lattice, result, relation, rows, cost, targets)
-        self._store(ensemble, lattice, statements, result, rows)
-        return result
+        return self._grow(
+            shared.lattice,
+            rows.Y,
+            self.C * rows.cost,
+            tol=self.tol,
+            max_nodes=self.max_nodes,
+            start=start,
+            polish=_SEARCH.polish * self.tol,
+            report=report,
+        )
 
-    def _select(
-        self,
-        lattice: ConjunctionLattice,
-        result: Result,
-        relation: Floats | None,
-        rows: Merged,
-        cost: Floats,
-        targets: Targets,
-    ) -> Ensemble:
-        """Keep the conjunctions that matter, and fit the bias to what is left."""
+    def _grow(self, lattice: ConjunctionLattice, Y: Floats, cost: Floats, **options: Any) -> Result:
+        return grow(
+            lattice,
+            Y,
+            cost,
+            self._machine(),
+            rho=float(self.rho),
+            relation=task_matrix(self.task_correlation, Y.shape[1]),
+            max_iter=self.max_iter,
+            **options,
+        )
+
+    def _select(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> Ensemble:
+        """Keep the conjunctions that matter, and fit the bias to the residuals."""
+        lattice, relation = shared.lattice, task_matrix(self.task_correlation, rows.Y.shape[1])
         values = result.weights[:, None] * lattice.bank.sums(result.dual_coef)
         if relation is not None:
             values = values @ relation
@@ -242,30 +309,21 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         after = lattice.bank.products(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
-            intercept = self._machine().loss(after, rows.Y, cost)[1]
+            intercept = self._machine().value(after, rows.Y, self.C * rows.cost)[1]
         outputs = values[kept]
-        for output, score in targets.fixed.items():
+        for output, score in shared.fixed.items():
             intercept[output], outputs[:, output] = score, 0.0
         self.n_changed_ = self._count_changes(before + result.intercept, after + intercept, rows)
         return Ensemble([lattice.nodes[k] for k in kept], outputs, norms[kept], intercept)
 
-    def _count_changes(self, before: Floats, after: Floats, rows: Merged) -> int:
+    def _count_changes(self, before: Floats, after: Floats, rows: MergedRows) -> int:
         """Count training rows that leaving out small rules predicts otherwise."""
         return 0
 
-    def _store(
-        self,
-        ensemble: Ensemble,
-        lattice: ConjunctionLattice,
-        statements: Sequence[Proposition],
-        result: Result,
-        rows: Merged,
-    ) -> None:
-        self.propositions_ = tuple(statements)
+    def _store(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> None:
+        lattice, ensemble = shared.lattice, self._select(shared, result, rows)
         self.intercept_ = ensemble.intercept
-        self.objective_, self.duality_gap_ = result.objective, result.gap
-        self.converged_, self.history_ = result.converged, list(result.history)
-        self.n_iter_ = result.history[-1].solves
+        self._store_bounds(result)
         self.n_nodes_ = len(lattice.nodes)
         self._write_rules(ensemble, lattice, rows)
         self._last: Any = None
@@ -275,11 +333,9 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
             self._last = (self.propositions_, nodes, norms, result.dual_coef, self.C)
         if not result.converged:
             gap = result.gap / result.size
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} solves with {self.n_nodes_} "
-                f"conjunctions at a relative duality gap of {gap:.1e} (tol={self.tol:g}). Hint: "
+            self._warn_stopped(
+                f"with {self.n_nodes_} conjunctions at a relative duality gap of {gap:.1e}",
                 "raise max_iter or max_nodes, lower C, or accept the gap by raising tol.",
-                ConvergenceWarning,
             )
         if not self.propositions_:
             warn(
@@ -287,8 +343,10 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
                 "constant; the model is an intercept alone."
             )
 
-    def _write_rules(self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: Merged) -> None:
-        """Turn conjunctions into rules; those that say the same are one rule."""
+    def _write_rules(
+        self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: MergedRows
+    ) -> None:
+        """Turn conjunctions into rules; equivalent ones are merged."""
         statements = self.propositions_
         place = {node: k for k, node in enumerate(lattice.nodes)}
         counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
@@ -315,18 +373,23 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         ]
         self.norms_ = np.array([norm for _, _, norm, _ in found])
 
-    def _resume(
-        self, lattice: ConjunctionLattice, statements: Sequence[Proposition], rows: Merged
-    ) -> Start | None:
-        """Return where the last fit ended, scaled to the present C, if it can serve."""
+    def _resume(self, shared: _RuleProblem, rows: MergedRows) -> Start | None:
+        return self._start_from_last(shared.lattice, rows) or self._start_from_sample(
+            shared.lattice, rows
+        )
+
+    def _continue(self, result: Result, ratio: float) -> Start | None:
+        norms = result.weights * np.sqrt(result.quadratic_forms)
+        return Start(norms, ratio * result.dual_coef) if norms.any() else None
+
+    def _start_from_last(self, lattice: ConjunctionLattice, rows: MergedRows) -> Start | None:
+        """Return the last result, scaled to the present C, where the rows are the same."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None
         known, nodes, norms, dual_coef, C = last
-        longest = lattice.max_length
-        if known != tuple(statements) or dual_coef.shape != rows.Y.shape:
-            return None
-        if max(map(len, nodes)) > longest:
+        same_rows = known == self.propositions_ and dual_coef.shape == rows.Y.shape
+        if not same_rows or max(map(len, nodes)) > lattice.max_length:
             return None
         lattice.add(nodes)
         order = {node: k for k, node in enumerate(nodes)}
@@ -334,28 +397,24 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         dual_coef = self._machine().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
         return Start(norms, dual_coef) if norms.any() else None
 
-    def _sample(self, lattice: ConjunctionLattice, rows: Merged) -> Start | None:
-        """Find the first conjunctions on a part of the rows, where rounds cost little."""
+    def _start_from_sample(self, lattice: ConjunctionLattice, rows: MergedRows) -> Start | None:
+        """Find the first conjunctions on a part of the rows, where an iteration costs little."""
         n = len(rows.Y)
-        if n < _MANY_ROWS:
+        if n < _SEARCH.min_rows:
             return None
-        # Rows are sorted by content, so every kind is there.
-        part = np.arange(0, n, min(_SHARE, n // _SAMPLE))
+        # Merged rows are sorted by content, so an even spread represents all of it.
+        part = np.arange(0, n, min(_SEARCH.largest_step, n // _SEARCH.sample))
         cost = rows.cost[part]
         totals = cost.sum(axis=0)
         if not (totals > 0).all():
             return None
-        small = ConjunctionLattice(rows.X[part], base=self.base, max_length=self.max_length)
-        result = grow(
+        small = self._lattice(rows.X[part])
+        result = self._grow(
             small,
             rows.Y[part],
             self.C * cost * (rows.cost.sum(axis=0) / totals),
-            self._machine(),
-            rho=float(self.rho),
-            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
-            tol=max(self.tol, _SAMPLE_TOL),
-            max_iter=self.max_iter,
-            max_nodes=min(self.max_nodes, _SAMPLE_NODES),
+            tol=max(self.tol, _SEARCH.sample_tol),
+            max_nodes=min(self.max_nodes, _SEARCH.sample_nodes),
         )
         norms = result.weights * np.sqrt(result.quadratic_forms)
         if not norms.any():
@@ -364,134 +423,6 @@ class BaseRuleEnsemble(NotebookSummary, BaseEstimator):
         lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
         known = dict(zip(small.nodes, norms.tolist(), strict=True))
         return Start(np.array([known[node] for node in lattice.nodes]))
-
-    def _path(self, X: Any, targets: Targets, Cs: Iterable[float]) -> list[Self]:
-        """Fit one estimator per C on one lattice, from small to large C, each from the last."""
-        values = check_costs(Cs)
-        statements, P = self._state(X, targets.weight)
-        rows = merge_propositions(P, targets.Y, targets.cost, targets.weight)
-        fitted: dict[float, Self] = {}
-        with threads(self.n_jobs):
-            lattice = self._lattice(rows)
-            start = self._with_cost(min(values))._sample(lattice, rows)
-            for C in sorted(set(values)):
-                model = self._with_cost(C)
-                result = model._learn(lattice, statements, rows, targets, start)
-                fitted[C] = model
-                norms = result.weights * np.sqrt(result.quadratic_forms)
-                start = Start(norms, result.dual_coef) if norms.any() else None
-                if start is not None:
-                    larger = [value for value in values if value > C]
-                    factor = min(larger, default=C) / C
-                    start = Start(norms, factor * result.dual_coef)
-        return [fitted[C] for C in values]
-
-    def _with_cost(self, C: float) -> Self:
-        """Return a copy for another C that knows what was learned from the data so far."""
-        known = {k: v for k, v in vars(self).items() if k.endswith("_in_") or k in self._learned}
-        model: Self = clone(self).set_params(C=C)
-        model.__dict__.update(known)
-        return model
-
-    _learned: ClassVar[tuple[str, ...]] = ()
-
-    def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        check_table(self, X, reset=False)
-        with threads(self.n_jobs):
-            return score_rules(self.rules_, self.intercept_, X)
-
-    def explain(self, X: Any) -> tuple[Explanation, ...]:
-        """Tell for each row which rules hold, and what they add up to.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to explain.
-
-        Returns
-        -------
-        explanations : tuple of Explanation
-            One for each row; ``print`` shows the rules that hold, heaviest first.
-        """
-        check_is_fitted(self)
-        check_table(self, X, reset=False)
-        return explain_rows(self.rules_, self.intercept_, X)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table of all rules, heaviest first.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            ``rule`` (text), a weight for each output, ``coverage`` (share of the training rows),
-            ``length`` and ``norm`` (what the rule counts in the objective).
-        """
-        check_is_fitted(self)
-        import pandas as pd
-
-        names = self._weight_names()
-        weights = {name: [rule.weights[t] for rule in self.rules_] for t, name in enumerate(names)}
-        return pd.DataFrame(
-            {
-                "rule": [rule.text for rule in self.rules_],
-                **weights,
-                "coverage": [rule.coverage for rule in self.rules_],
-                "length": [rule.length for rule in self.rules_],
-                "norm": self.norms_,
-            }
-        )
-
-    def _weight_names(self) -> list[str]:
-        n_outputs = len(self.intercept_)
-        return ["weight"] if n_outputs == 1 else [f"weight_{t}" for t in range(n_outputs)]
-
-    def _export(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        one = len(self.intercept_) == 1
-        intercept = float(self.intercept_[0]) if one else self.intercept_.tolist()
-        return {"rules": self.rules_, "intercept": intercept, "classes": self._classes()}
-
-    def _classes(self) -> list[Any] | None:
-        return None
-
-    def to_sql(
-        self, dialect: str = "standard", *, table: str | Sequence[str] = "data", **options: Any
-    ) -> str:
-        """Write the model as an SQL query over a table.
-
-        Parameters
-        ----------
-        dialect : {"standard", "sqlite", "postgresql", "duckdb", "mysql"}, default="standard"
-            The database that will run the query.
-        table : str or sequence of str, default="data"
-            The table.
-        **options
-            ``keep``, ``rename``, ``score`` and ``prediction`` of `kernelweave.rules.to_sql`.
-
-        Returns
-        -------
-        query : str
-            It returns the score and the prediction of every row.
-        """
-        return to_sql(**self._export(), dialect=dialect, table=table, **options)
-
-    def to_python(self, name: str = "predict", **options: Any) -> str:
-        """Write the model as a Python function that imports nothing.
-
-        Parameters
-        ----------
-        name : str, default="predict"
-            Name of the function.
-        **options
-            ``rename`` of `kernelweave.rules.to_python`.
-
-        Returns
-        -------
-        code : str
-            Text of the function.
-        """
-        return to_python(**self._export(), name=name, **options)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import PartedTable, ScoredByParts, by_parts, fetch, is_dask
+from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
-from kernelweave._validation import (
-    Interval,
-    StrOptions,
-    check_labels,
-    check_weights,
-    fit_context,
-    refuse_missing_labels,
-)
+from kernelweave._validation import Interval, StrOptions, check_weights, refuse_missing_labels
 from kernelweave.errors import InputError, warn
-from kernelweave.machines import EpsilonInsensitive, Hinge, Huber, Machine, Square
+from kernelweave.losses import Hinge, Loss
 
-from .duplicates import Merged
+from .duplicates import MergedRows
+from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
-from .tasks import Targets, find_tasks, read_tasks, split_tasks
+from .shared_docs import BOUNDS, RULES, shared_attributes
+from .targets import Targets, class_targets, real_targets, require_target, weighted
 
 _LARGEST = 1e100  # squares must be numbers
 
 
+@shared_attributes(RULES, BOUNDS)
 class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
@@ -91,34 +85,8 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     ----------
     rules_ : list of Rule
         With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where scores begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Distinct training rows whose prediction `threshold` changed.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds as they were found.
     classes_ : ndarray
         The classes; for labels in columns their numbers.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -137,12 +105,13 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     'jacket_color != 1'
     """
 
+    _declaration = BaseRuleEnsemble._declaration.extended(
+        {"classes_": "labels[classes]", "_multilabel": "flag"}
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _learned = ("classes_", "tasks_", "_multilabel")
-    tasks_: np.ndarray[Any, Any]
 
     def __init__(
         self,
@@ -185,122 +154,40 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn rules and their weights.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Numbers, truth values, text and categories; values may be missing.
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row; a weight of two is the same as giving the row twice.
-        task : array of shape (n_samples,), optional
-            The task of every row, for two classes. Tasks share rules but not their weights.
-
-        Returns
-        -------
-        self : RuleEnsembleClassifier
-            The fitted estimator.
-        """
-        if is_dask(X):
-            parts = PartedTable.of(X, finite=False)
-            return self._fit_parts(parts, y, sample_weight, task=task)
-        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-        return self._fit(X, targets)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, task: Any = None
-    ) -> list[Self]:
-        """Fit for several values of C, each fit beginning with the rules of the last.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,) or (n_samples, n_labels)
-            Class labels.
-        Cs : iterable of float
-            Values of C in any order.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row.
-        task : array of shape (n_samples,), optional
-            The task of every row.
-
-        Returns
-        -------
-        models : list of RuleEnsembleClassifier
-            A fitted estimator for each C, in the order given.
-        """
-        X = fetch(X)
-        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-        return self._path(X, targets, Cs)
-
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        check_consistent_length(np.empty((n_rows, 0)), y)
+        require_target(self, y)
+        X = np.empty((n_rows, 0))
+        check_consistent_length(X, y)
         refuse_missing_labels(y)
         self._multilabel = type_of_target(y, input_name="y").startswith("multilabel")
-        if hasattr(self, "tasks_"):
-            del self.tasks_
-        weight = check_weights(sample_weight, n_rows)
-        Y, cost = self._read_labels(y, weight)
-        if weight is not None:
-            cost = cost * weight[:, None]
-        if task is not None:
-            if Y.shape[1] > 1:
-                raise InputError(
-                    "task: only two classes can be learned by task, but y has "
-                    f"{Y.shape[1]} classes or labels."
-                )
-            self.tasks_, codes = read_tasks(task, n_rows)
-            Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
-        return Targets(Y, cost, weight, self._fixed(Y, cost))
-
-    def _read_labels(self, y: Any, weight: Floats | None) -> tuple[Floats, Floats]:
-        """Return signed targets and the costs of their classes."""
         if self._multilabel:
-            if self.class_weight is not None:
-                raise InputError("class_weight: must be None where y has several labels.")
-            labels = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-            self.classes_ = np.arange(labels.shape[1])
-            return np.where(labels > 0, 1.0, -1.0), np.ones(labels.shape)
-        y = check_labels(y)
-        encoder = LabelEncoder()
-        codes = encoder.fit_transform(y)
-        self.classes_ = encoder.classes_
-        n_classes = len(self.classes_)
-        present = np.unique(codes if weight is None else codes[weight > 0])
-        if len(present) < 2:
-            label = self.classes_[present[0]]
-            label = label.item() if isinstance(label, np.generic) else label
-            where = "" if weight is None else " among the rows of positive weight"
+            targets = self._several_labels(y, check_weights(sample_weight, n_rows))
+        else:
+            targets = class_targets(self, X, y, sample_weight)
+        targets = self._split_tasks(targets, task)
+        return replace(targets, fixed=self._fixed(targets.Y, targets.cost))
+
+    def _several_labels(self, y: Any, weight: Floats | None) -> Targets:
+        """Return one output per label; a label of one class only is no error here."""
+        if self.class_weight is not None:
+            raise InputError("class_weight: must be None where y has several labels.")
+        labels = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        self.classes_ = np.arange(labels.shape[1])
+        cost = weighted(np.ones(labels.shape), weight)
+        return Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
+
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        if n_outputs > 1:
             raise InputError(
-                f"{type(self).__name__} needs two classes or more in y, but got one class only: "
-                f"{label!r}{where}."
+                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
+                "labels."
             )
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
-        )
-        if not (np.isfinite(factors).all() and (factors > 0).all()):
-            raise InputError(
-                f"class_weight: weights must be finite numbers > 0, got {self.class_weight!r}."
-            )
-        columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
-        Y = np.where(codes[:, None] == columns, 1.0, -1.0)
-        return Y, np.repeat(factors[codes][:, None], len(columns), axis=1)
 
     def _fixed(self, Y: Floats, cost: Floats) -> dict[int, float]:
-        """Find outputs with one class only, which need no learning, and take their rows away."""
+        """Return constant scores of outputs with one class only; their costs become zero."""
         fixed = {}
         for t in range(Y.shape[1]):
             there = Y[cost[:, t] > 0, t]
@@ -317,7 +204,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         cost[:, list(fixed)] = 0.0
         return fixed
 
-    def _count_changes(self, before: Floats, after: Floats, rows: Merged) -> int:
+    def _count_changes(self, before: Floats, after: Floats, rows: MergedRows) -> int:
         if before.shape[1] > 1 and not self._multilabel and not hasattr(self, "tasks_"):
             return int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
         changed = ((before > 0) != (after > 0)) & (rows.cost > 0)
@@ -337,14 +224,12 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         Returns
         -------
         decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive speaks for ``classes_[1]``; otherwise one column per class or
+            Two classes: positive values support ``classes_[1]``; otherwise one column per class or
             label.
         """
         scores = self._scores(X)
-        if hasattr(self, "tasks_"):
-            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
-        if task is not None:
-            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        if (own := self._by_task(scores, task)) is not None:
+            return own
         return scores[:, 0] if scores.shape[1] == 1 and not self._multilabel else scores
 
     @by_parts
@@ -385,6 +270,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         return tags
 
 
+@shared_attributes(RULES, BOUNDS)
 class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
@@ -437,32 +323,6 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     ----------
     rules_ : list of Rule
         With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where predictions begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Always zero here.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        One-kernel problems solved.
-    history_ : list of Step
-        Bounds as they were found.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     Examples
     --------
@@ -475,13 +335,12 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     True
     """
 
+    _declaration = BaseRuleEnsemble._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
         "loss": [StrOptions({"square", "huber", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
-    _learned = ("tasks_", "_one_output")
-    tasks_: np.ndarray[Any, Any]
 
     def __init__(
         self,
@@ -526,93 +385,22 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Machine:
-        if self.loss == "square":
-            return Square(fit_intercept=self.fit_intercept)
-        if self.loss == "huber":
-            if self.epsilon <= 0:
-                raise InputError("epsilon: Huber's threshold must be > 0, got 0.")
-            return Huber(threshold=self.epsilon, fit_intercept=self.fit_intercept)
-        return EpsilonInsensitive(epsilon=self.epsilon, fit_intercept=self.fit_intercept)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn rules and their weights.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Numbers, truth values, text and categories; values may be missing.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row; a weight of two is the same as giving the row twice.
-        task : array of shape (n_samples,), optional
-            The task of every row. Tasks share rules but not their weights.
-
-        Returns
-        -------
-        self : RuleEnsembleRegressor
-            The fitted estimator.
-        """
-        if is_dask(X):
-            parts = PartedTable.of(X, finite=False)
-            return self._fit_parts(parts, y, sample_weight, task=task)
-        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-        return self._fit(X, targets)
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit_path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, task: Any = None
-    ) -> list[Self]:
-        """Fit for several values of C, each fit beginning with the rules of the last.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Training rows.
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        Cs : iterable of float
-            Values of C in any order.
-        sample_weight : array of shape (n_samples,), optional
-            Factors of C by row.
-        task : array of shape (n_samples,), optional
-            The task of every row.
-
-        Returns
-        -------
-        models : list of RuleEnsembleRegressor
-            A fitted estimator for each C, in the order given.
-        """
-        X = fetch(X)
-        targets = self._targets(self._check_rows(X).n_rows, y, sample_weight, task)
-        return self._path(X, targets, Cs)
+    def _machine(self) -> Loss:
+        return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
-        if y is None:
+        targets = real_targets(self, np.empty((n_rows, 0)), y, sample_weight)
+        largest = np.abs(targets.Y).max()
+        if largest > _LARGEST:
             raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
+                f"y: values up to {_LARGEST:g} are possible, got {largest:g}. Hint: divide them by "
+                "their standard deviation."
             )
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(np.empty((n_rows, 0)), y)
-        if np.abs(y).max() > _LARGEST:
-            raise InputError(
-                f"y: values up to {_LARGEST:g} are possible, got {np.abs(y).max():g}. Hint: divide "
-                "them by their standard deviation."
-            )
-        self._one_output = y.ndim == 1
-        if hasattr(self, "tasks_"):
-            del self.tasks_
-        Y = y.reshape(len(y), -1)
-        weight = check_weights(sample_weight, len(Y))
-        cost = np.ones_like(Y) if weight is None else np.repeat(weight[:, None], Y.shape[1], axis=1)
-        if task is not None:
-            if Y.shape[1] > 1:
-                raise InputError("task: y must have one column where tasks are given.")
-            self.tasks_, codes = read_tasks(task, n_rows)
-            Y, cost = split_tasks(Y, cost, codes, len(self.tasks_))
-        return Targets(Y, cost, weight, {})
+        return self._split_tasks(targets, task)
+
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        if n_outputs > 1:
+            raise InputError("task: y must have one column where tasks are given.")
 
     @by_parts
     def predict(self, X: Any, task: Any = None) -> Floats:
@@ -631,10 +419,8 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
             Predictions.
         """
         scores = self._scores(X)
-        if hasattr(self, "tasks_"):
-            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
-        if task is not None:
-            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        if (own := self._by_task(scores, task)) is not None:
+            return own
         return scores[:, 0] if self._one_output else scores
 
     def __sklearn_tags__(self) -> Any:

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score, check_scoring, r2_score
-from sklearn.model_selection import check_cv
-
 from kernelweave._dask import fetch
-from kernelweave._validation import Interval, fit_context, is_frame, pick_rows
-from kernelweave.errors import InputError
+from kernelweave._validation import fit_context
 
-from .base import check_costs
-from .rule_base import BaseRuleEnsemble
+from .path_cv import SAVED, PathCV, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
-
-_SEARCH = ("Cs", "cv", "scoring")
-
-
-def _constraints(kind: type[BaseRuleEnsemble]) -> dict[str, Any]:
-    own = {
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [str, callable, None],
-    }
-    taken = {"C", "warm_start"}
-    return {k: v for k, v in kind._parameter_constraints.items() if k not in taken} | own
+from .shared_docs import BOUNDS, CHOSEN, RULES, shared_attributes
 
 
-class _Search(BaseRuleEnsemble):
-    """Chooses C on folds, then fits to all rows."""
-
-    Cs: Any
-    cv: Any
-    scoring: Any
-    warm_start = False
-
-    @property
-    def C(self) -> float:  # type: ignore[override]
-        """The value of C in use."""
-        return float(getattr(self, "C_", 1.0))
+class _RulePathCV(PathCV):
+    _size_name = "n_rules"
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
@@ -65,80 +36,19 @@ class _Search(BaseRuleEnsemble):
         self : object
             The fitted estimator.
         """
-        X, plain = fetch(X), self._plain()
-        n_rows = plain._check_rows(X).n_rows
-        plain._targets(n_rows, y, sample_weight, task)  # what is wrong with it is said first
-        values = np.array(sorted(set(check_costs(_spread(self.Cs)))))
-        scores, counts = self._try(plain, X, y, sample_weight, task, values)
-        means = scores.mean(axis=1)
-        best = float(values[int(np.argmax(means))])
-        plain.set_params(C=best).fit(X, y, sample_weight, task=task)
-        self.__dict__.update(
-            {k: v for k, v in vars(plain).items() if k not in plain.get_params(deep=False)}
-        )
-        self.C_ = best
-        self.cv_results_ = {
-            "C": values,
-            "mean_score": means,
-            "std_score": scores.std(axis=1),
-            "scores": scores,
-            "n_rules": counts.mean(axis=1),
-        }
-        return self
+        return self._choose(fetch(X), y, sample_weight, task=task)
 
-    def _plain(self) -> Any:
-        """Return the estimator for one C."""
-        kind = next(k for k in type(self).__mro__ if not issubclass(k, _Search))
-        given = self.get_params(deep=False)
-        return kind(**{k: v for k, v in given.items() if k not in _SEARCH})
+    def _check_data(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, task: Any = None
+    ) -> None:
+        estimator._targets(estimator._check_rows(X), y, sample_weight, task)
 
-    def _try(
-        self, plain: Any, X: Any, y: Any, weight: Any, task: Any, values: Any
-    ) -> tuple[Any, Any]:
-        """Return the score and the number of rules for every C on every fold."""
-        if not is_frame(X):
-            X = np.asarray(X)
-        if not hasattr(y, "iloc"):
-            y = np.asarray(y)
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        scores: list[list[float]] = []
-        counts = []
-        for train, test in splitter.split(X, y):
-            some = None if weight is None else np.asarray(weight)[train]
-            if some is not None and not some.any():
-                raise InputError(
-                    f"sample_weight: all rows to learn from in fold {len(scores) + 1} have weight "
-                    "zero. Hint: use fewer folds, or leave such rows out."
-                )
-            own = None if task is None else np.asarray(task)[train]
-            models = plain.fit_path(
-                pick_rows(X, train), pick_rows(y, train), values, some, task=own
-            )
-            held = pick_rows(X, test), pick_rows(y, test)
-            there = None if task is None else np.asarray(task)[test]
-            scores.append([self._score(model, *held, there) for model in models])
-            if not np.isfinite(scores[-1]).all():
-                raise InputError(
-                    f"scoring: gives {scores[-1]} on fold {len(scores)}, which cannot be compared. "
-                    "Hint: use fewer folds or another score."
-                )
-            counts.append([len(model.rules_) for model in models])
-        return np.array(scores).T, np.array(counts).T
-
-    def _score(self, model: Any, X: Any, y: Any, task: Any) -> float:
-        if task is None:
-            return float(check_scoring(model, scoring=self.scoring)(model, X, y))
-        if self.scoring is not None:
-            raise InputError("scoring: must be None where tasks are given.")
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, model.predict(X, task)))
+    def _size(self, model: Any) -> int:
+        return len(model.rules_)
 
 
-def _spread(Cs: Any) -> Any:
-    return np.logspace(-3, 3, int(Cs)) if isinstance(Cs, Integral) else Cs
-
-
-class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
+@shared_attributes(CHOSEN, RULES, BOUNDS)
+class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C chosen by cross-validation.
 
     On every fold one path over all values of C is fitted, each beginning with the rules of the
@@ -189,40 +99,9 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     Attributes
     ----------
     C_ : float
-        The value of C that was chosen; the model was fitted to all rows with it.
-    cv_results_ : dict
-        ``C``, ``mean_score``, ``std_score``, ``scores`` (n_values, n_folds) and ``n_rules``, the
-        mean number of rules.
-    rules_ : list of Rule
-        With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where scores begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Distinct training rows whose prediction `threshold` changed.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds as they were found.
+        The chosen value of C; the model was fitted to all rows with it.
     classes_ : ndarray
         The classes; for labels in columns their numbers.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     Examples
     --------
@@ -234,7 +113,8 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
     (1.0, 0.97)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _constraints(RuleEnsembleClassifier)
+    _declaration = RuleEnsembleClassifier._declaration.extended(SAVED, method=None)
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(RuleEnsembleClassifier)
 
     def __init__(
         self,
@@ -280,7 +160,8 @@ class RuleEnsembleClassifierCV(_Search, RuleEnsembleClassifier):
         self.verbose = verbose
 
 
-class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
+@shared_attributes(CHOSEN, RULES, BOUNDS)
+class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C chosen by cross-validation.
 
     On every fold one path over all values of C is fitted, each beginning with the rules of the
@@ -333,38 +214,7 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     Attributes
     ----------
     C_ : float
-        The value of C that was chosen; the model was fitted to all rows with it.
-    cv_results_ : dict
-        ``C``, ``mean_score``, ``std_score``, ``scores`` (n_values, n_folds) and ``n_rules``, the
-        mean number of rules.
-    rules_ : list of Rule
-        With text, weight, coverage and length; heaviest first.
-    norms_ : ndarray of shape (n_rules,)
-        What each rule counts in the objective.
-    intercept_ : ndarray of shape (n_outputs,)
-        Where predictions begin.
-    propositions_ : tuple of Proposition
-        What the rules are made of.
-    n_nodes_ : int
-        Number of activated conjunctions.
-    n_changed_ : int
-        Always zero here.
-    objective_ : float
-        Best upper bound.
-    duality_gap_ : float
-        Its distance from a lower bound that holds for all conjunctions.
-    converged_ : bool
-        Whether the gap met the tolerance.
-    n_iter_ : int
-        One-kernel problems solved.
-    history_ : list of Step
-        Bounds as they were found.
-    tasks_ : ndarray
-        The tasks, where `fit` was given some.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
+        The chosen value of C; the model was fitted to all rows with it.
 
     Examples
     --------
@@ -377,7 +227,8 @@ class RuleEnsembleRegressorCV(_Search, RuleEnsembleRegressor):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = _constraints(RuleEnsembleRegressor)
+    _declaration = RuleEnsembleRegressor._declaration.extended(SAVED, method=None)
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(RuleEnsembleRegressor)
 
     def __init__(
         self,

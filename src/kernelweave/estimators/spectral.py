@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from kernelweave._declaration import Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import one_thread
 from kernelweave._types import Floats, Indices
@@ -17,9 +18,12 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Linear
 from kernelweave.pairs.cluster import embed, group_points
 
+from .shared_docs import shared_attributes
+
 _ASYMMETRY = 1e-8
 
 
+@shared_attributes()
 class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     """Cluster rows by a kernel, without forming it.
 
@@ -51,10 +55,6 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
         Whether it was divided by the roots of its row sums.
     n_empty_ : int
         Rows similar to none, which k-means puts anywhere.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -71,6 +71,19 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     True
     """
 
+    _declaration: ClassVar[Declaration] = Declaration(
+        "clusters",
+        saved={
+            "labels_": "int[rows]",
+            "embedding_": "float[rows, clusters]",
+            "eigenvalues_": "float[clusters]",
+            "normalized_": "flag",
+            "n_empty_": "integer",
+            "n_features_in_": "integer",
+        },
+        optional={"feature_names_in_": "names"},
+        aspects=("clusters",),
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "affinity": [StrOptions({"features", "precomputed"})],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,10 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._progress import Progress
-from kernelweave._threads import threads
 from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
 from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
 from kernelweave.errors import InputError, warn
@@ -29,15 +28,17 @@ from kernelweave.kernels import (
 )
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
-from kernelweave.machines import Hinge
-from kernelweave.solvers import Result
+from kernelweave.losses import Hinge
+from kernelweave.solvers import Callback, Result
 from kernelweave.solvers.rounding import keep_kernels
 from kernelweave.solvers.structure import alternate, projected_update
 from kernelweave.weights.sum_product import SumProduct, is_convex
 
-from .base import check_costs
+from .base import BlockFunction
 from .classifier import KernelClassifier
-from .duplicates import Merged, merge_rows
+from .duplicates import MergedRows
+from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .targets import Targets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,7 @@ _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not 
 _INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
 
 
+@shared_attributes(BOUNDS, SUPPORT, CLASSES)
 class SumProductMKLClassifier(KernelClassifier):
     """Support vector classifier on a structured combination of kernels.
 
@@ -121,29 +123,11 @@ class SumProductMKLClassifier(KernelClassifier):
         The base kernels.
     scales_ : ndarray of shape (n_kernels,)
         What each was multiplied by to normalise it.
-    objective_ : float
-        Value of the objective at the returned model.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite where the
         problem is not convex.
     converged_ : bool
         Whether the gap met `tol`; without a bound, whether the objective stood still.
-    n_iter_ : int
-        Number of inner SVM solves.
-    history_ : list of Step
-        Bounds and work as the fit went on.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -161,6 +145,18 @@ class SumProductMKLClassifier(KernelClassifier):
     (True, ['rbf(width=1) on column 0 * rbf(width=1) on column 1', 'linear'])
     """
 
+    _declaration = KernelClassifier._declaration.extended(
+        {
+            "weights_": "weights[paths]",
+            "contributions_": "float[paths]",
+            "node_weights_": "dict",
+            "_structure": "any",
+        },
+        learns="paths",
+        substitutes={"structure": "_structure"},
+        aspects=("structure", "kernels"),
+        method="structure",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: KernelClassifier._parameter_constraints[name] for name in _INHERITED},
         "structure": "no_validation",  # structures check themselves, with the name of the node
@@ -212,41 +208,42 @@ class SumProductMKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, Y: Floats, cost: Floats, sample_weight: Floats | None) -> Self:
-        rows = merge_rows(X, Y, cost, sample_weight)
-        with threads(self.n_jobs):
-            system, views, scales = self._system(rows)
-            p = self._exponents()
-            certified = is_convex(_path_exponents(system, p))
-            weights = SumProduct(system.path_counts, p, self.lam)
-            with Progress(self.verbose, self.tol) as report:
-                results = [
-                    alternate(
-                        system,
-                        rows.Y,
-                        rows.cost,
-                        Hinge(self.fit_intercept),
-                        weights,
-                        certified=certified,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        start=start,
-                        update=projected_update(weights) if self.solver == "projected" else None,
-                        mix=self.solver == "newton",
-                        report=report,
-                    )
-                    for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-                ]
-            best = min(results, key=lambda result: result.objective)
-            self._keep(system, views, scales, best, rows)
-        return self
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
+        return self._build_structure(rows)
+
+    def _learn(self, shared: _Structure, rows: MergedRows, start: None, report: Callback) -> Result:
+        system = shared.system
+        p = self._exponents(shared.network)
+        certified = is_convex(_path_exponents(system, p))
+        weights = SumProduct(system.path_counts, p, self.lam)
+        results = [
+            alternate(
+                system,
+                rows.Y,
+                self.C * rows.cost,
+                Hinge(self.fit_intercept),
+                weights,
+                certified=certified,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=start,
+                update=projected_update(weights) if self.solver == "projected" else None,
+                mix=self.solver == "newton",
+                report=report,
+            )
+            for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
+        ]
+        return min(results, key=lambda result: result.objective)
+
+    def _continue(self, result: Result, ratio: float) -> None:
+        return None  # every C starts anew, from `_starts`
 
     def _starts(self, n_nodes: int, count: int) -> list[Floats]:
         random = check_random_state(self.random_state)
         return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
 
-    def _system(self, rows: Merged) -> tuple[NodeSystem, Views, Floats]:
-        """Set the network and its kernels; return its matrices, the rows and the scales."""
+    def _build_structure(self, rows: MergedRows) -> _Structure:
+        """Return the network over the training rows, without base kernels that are zero."""
         network = Network.of(_expanded(self.structure, rows))
         network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
         kernels = [network.nodes[i].kernel for i in network.leaves]
@@ -267,7 +264,7 @@ class SumProductMKLClassifier(KernelClassifier):
             names = ", ".join(str(kernels[j]) for j in empty)
             network = network.without({network.leaves[j] for j in empty.tolist()})
             warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
-        # What is left may stand in another order, and need fewer kernels.
+        # The remaining network may have its leaves in another order, and fewer of them.
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
         upper = np.triu_indices(n)
         leaves = np.empty((len(kept), len(upper[0])))
@@ -277,22 +274,22 @@ class SumProductMKLClassifier(KernelClassifier):
             view = bank.views[j]
             if whole[j] and bank.dtype == np.float64:  # Gaussians share their distances
                 leaves[row] = bank.combine(units[j]).dense()[upper]
-            else:  # what a factor leaves out may be multiplied by anything
+            else:  # products may magnify the error of a low-rank factor
                 leaves[row] = bank.scales[j] * bank.kernels[j].block(view, view)[upper]
             _refuse_indefinite(kernels[j], view)
-        self.network_ = network
-        self.kernels_: list[Kernel] = [bank.kernels[j] for j in kept]
+        found: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
         for row, j in enumerate(kept):
             number = kernels[j]
-            if _is_fixed(number):  # a number in a product is not for normalising
+            if _is_fixed(number):  # the factor of a product is not normalised
                 assert isinstance(number, Scaled)
-                self.kernels_[row], scales[row], leaves[row] = number, 1.0, number.factor
+                found[row], scales[row], leaves[row] = number, 1.0, number.factor
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
-            self.paths_: list[Path] = []
-            return FactoredSystem(leaves, n, network), views, scales
-        self.paths_ = network.paths(self.max_paths)
-        return PathSystem(leaves, n, network, self.paths_), views, scales
+            factored = FactoredSystem(leaves, n, network)
+            return _Structure(network, found, scales, views, factored, [])
+        paths = network.paths(self.max_paths)
+        system = PathSystem(leaves, n, network, paths)
+        return _Structure(network, found, scales, views, system, paths)
 
     @property
     def _structure(self) -> dict[str, Any]:
@@ -308,14 +305,13 @@ class SumProductMKLClassifier(KernelClassifier):
         square = 8.0 * n * n
         check_memory(
             f"A structure of {n_leaves} kernels over {n} rows needs",
-            {"its kernels": 0.5 * square * n_leaves, "what is computed from them": 5 * square},
+            {"its kernels": 0.5 * square * n_leaves, "the learned kernel": 5 * square},
             self.memory_limit,
             "use fewer rows or kernels",
         )
 
-    def _exponents(self) -> Floats:
-        """Return the exponent of every product."""
-        network = self.network_
+    def _exponents(self, network: Network) -> Floats:
+        """Return the exponent ``p`` of every product."""
         named = {network.names[i]: i for i in network.products}
         by_name = self.p if isinstance(self.p, Mapping) else {}
         for name, value in by_name.items():
@@ -331,13 +327,12 @@ class SumProductMKLClassifier(KernelClassifier):
             out.append(float(by_name.get(network.names[i], rest if own is None else own)))
         return np.array(out)
 
-    def _keep(
-        self, system: NodeSystem, views: Views, scales: Floats, result: Result, rows: Merged
-    ) -> None:
-        parts_of_norm = 0.5 * float(result.quadratic_forms.sum())
+    def _store(self, shared: _Structure, result: Result, rows: MergedRows) -> None:
+        system, self.network_, self.paths_ = shared.system, shared.network, shared.paths
+        self.kernels_: list[Kernel] = list(shared.kernels)
         names = [self.network_.names[i] for i in self.network_.products]
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
-        self.scales_ = scales
+        self.scales_ = shared.scales
         self.weights_ = self.contributions_ = np.zeros(0)
         if isinstance(system, PathSystem):
             weights = system.path_weights(np.log(result.weights))
@@ -351,28 +346,17 @@ class SumProductMKLClassifier(KernelClassifier):
                 lambda weights: system.combine_paths(weights) @ result.dual_coef,
             )
             self.weights_ = np.where(matter, weights, 0.0)
-            self.contributions_ = parts / (parts.sum() or 1.0)
-        self.objective_, self.duality_gap_ = result.objective, result.gap
-        self.n_iter_ = result.history[-1].solves
-        self.converged_, self.history_ = result.converged, list(result.history)
-        support = np.flatnonzero(result.dual_coef.any(axis=1))
-        support = support[np.argsort(rows.index[support], kind="stable")]
-        self.support_ = rows.index[support]
-        self.dual_coef_ = np.ascontiguousarray(result.dual_coef[support].T)
-        self.intercept_ = result.intercept
-        self._support_views = views.take(support)
+            self._store_contributions(parts)
+        self._store_bounds(result)
+        support = self._store_support(result.dual_coef, result.intercept, rows)
+        self._support_views = shared.views.take(support)
         self._warn_unless_converged(result)
-        if result.converged and parts_of_norm <= self.tol * result.objective:
+        squared_norm = 0.5 * float(result.quadratic_forms.sum())
+        if result.converged and squared_norm <= self.tol * result.objective:
             warn(
                 f"{type(self).__name__}: the best weights are zero, and so is the function but for "
                 "its bias. Hint: raise C, or lower lam."
             )
-
-    def _path(
-        self, X: Any, Y: Floats, cost: Floats, Cs: Iterable[float], sample_weight: Floats | None
-    ) -> list[Self]:
-        models = [self._with_cost(C) for C in check_costs(Cs)]
-        return [model._fit(X, Y, model.C * cost, sample_weight) for model in models]
 
     def _learned_block(self, A: Views, B: Views) -> Floats:
         """Return the learned kernel between prepared rows."""
@@ -391,37 +375,11 @@ class SumProductMKLClassifier(KernelClassifier):
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
 
-    def kernel(self, X: Any, Y: Any = None) -> Floats:
-        """Return the learned kernel between the rows of ``X`` and of ``Y``.
+    def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:
+        return self.kernels_, self._learned_block
 
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame
-            Rows like those of the training data.
-        Y : array, sparse matrix or data frame, optional
-            Rows of the other side; ``X`` by default.
-
-        Returns
-        -------
-        block : ndarray of shape (n_rows of X, n_rows of Y)
-            ``sum_m weights_m k_m``, with the normalisation of the training data.
-        """
-        check_is_fitted(self)
-        A = Views.of(self.kernels_, check_table(self, X, reset=False))
-        B = A if Y is None else Views.of(self.kernels_, check_table(self, Y, reset=False))
-        with threads(self.n_jobs):
-            return self._learned_block(A, B)
-
-    def _decide(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        rows = Views.of(self.kernels_, check_table(self, X, reset=False))
-
-        def values(part: slice) -> Floats:
-            block = self._learned_block(rows.take(part), self._support_views)
-            return np.asarray(block @ self.dual_coef_.T)
-
-        entries = max(1, len(self.support_)) * len(self.kernels_)
-        return self._in_blocks(values, rows.n_samples, entries)
+    def _blocks_at_once(self, kernels: list[Kernel]) -> int:
+        return len(kernels)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all paths, heaviest first.
@@ -433,24 +391,28 @@ class SumProductMKLClassifier(KernelClassifier):
             of the decision function.
         """
         check_is_fitted(self)
-        import pandas as pd
+        paths = [self.network_.describe(path) for path in self.paths_]
+        return self._sorted_frame({"path": paths, "weight": self.weights_}, by="weight")
 
-        frame = pd.DataFrame(
-            {
-                "path": [self.network_.describe(path) for path in self.paths_],
-                "weight": self.weights_,
-                "contribution": self.contributions_,
-            }
-        )
-        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+@dataclass(frozen=True)
+class _Structure:
+    """A sum-product network over the training rows."""
+
+    network: Network
+    kernels: list[Kernel]
+    scales: Floats
+    views: Views
+    system: NodeSystem
+    paths: list[Path]  # empty where they are too many
 
 
 def _is_fixed(kernel: Any) -> bool:
-    """Tell whether a leaf is a number that a product was multiplied by."""
+    """Return whether a leaf is a constant factor of a product."""
     return isinstance(kernel, Scaled) and isinstance(kernel.kernel, Constant)
 
 
-def _expanded(structure: Any, rows: Merged) -> Any:
+def _expanded(structure: Any, rows: MergedRows) -> Any:
     """Write out families in a list, and the default kernels."""
     flat = structure is None or isinstance(structure, KernelFamily)
     if isinstance(structure, list | tuple):
@@ -476,7 +438,7 @@ def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
 
 
 def _refuse_indefinite(kernel: Any, rows: Any) -> None:
-    """Refuse matrices and functions of the user's that are not valid kernels."""
+    """Refuse given matrices and functions that are not positive semi-definite."""
     inner = kernel
     while isinstance(inner, Scaled | Cosine):
         inner = inner.kernel

@@ -74,8 +74,8 @@ KERNELS: dict[str, type[Kernel]] = {
 _FAMILIES = (CompleteLadder, PolynomialLadder, RBFLadder, Views)
 
 
-class DependsOnDataError(ModelFileError):
-    """Columns are given by a function or selector, which only the bound kernels can stand for."""
+class NotStorableError(ModelFileError):
+    """A value is of a type that files do not hold, such as a function or a selector."""
 
 
 def encode(value: Any, writer: Writer) -> Any:
@@ -117,8 +117,8 @@ def encode(value: Any, writer: Writer) -> Any:
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return {"lattice": {name: encode(field, writer) for name, field in fields.items()}}
     if callable(value) or isinstance(value, Selector):
-        raise DependsOnDataError("A function or selector cannot be stored in a model file.")
-    raise ModelFileError(
+        raise NotStorableError("A function or selector cannot be stored in a model file.")
+    raise NotStorableError(
         f"A value of type {kind.__name__} cannot be stored in a model file; "
         "use strings, numbers or dates."
     )

@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: its kernels, its structure, its rules, and how its bounds met."""
+"""Plots of a fitted model: weights, structure, rules, labels, clusters, and convergence."""
 
 from .clusters import plot_clusters
 from .history import plot_history

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
-from kernelweave.errors import InputError
 
-from .drawing import new_axes, tidy
+from .drawing import check_aspect, new_axes, tidy
 
 
 def plot_clusters(model: Any, ax: Any = None) -> Any:
-    """Draw the points that clusters were found in, in the plane in which they differ most.
+    """Draw the first two principal components of the embedding that was clustered.
 
     Parameters
     ----------
@@ -39,9 +37,7 @@ def plot_clusters(model: Any, ax: Any = None) -> Any:
     >>> plot_clusters(KernelSpectralClustering(2, random_state=0).fit(X)).get_title(loc="left")
     '6 rows in 2 clusters'
     """
-    check_is_fitted(model)
-    if not hasattr(model, "embedding_"):
-        raise InputError(f"model: {type(model).__name__} has no clusters to draw.")
+    check_aspect(model, "clusters", "has no clusters to draw")
     points = in_plane(model.embedding_)
     ax = new_axes((6.0, 5.0)) if ax is None else ax
     clusters = np.unique(model.labels_)
@@ -58,7 +54,7 @@ def plot_clusters(model: Any, ax: Any = None) -> Any:
 
 
 def in_plane(points: Floats) -> Floats:
-    """Return points in two dimensions: turned to where they differ most, or filled up by zeros."""
+    """Return the first two principal components, or fewer dimensions padded with zeros."""
     if points.shape[1] <= 2:
         return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
     return np.asarray(PCA(2, svd_solver="full").fit_transform(points))

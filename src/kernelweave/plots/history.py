@@ -1,4 +1,4 @@
-"""How the bounds of a fit met."""
+"""The duality gap over the iterations of a fit."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def plot_history(model: Any, ax: Any = None) -> Any:
     ax.set_yscale("log")
     ax.set_xlabel("inner solves")
     ax.set_ylabel("relative to the objective")
-    ax.set_title(_verdict(model), loc="left", fontsize=11)
+    ax.set_title(_title(model), loc="left", fontsize=11)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
     tidy(ax, grid="y")
     return ax
 
 
-def _verdict(model: Any) -> str:
+def _title(model: Any) -> str:
     gap, near = relative_gap(model), relative_landmark_gap(model)
     if is_approximate(gap, near, model.tol):
         return f"{APPROXIMATE}:\nwithin {near:.1e} of the optimum of the Nystroem problem"

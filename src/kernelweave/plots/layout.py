@@ -1,4 +1,4 @@
-"""Where the nodes of a graph without cycles are drawn."""
+"""Layout of a directed acyclic graph in columns."""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
-"""How far training labels can be trusted."""
+"""Quality of the training labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.errors import InputError
-
-from .drawing import DARK, GREY, WARM, new_axes, tidy
+from .drawing import DARK, GREY, WARM, check_aspect, new_axes, tidy
 
 
 def plot_noise(model: Any, ax: Any = None) -> Any:
@@ -21,7 +18,7 @@ def plot_noise(model: Any, ax: Any = None) -> Any:
     Parameters
     ----------
     model : fitted estimator
-        Has ``label_quality_``, such as `NoiseTolerantKernelClassifier`.
+        With ``label_quality_``, such as `NoiseTolerantKernelClassifier`.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
 
@@ -40,12 +37,7 @@ def plot_noise(model: Any, ax: Any = None) -> Any:
     >>> plot_noise(model).get_title(loc="left")
     '0 of 8 labels look wrong'
     """
-    check_is_fitted(model)
-    if not hasattr(model, "label_quality_"):
-        raise InputError(
-            f"model: {type(model).__name__} has not judged its training labels; see "
-            "kernelweave.suspects."
-        )
+    check_aspect(model, "labels", "does not assess its training labels; see kernelweave.suspects")
     found = model.suspects()
     order = np.argsort(model.label_quality_, kind="stable")
     quality, at = model.label_quality_[order], np.arange(1, len(order) + 1)

@@ -1,4 +1,4 @@
-"""How weights change with the cost of errors."""
+"""Kernel weights along the regularisation path."""
 
 from __future__ import annotations
 

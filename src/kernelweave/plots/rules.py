@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.errors import InputError
-
-from .drawing import DARK, GREY, LIGHT, WARM, check_count, new_axes, tidy, wrap
+from .drawing import DARK, GREY, LIGHT, WARM, check_aspect, check_count, new_axes, tidy, wrap
 
 
 def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
-    """Draw what the rules that matter most add to the score, and how many rows they cover.
+    """Draw the weights and the coverage of the most important rules.
 
     Parameters
     ----------
     model : fitted estimator
-        Has ``rules_``, such as `RuleEnsembleClassifier`.
+        With ``rules_``, such as `RuleEnsembleClassifier`.
     ax : matplotlib axes, optional
         Where to draw the weights; coverage is then written behind the rules. By default a new
         figure, with bars for the coverage beside those for the weights.
@@ -39,9 +36,7 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
     >>> plot_rules(model).get_xlabel()
     'adds to the score (positive: 1)'
     """
-    check_is_fitted(model)
-    if not hasattr(model, "rules_"):
-        raise InputError(f"model: {type(model).__name__} has no rules; draw plot_weights.")
+    check_aspect(model, "rules", "has no rules; draw plot_weights")
     check_count("max_rules", max_rules)
     shown = model.rules_[:max_rules]
     outputs = output_names(model)
@@ -91,17 +86,18 @@ def _percent(rule: Any) -> str:
 
 
 def output_names(model: Any) -> list[Any]:
-    """Return names of the scores of a model of rules."""
+    """Return the names of the outputs of a rule ensemble."""
     n_outputs = len(model.intercept_)
-    for names in (getattr(model, "tasks_", None), getattr(model, "classes_", None)):
-        if names is not None and len(names) == n_outputs:
+    for attribute in ("tasks_", "classes_"):
+        names = getattr(model, attribute, ())
+        if len(names) == n_outputs:
             return list(names)
     return [f"output {t}" for t in range(n_outputs)]
 
 
 def adds_to(model: Any) -> str:
-    """Say what the weights of rules are added to."""
-    if not hasattr(model, "classes_"):
+    """Return the label of the axis of rule weights."""
+    if "classes_" not in model._declaration.saved:
         return "adds to the prediction"
     one = len(model.intercept_) == 1
     return (

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._declaration import declared
 from kernelweave.errors import InputError
 
 from .drawing import DARK, GREY, LIGHT, new_axes, wrap
@@ -40,7 +41,7 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
     '2 paths, 2 weights'
     """
     check_is_fitted(model)
-    if not hasattr(model, "network_"):
+    if (declaration := declared(model)) is None or declaration.learns != "paths":
         raise InputError(f"model: {type(model).__name__} has no structure; draw plot_weights.")
     network = model.network_
     weights = dict(zip(network.products, model.node_weights_.values(), strict=True))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._summary import weight_names
 
-from .drawing import DARK, GREY, LIGHT, check_count, new_axes, tidy, wrap
+from .drawing import DARK, GREY, LIGHT, check_aspect, check_count, new_axes, tidy, wrap
 
 
 def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
@@ -39,7 +38,7 @@ def plot_weights(model: Any, ax: Any = None, max_kernels: int = 20) -> Any:
     >>> ax.get_xlabel()
     'share (%)'
     """
-    check_is_fitted(model)
+    check_aspect(model, "kernels", "has no weights of kernels")
     check_count("max_kernels", max_kernels)
     order = np.argsort(-model.weights_, kind="stable")
     n_used = int(np.count_nonzero(model.weights_))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import APPROXIMATE, Verdict, verdict
+from kernelweave._summary import APPROXIMATE, FitStatus, fit_status
 from kernelweave._types import Floats
 
 from .charts import Axis, Plot, linear, logarithmic
@@ -21,12 +21,12 @@ _FLOOR = 1e-9  # where rounding takes over; zero has no place on a logarithmic a
 def section(subject: Subject) -> Section:
     """Return the verdict in words, and how the bounds met."""
     model = subject.estimator
-    end = verdict(model)
+    end = fit_status(model)
     body = [paragraph(badge(end), " ", end.text), _picture(model), _facts(model)]
     return Section("convergence", "Convergence and certificate", join(body))
 
 
-def badge(end: Verdict) -> Markup:
+def badge(end: FitStatus) -> Markup:
     """Return a word that says how the search for the optimum ended."""
     word = end.short.capitalize() if not end.short.endswith("%") else "Optimum certified"
     if not end.good:
@@ -76,7 +76,7 @@ def _gaps(model: Any, solves: Floats, gaps: Floats) -> Markup:
         "The duality gap, as a share of the objective: how far from the optimum of its problem the "
         "fit was at most."
     )
-    if verdict(model).short == APPROXIMATE:
+    if fit_status(model).short == APPROXIMATE:
         caption += (
             " The last point is for the exact kernels, those before it for the Nystroem problem."
         )

@@ -9,7 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kernelweave._summary import APPROXIMATE, percentage, relative_landmark_gap, sentence, verdict
+from kernelweave._summary import (
+    APPROXIMATE,
+    fit_status,
+    headline,
+    percentage,
+    relative_landmark_gap,
+)
 from kernelweave._text import clip
 
 from . import (
@@ -95,7 +101,7 @@ def _header(subject: Subject, heading: str) -> Markup:
         "header",
         tag("div", tag("p", "kernelweave report", class_="eyebrow"), toggle, class_="bar-top"),
         tag("h1", first, [[tag("wbr"), part] for part in rest]),
-        tag("p", sentence(subject.estimator, subject.target), class_="lead"),
+        tag("p", headline(subject.estimator, subject.target), class_="lead"),
         tag("ul", [_tile(*tile) for tile in _tiles(subject)], class_="tiles"),
     )
 
@@ -128,7 +134,7 @@ def _tiles(subject: Subject) -> list[Any]:
         out.append((f"{used:,} of {len(model.weights_):,}", f"{kernels.noun(model)}s in use"))
     if hasattr(model, "label_quality_"):
         out.append((f"{model.suspects().n_wrong:,}", "labels look wrong"))
-    end = verdict(model)
+    end = fit_status(model)
     if end.short.endswith("%"):
         out.append((end.short, "certified gap to the optimum", end.good))
     elif end.short == APPROXIMATE:

@@ -75,7 +75,7 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
     """
     n = kernel.n_samples
     everything = np.arange(n)
-    Z = kernel.features()
+    Z = kernel.factor()
     if Z is not None and len(Z) < n:
         return _of_factor(Z, everything, None)
     if n > DENSE_ROWS:

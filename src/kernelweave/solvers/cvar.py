@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.weights import Simplex
 
 from .bounds import Bounds, Callback, Result, WarmStart
@@ -31,7 +31,7 @@ def solve_capped(
     bank: KernelBank,
     Y: Floats,
     box: Floats,
-    machine: CappedHinge,
+    loss: CVaRHinge,
     *,
     lam: float,
     tol: float,
@@ -49,7 +49,7 @@ def solve_capped(
         Signs.
     box : ndarray of shape (n_samples, n_outputs)
         The largest dual coefficients, times ``lam``.
-    machine : CappedHinge
+    loss : CVaRHinge
         The loss.
     lam : float
         Weight of the squared norm.
@@ -65,17 +65,17 @@ def solve_capped(
     Returns
     -------
     result : Result
-        In units of the support vector machine: values are divided by ``lam``.
+        In units of the support vector loss: values are divided by ``lam``.
     """
     bounds = Bounds(tol, least=_LEAST)  # of the problem that was asked for
-    evaluator = Evaluator(bank, Y, box / lam, machine, Simplex(), bounds)
+    evaluator = Evaluator(bank, Y, box / lam, loss, Simplex(), bounds)
     here, aim = lam, tol
     while True:
         result = newton_bundle(
             bank,
             Y,
             box / here,
-            machine,
+            loss,
             tol=aim,
             max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - bounds.solves)),
             start=start,
@@ -84,7 +84,7 @@ def solve_capped(
         bounds.solves += result.history[-1].solves
         spent = bounds.solves >= max_iter or not result.converged
         fitted = bank.combine(result.weights) @ result.dual_coef
-        rest = 1.0 - float(machine.thresholds(fitted, Y, box / here)[0])
+        rest = 1.0 - float(loss.thresholds(fitted, Y, box / here)[0])
         there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
         nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
         if here == lam and result.converged and not nearer:
@@ -113,10 +113,10 @@ def _carry_over(evaluator: Evaluator, result: Result, factor: float) -> bool:
     Both problems share their feasible coefficients but for the factor. A gap between the objective
     of no function and the bound that coefficients prove shrinks with it, too.
     """
-    Y, cost, machine = evaluator.Y, evaluator.cost, evaluator.machine
+    Y, cost, loss = evaluator.Y, evaluator.cost, evaluator.loss
     assert result.proof is not None
-    evaluator.at(result.weights, machine.repair(factor * result.dual_coef, Y, cost))
-    proof = machine.repair(factor * result.proof, Y, cost)
+    evaluator.at(result.weights, loss.repair(factor * result.dual_coef, Y, cost))
+    proof = loss.repair(factor * result.proof, Y, cost)
     evaluator.offer_lower(
         evaluator.at(result.weights, proof), evaluator.bank.quadratic_forms(proof)
     )

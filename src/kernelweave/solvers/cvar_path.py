@@ -3,7 +3,7 @@
 With one output the capped problem is ``min over gamma of gamma P(lam gamma) + cap (1 - gamma)``,
 where ``P(lam)`` is the optimal value of plain multiple kernel learning with mean loss, and its
 solution is gamma times that of the plain problem at ``lam gamma``. The slope in gamma is the share
-of the cost that the plain dual coefficients use, less the cap, and it increases. So the machine
+of the cost that the plain dual coefficients use, less the cap, and it increases. So the loss
 that is solved is the ordinary one, on features wherever these are.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks.nystroem.bank import FeatureBank
-from kernelweave.machines import CappedHinge, Hinge
+from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.weights import Simplex
 
 from .bounds import Bounds, Callback, Result, WarmStart
@@ -37,7 +37,7 @@ def solve_capped_on_path(
     bank: FeatureBank,
     Y: Floats,
     box: Floats,
-    machine: CappedHinge,
+    loss: CVaRHinge,
     *,
     lam: float,
     tol: float,
@@ -51,17 +51,17 @@ def solve_capped_on_path(
     ----------
     bank : FeatureBank
         The kernels.
-    Y, box, machine, lam, tol, max_iter, start, report
+    Y, box, loss, lam, tol, max_iter, start, report
         As in `solve_capped`, with one output.
 
     Returns
     -------
     result : Result
-        In units of the support vector machine: values are divided by ``lam``.
+        In units of the support vector loss: values are divided by ``lam``.
     """
     bounds = Bounds(tol, report, least=_LEAST)
-    evaluator = Evaluator(bank, Y, box / lam, machine, Simplex(), bounds)
-    (cap,) = machine.shares
+    evaluator = Evaluator(bank, Y, box / lam, loss, Simplex(), bounds)
+    (cap,) = loss.shares
     aim = _INNER * tol
     gamma, low, high = 1.0, (0.0, -cap), (1.0, 1.0 - cap)  # ends, with slopes
     for _ in range(_STEPS):
@@ -85,8 +85,8 @@ def solve_capped_on_path(
         assert found.proof is not None
         carried = replace(
             found,
-            dual_coef=machine.repair(gamma * found.dual_coef, Y, box / lam),
-            proof=machine.repair(gamma * found.proof, Y, box / lam),
+            dual_coef=loss.repair(gamma * found.dual_coef, Y, box / lam),
+            proof=loss.repair(gamma * found.proof, Y, box / lam),
             function=gamma * found.function,
         )
         offer_function(evaluator, carried)

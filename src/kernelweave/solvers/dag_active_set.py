@@ -9,7 +9,7 @@ import scipy.linalg
 
 from kernelweave._types import Floats
 from kernelweave.candidates import Growing, Grown
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 from kernelweave.weights.dag import Hierarchy
 
 from .bounds import Bounds, Callback, Result
@@ -50,7 +50,7 @@ def grow(
     graph: Growing,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    machine: Loss,
     *,
     rho: float,
     relation: Floats | None = None,
@@ -75,7 +75,7 @@ def grow(
         The kernels; grows.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    machine : Loss
         The loss.
     rho : float
         Exponent of the norm, in (1, 2].
@@ -168,7 +168,7 @@ def grow(
         bounds.note()
     # Never return a model that is worse than the zero function, or may be so by rounding.
     nothing = np.zeros_like(Y)
-    loss, intercept = machine.loss(nothing, Y, cost)
+    loss, intercept = machine.value(nothing, Y, cost)
     error = problem.upper_rounding(bounds)
     if bounds.upper + error > (1.0 + tol) * loss or not bounds.quadratic_forms.any():
         bounds.at_rounding = bounds.upper < loss
@@ -183,7 +183,7 @@ def grow(
 
 def _certify(
     graph: Growing,
-    machine: Machine,
+    machine: Loss,
     bounds: Bounds,
     bound: Bound,
     root: Floats | None,

@@ -10,7 +10,8 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.candidates import Growing
-from kernelweave.machines import Machine, solve_tasks
+from kernelweave.inner import solve_multitask
+from kernelweave.losses import Loss
 from kernelweave.weights.dag import Hierarchy
 
 from .anderson import Mixer
@@ -82,7 +83,7 @@ class ActiveProblem:
         The norm.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    machine : Loss
         The loss.
     relation : ndarray of shape (n_outputs, n_outputs) or None
         How functions of several outputs are related.
@@ -96,7 +97,7 @@ class ActiveProblem:
     hierarchy: Hierarchy
     Y: Floats
     cost: Floats
-    machine: Machine
+    machine: Loss
     relation: Floats | None
     root: Floats | None
     exact: bool
@@ -121,7 +122,7 @@ class ActiveProblem:
         """
         weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
         kernel = self._combine(weights)
-        solution = solve_tasks(
+        solution = solve_multitask(
             self.machine,
             kernel,
             self.Y,
@@ -224,7 +225,7 @@ class ActiveProblem:
         quadratic_forms: Floats,
     ) -> tuple[float, float]:
         """Offer the objective of coefficients; return it and the loss in it."""
-        loss, intercept = self.machine.loss(self._fitted(kernel, dual_coef), self.Y, self.cost)
+        loss, intercept = self.machine.value(self._fitted(kernel, dual_coef), self.Y, self.cost)
         value = 0.5 * self.hierarchy.norm(weights * np.sqrt(quadratic_forms)) ** 2 + loss
         bounds.offer_upper(value, weights, dual_coef, intercept, quadratic_forms)
         return value, loss
@@ -236,8 +237,8 @@ class ActiveProblem:
     def _bound(
         self, dual_coef: Floats, quadratic_forms: Floats, eta: Floats, enough: float
     ) -> Bound:
-        linear = self.machine.linear(dual_coef, self.Y)
-        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        linear = self.machine.linear(dual_coef, self.Y, self.cost)
+        ridge = self.machine.ridge_term(dual_coef, self.Y, self.cost)
         dual = self.hierarchy.squared_dual_norm(quadratic_forms, eta, enough=enough)
         value = lower_bound(self.machine, linear, dual, ridge)
         return Bound(value, dual_coef, linear, dual, ridge)
@@ -316,7 +317,7 @@ def take_turns(
         x = mixer.mix(x, plain, np.sqrt(norms / norms.max())) if mix else plain
 
 
-def lower_bound(machine: Machine, linear: float, dual: float, ridge: float) -> float:
+def lower_bound(machine: Loss, linear: float, dual: float, ridge: float) -> float:
     """Return the best lower bound that multiples of the coefficients prove."""
     curved = dual + ridge
     if curved <= 0.0:

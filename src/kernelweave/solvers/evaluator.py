@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import CombinedKernel
-from kernelweave.machines import Machine, Solution
+from kernelweave.inner import Solution, solve_inner
+from kernelweave.losses import Loss
 from kernelweave.weights import WeightSet
 
 from .bounds import Bounds
@@ -28,12 +29,12 @@ class Iterate:
     kernel : CombinedKernel
         The weighted kernel.
     solution : Solution
-        The machine's answer.
+        The loss's answer.
     which : ndarray of int
         The kernels of interest, in increasing order; all with a weight are among them.
     quadratic_forms : ndarray of shape (len(which),)
         ``tr(dual_coef' K_j dual_coef)``.
-    linear, ridge, loss : float
+    linear, ridge, loss_value : float
         Parts of the dual and the primal value.
     """
 
@@ -43,7 +44,7 @@ class Iterate:
     quadratic_forms: Floats
     linear: float
     ridge: float
-    loss: float
+    loss_value: float
     _products: dict[int, Floats] = field(default_factory=dict)
 
     @property
@@ -92,7 +93,7 @@ class Iterate:
 
 
 def moved(dual_coef: Floats, fitted: Floats) -> Solution:
-    """Return a start for a machine: coefficients with their fitted values, nothing proved."""
+    """Return a start for a loss: coefficients with their fitted values, nothing proved."""
     return Solution(dual_coef, np.zeros(dual_coef.shape[1]), fitted, np.inf, -np.inf)
 
 
@@ -114,7 +115,7 @@ class Evaluator:
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     weight_set : WeightSet
         Where weights live.
@@ -127,15 +128,15 @@ class Evaluator:
         bank: Any,
         Y: Floats,
         cost: Floats,
-        machine: Machine,
+        loss: Loss,
         weight_set: WeightSet,
         bounds: Bounds,
     ) -> None:
         self.bank, self.Y, self.cost = bank, Y, cost
-        self.machine, self.weight_set, self.bounds = machine, weight_set, bounds
+        self.loss, self.weight_set, self.bounds = loss, weight_set, bounds
         with np.errstate(over="ignore"):
-            bounds.scale = machine.zero_loss(Y, cost)
-        # Steps use the running sums of a machine, which drift by rounding, and factored kernels.
+            bounds.scale = loss.zero_loss(Y, cost)
+        # Steps use the running sums of a loss, which drift by rounding, and factored kernels.
         # What is returned is recomputed from the exact kernels by `verify`; if the gap then no
         # longer holds, so is everything after it. None: never, these bounds are internal.
         self.exact: bool | None = False
@@ -163,8 +164,8 @@ class Evaluator:
         """Return the dual value of the coefficients that a machine begins from."""
         dual_coef = start.dual_coef
         quadratic = float(np.vdot(dual_coef, start.fitted))
-        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
-        return self.machine.linear(dual_coef, self.Y) - 0.5 * (quadratic + ridge)
+        ridge = self.loss.ridge_term(dual_coef, self.Y, self.cost)
+        return self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * (quadratic + ridge)
 
     def solve(
         self,
@@ -176,8 +177,15 @@ class Evaluator:
         enough: float = np.inf,
     ) -> Solution:
         """Solve the machine for a kernel."""
-        solution = self.machine.solve(
-            kernel, self.Y, self.cost, tol=tol, floor=floor, start=start, enough=enough
+        solution = solve_inner(
+            self.loss,
+            kernel,
+            self.Y,
+            self.cost,
+            tol=tol,
+            floor=floor,
+            start=start,
+            enough=enough,
         )
         self.bounds.solves += 1
         self.bounds.work += solution.work
@@ -218,26 +226,26 @@ class Evaluator:
             w = kernel.sums(solution.dual_coef)
             function = kernel.raise_weights(w)
             solution = replace(solution, function=function, fitted=kernel.times(w))
-        loss, intercept = self.machine.loss(solution.fitted, self.Y, self.cost)
-        linear = self.machine.linear(solution.dual_coef, self.Y)
-        ridge = self.machine.ridge_term(solution.dual_coef, self.cost, self.Y)
+        loss_value, intercept = self.loss.value(solution.fitted, self.Y, self.cost)
+        linear = self.loss.linear(solution.dual_coef, self.Y, self.cost)
+        ridge = self.loss.ridge_term(solution.dual_coef, self.Y, self.cost)
         norms = self.bank.norms(function)
         weights = kernel.weights
         used = weights > 0
         solution = replace(
             solution,
             intercept=intercept,
-            primal=0.5 * float((norms[used] ** 2 / weights[used]).sum()) + loss,
+            primal=0.5 * float((norms[used] ** 2 / weights[used]).sum()) + loss_value,
             dual=linear - 0.5 * ridge - 0.5 * float(weights[which] @ quadratic_forms),
         )
         known = np.zeros(len(weights))
         known[which] = quadratic_forms
-        constant = self.machine.constant(solution.fitted, self.Y, self.cost)
-        upper = self.weight_set.penalty(norms) + loss
+        constant = self.loss.constant(solution.fitted, self.Y, self.cost)
+        upper = self.weight_set.penalty(norms) + loss_value
         if self.bounds.offer_upper(upper, weights, solution.dual_coef, intercept, known, constant):
             self.bounds.function = function
             self._best, self._fitted = kernel, solution.fitted
-        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss_value)
 
     def _look(
         self,
@@ -249,28 +257,28 @@ class Evaluator:
         work: int = 0,
     ) -> Iterate:
         weights = kernel.weights
-        loss, intercept = self.machine.loss(fitted, self.Y, self.cost)
-        linear = self.machine.linear(dual_coef, self.Y)
-        ridge = self.machine.ridge_term(dual_coef, self.cost, self.Y)
+        loss_value, intercept = self.loss.value(fitted, self.Y, self.cost)
+        linear = self.loss.linear(dual_coef, self.Y, self.cost)
+        ridge = self.loss.ridge_term(dual_coef, self.Y, self.cost)
         quadratic = float(weights[which] @ quadratic_forms)
         solution = Solution(
             dual_coef=dual_coef,
             intercept=intercept,
             fitted=fitted,
-            primal=0.5 * quadratic + loss,
+            primal=0.5 * quadratic + loss_value,
             dual=linear - 0.5 * ridge - 0.5 * quadratic,
             work=work,
         )
         dropped = self.bank.residual_forms(dual_coef)[which] if self.bank.leaves_out else 0.0
         norms = np.zeros(len(weights))
         norms[which] = weights[which] * np.sqrt(quadratic_forms + dropped)
-        upper = self.weight_set.penalty(norms) + loss
+        upper = self.weight_set.penalty(norms) + loss_value
         known = np.zeros(len(weights))
         known[which] = quadratic_forms
-        constant = self.machine.constant(fitted, self.Y, self.cost)
+        constant = self.loss.constant(fitted, self.Y, self.cost)
         if self.bounds.offer_upper(upper, weights, dual_coef, intercept, known, constant):
             self._best, self._fitted = kernel, fitted
-        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss)
+        return Iterate(kernel, solution, which, quadratic_forms, linear, ridge, loss_value)
 
     @property
     def _needs_exact_forms(self) -> bool:
@@ -321,7 +329,7 @@ class Evaluator:
     def lower_bound(self, point: Iterate | DualPoint, quadratic_forms: Floats) -> float:
         """Return the lower bound that a point proves when no form is larger than these."""
         return self.weight_set.lower_bound(
-            point.linear, point.ridge, quadratic_forms, bounded=self.machine.bounded
+            point.linear, point.ridge, quadratic_forms, bounded=self.loss.bounded
         )
 
     def offer_lower(self, point: Iterate | DualPoint, quadratic_forms: Floats) -> None:
@@ -376,27 +384,27 @@ class Evaluator:
 
     def _offer_less(self) -> None:
         """Offer less of the best function, or none but its bias, where that may be better."""
-        if not self.machine.by_rows:  # whose callers look at it themselves
+        if not self.loss.is_sum:  # whose callers look at it themselves
             return
         bounds, nothing = self.bounds, np.zeros_like(self.Y)
-        loss, _ = self.machine.loss(nothing, self.Y, self.cost)
+        loss_value, _ = self.loss.value(nothing, self.Y, self.cost)
         if self.bank.by_features:
-            if loss < bounds.upper:
+            if loss_value < bounds.upper:
                 self.at(bounds.weights, nothing)
             return
         rounding = self._upper_rounding()
-        if loss >= bounds.upper + rounding:
+        if loss_value >= bounds.upper + rounding:
             return
-        bounds.at_rounding = rounding > bounds.tol * loss
+        bounds.at_rounding = rounding > bounds.tol * loss_value
         kernel, dual_coef, fitted = self._best, bounds.dual_coef, self._fitted
         which = np.flatnonzero(kernel.weights)
         quadratic_forms = bounds.quadratic_forms[which]
-        if loss < bounds.upper:
+        if loss_value < bounds.upper:
             for share in (0.5 ** np.arange(1.0, _HALVES)).tolist():
                 self._look(
                     kernel, share * dual_coef, share * fitted, which, share**2 * quadratic_forms
                 )
-        if loss < bounds.upper + self._upper_rounding():
+        if loss_value < bounds.upper + self._upper_rounding():
             bounds.upper = np.inf
             self._look(kernel, nothing, nothing, which, np.zeros(len(which)))
 
@@ -410,22 +418,22 @@ class Evaluator:
 
     @property
     def _rounds(self) -> bool:
-        return self.machine.by_rows and not self.bank.by_features
+        return self.loss.is_sum and not self.bank.by_features
 
     def _upper_rounding(self) -> float:
         bounds = self.bounds
-        if self.bank.by_features and self.machine.by_rows and bounds.function is not None:
-            slopes = self.machine.loss_slopes(bounds.dual_coef, self.Y, self.cost)
+        if self.bank.by_features and self.loss.is_sum and bounds.function is not None:
+            slopes = self.loss.slope_bounds(bounds.dual_coef, self.Y, self.cost)
             return float(self.bank.value_rounding(bounds.function, slopes))
         if not self._rounds:
             return 0.0
         if self._rounding[0] is self._fitted:  # the same function as before
             return self._rounding[1]
         dual_coef, diagonal = bounds.dual_coef, self._best.diag()
-        loss = loss_error(
-            self.machine, self.Y, self.cost, diagonal, dual_coef, self._fitted, bounds.intercept
+        loss_value = loss_error(
+            self.loss, self.Y, self.cost, diagonal, dual_coef, self._fitted, bounds.intercept
         )
-        bound = 0.5 * form_error(dual_coef, diagonal) + loss
+        bound = 0.5 * form_error(dual_coef, diagonal) + loss_value
         # Not a number where it overflows.
         self._rounding = (self._fitted, bound if bound >= 0 else np.inf)
         return self._rounding[1]
@@ -438,7 +446,7 @@ class Evaluator:
         # The best objective is no larger than ours, which bounds the best bias.
         most = self.weight_set.support_value(self.bank.traces())
         bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.bounds.upper * most))
-        rest = dual_error(self.machine, self.Y, point.dual_coef, point.linear, point.ridge, bias)
+        rest = dual_error(self.loss, self.Y, point.dual_coef, point.linear, point.ridge, bias)
         return 0.5 * self.weight_set.support_value(errors) + rest
 
     def _settle_lower(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 from kernelweave.weights import WeightSet
 
 from .bounds import Bounds, Callback, Result, WarmStart
@@ -16,7 +16,7 @@ def one_shot(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    loss: Loss,
     weight_set: WeightSet,
     *,
     tol: float,
@@ -31,7 +31,7 @@ def one_shot(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     weight_set : WeightSet
         A set of one point, or any set when there is one kernel.
@@ -45,16 +45,16 @@ def one_shot(
     Returns
     -------
     result : Result
-        The weights with the machine's certificate.
+        The weights with the loss's certificate.
     """
     bounds = Bounds(tol, report)
-    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
+    evaluator = Evaluator(bank, Y, cost, loss, weight_set, bounds)
     weights = weight_set.start(bank.n_kernels)
     kernel = bank.combine(weights)
     if start is None:
         begin = start_from_sample(evaluator, kernel)
     else:
-        begin = evaluator.start(kernel, machine.repair(start.dual_coef, Y, cost))
+        begin = evaluator.start(kernel, loss.repair(start.dual_coef, Y, cost))
     point = evaluator.evaluate(kernel, evaluator.solve(kernel, tol=0.5 * tol, start=begin))
     for share in (0.05, 0.005):
         evaluator.offer_lower(point, point.quadratic_forms)

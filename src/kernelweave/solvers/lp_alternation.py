@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 from kernelweave.weights import LpBall
 
 from .anderson import Mixer
@@ -27,7 +27,7 @@ def closed_form(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    loss: Loss,
     weight_set: LpBall,
     *,
     tol: float,
@@ -43,7 +43,7 @@ def closed_form(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     weight_set : LpBall
         Where weights live, with an exponent above one.
@@ -62,7 +62,7 @@ def closed_form(
         Weights on the boundary of the set, with a certificate.
     """
     bounds = Bounds(tol, report)
-    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
+    evaluator = Evaluator(bank, Y, cost, loss, weight_set, bounds)
     everything = np.arange(bank.n_kernels)
     weights = weight_set.start(bank.n_kernels)
     if start is not None:
@@ -71,8 +71,8 @@ def closed_form(
     if start is None:
         begin = start_from_sample(evaluator, kernel)
     else:
-        begin = evaluator.start(kernel, machine.repair(start.dual_coef, Y, cost))
-    void = bank.is_constant if machine.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
+        begin = evaluator.start(kernel, loss.repair(start.dual_coef, Y, cost))
+    void = bank.is_constant if loss.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
     mixer = Mixer()
     plain: Floats | None = None  # the safe step in hand while a mixed one is tried
     accepted = np.inf
@@ -96,7 +96,9 @@ def closed_form(
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)
             mixer = Mixer()
-        value = weight_set.penalty(point.weights * np.sqrt(point.quadratic_forms)) + point.loss
+        value = (
+            weight_set.penalty(point.weights * np.sqrt(point.quadratic_forms)) + point.loss_value
+        )
         if plain is not None and value > (1.0 + 1e-3 * bounds.gap) * accepted:
             weights, plain = plain, None
             mixer = Mixer()

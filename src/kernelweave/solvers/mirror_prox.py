@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.weights import Simplex
 
 from .bounds import Bounds, Callback, Result, Step
@@ -127,7 +127,7 @@ class Game:
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Signs, and the largest dual coefficients, ``weights / (n lam)``.
-    machine : CappedHinge
+    loss : CVaRHinge
         The loss.
     lam : float
         Weight of the squared norm.
@@ -144,7 +144,7 @@ class Game:
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        machine: CappedHinge,
+        loss: CVaRHinge,
         *,
         lam: float,
         n: float,
@@ -153,9 +153,9 @@ class Game:
     ) -> None:
         self.bank, self.Y, self.lam, self.n = bank, Y, lam, n
         self.unit = n * lam  # weights of losses are this times dual coefficients
-        self.sets = machine.sets(self.unit * cost)
+        self.sets = loss.sets(self.unit * cost)
         self.bounds = Bounds(tol)
-        self.evaluator = Evaluator(bank, Y, cost, machine, Simplex(), self.bounds)
+        self.evaluator = Evaluator(bank, Y, cost, loss, Simplex(), self.bounds)
         self.everything = np.arange(bank.n_kernels)
         self.report = report
         self.history: list[Step] = []
@@ -223,7 +223,7 @@ def mirror_prox(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: CappedHinge,
+    loss: CVaRHinge,
     *,
     lam: float,
     n: float,
@@ -240,7 +240,7 @@ def mirror_prox(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Signs, and the largest dual coefficients, ``weights / (n lam)``.
-    machine : CappedHinge
+    loss : CVaRHinge
         The loss.
     lam : float
         Weight of the squared norm.
@@ -259,9 +259,9 @@ def mirror_prox(
     Returns
     -------
     result : Result
-        In units of the support vector machine: values are divided by ``lam``.
+        In units of the support vector loss: values are divided by ``lam``.
     """
-    game = Game(bank, Y, cost, machine, lam=lam, n=n, tol=tol, report=report)
+    game = Game(bank, Y, cost, loss, lam=lam, n=n, tol=tol, report=report)
     if restarts:
         length, balance = _safe_step(bank, n), 1.0
     else:

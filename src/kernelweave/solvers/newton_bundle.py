@@ -25,9 +25,9 @@ from scipy.optimize import linprog
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks import CombinedKernel, KernelBank
 from kernelweave.candidates import Listed
-from kernelweave.machines import Curvature, Machine, Solution
-from kernelweave.machines.base import MAX_FREE
-from kernelweave.machines.feature_curvature import feature_hessian
+from kernelweave.inner import MAX_FREE, Curvature, Solution, weight_curvature
+from kernelweave.inner.curvature import feature_hessian
+from kernelweave.losses import Loss
 from kernelweave.weights import Simplex
 
 from .bounds import Bounds, Callback, Result, WarmStart
@@ -62,7 +62,7 @@ def newton_bundle(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    loss: Loss,
     *,
     tol: float,
     max_iter: int,
@@ -79,7 +79,7 @@ def newton_bundle(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     tol : float
         Relative duality gap to stop at.
@@ -101,23 +101,23 @@ def newton_bundle(
     result : Result
         Weights that sum to one, with a certificate.
     """
-    bundle = _Bundle(bank, Y, cost, machine, tol, max_iter, report)
+    bundle = _Bundle(bank, Y, cost, loss, tol, max_iter, report)
     if provisional:
         bundle.evaluator.exact = None
     if leave_kinks:
         bundle.asides = _ASIDES
     if start is None and len(Y) >= (_SAMPLE_CHEAP if bundle.cheap else _SAMPLE_DEAR):
-        bundle.guess(_learn_on_sample(bank, Y, cost, machine, max_iter))
+        bundle.guess(_learn_on_sample(bank, Y, cost, loss, max_iter))
     return bundle.run(start)
 
 
 def _learn_on_sample(
-    bank: KernelBank, Y: Floats, cost: Floats, machine: Machine, max_iter: int
+    bank: KernelBank, Y: Floats, cost: Floats, loss: Loss, max_iter: int
 ) -> Result:
     """Return what is learned roughly from some of the rows."""
     part, targets, costs = take_sample(bank, Y, cost)
     solves = max(1, max_iter // 2)
-    bundle = _Bundle(part, targets, costs, machine, _SAMPLE_TOL, solves, None)
+    bundle = _Bundle(part, targets, costs, loss, _SAMPLE_TOL, solves, None)
     bundle.evaluator.exact = None  # these bounds are internal
     return bundle.run(None)
 
@@ -192,16 +192,16 @@ class _Bundle:
         bank: KernelBank,
         Y: Floats,
         cost: Floats,
-        machine: Machine,
+        loss: Loss,
         tol: float,
         max_iter: int,
         report: Callback | None,
     ) -> None:
-        self.bank, self.machine = bank, machine
+        self.bank, self.loss = bank, loss
         self.tol, self.max_iter = tol, max_iter
         self.bounds = Bounds(tol, report)
-        self.evaluator = Evaluator(bank, Y, cost, machine, Simplex(), self.bounds)
-        self.listed = Listed(bank, centred=machine.fit_intercept)
+        self.evaluator = Evaluator(bank, Y, cost, loss, Simplex(), self.bounds)
+        self.listed = Listed(bank, centred=loss.fit_intercept)
         # A large working set saves solves and costs readings, so it is for banks that read cheaply.
         self.cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
         self.working = _WORKING_CHEAP if self.cheap else _WORKING_DEAR
@@ -363,7 +363,7 @@ class _Bundle:
         first: Solution | None
         if start is not None:
             kernel = self.bank.combine(start.weights / start.weights.sum())
-            dual_coef = self.machine.repair(start.dual_coef, Y, cost)
+            dual_coef = self.loss.repair(start.dual_coef, Y, cost)
             first = self.evaluator.start(kernel, dual_coef)
         else:
             kernel = self.bank.combine(self._first_weights())
@@ -446,7 +446,7 @@ class _Bundle:
         self.curvature = None
         if self.bank.by_features:
             hessian = feature_hessian(
-                self.machine,
+                self.loss,
                 point.kernel,
                 self.which[inside],
                 point.dual_coef,
@@ -454,7 +454,8 @@ class _Bundle:
                 self.evaluator.cost,
             )
         elif self._most_free(point) <= MAX_FREE:
-            self.curvature = self.machine.curvature(
+            self.curvature = weight_curvature(
+                self.loss,
                 point.kernel,
                 lambda rows: self.bank.products(point.dual_coef, self.which[inside], rows),
                 point.dual_coef,
@@ -475,9 +476,8 @@ class _Bundle:
         return trial, predicted
 
     def _most_free(self, point: Iterate) -> int:
-        shape = self.machine.shape(self.evaluator.Y, self.evaluator.cost)
-        inside = (point.dual_coef > shape.lower) & (point.dual_coef < shape.upper)
-        return int(inside.sum(axis=0).max())
+        curved = self.loss.inverse_curvature(point.dual_coef, self.evaluator.Y, self.evaluator.cost)
+        return max(len(rows) for rows, _ in curved)
 
     def _try(self, point: Iterate, trial: Floats, predicted: float) -> Iterate:
         """Solve at the trial weights; return the new point if it is the better one."""
@@ -538,7 +538,7 @@ class _Bundle:
             return point.start_at(kernel)
         if self.curvature is not None and float(np.abs(self.step).sum()) <= _FAR:
             followed = self.curvature.predict(dual_coef, self.step)
-            followed = self.machine.repair(followed, self.evaluator.Y, self.evaluator.cost)
+            followed = self.loss.repair(followed, self.evaluator.Y, self.evaluator.cost)
             ahead = self.evaluator.start(kernel, followed)
             stay = point.cut - 0.5 * float(kernel.weights[self.which] @ point.quadratic_forms)
             if self.evaluator.dual_value(ahead) > stay:

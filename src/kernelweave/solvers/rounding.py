@@ -14,7 +14,7 @@ from math import fsum
 import numpy as np
 
 from kernelweave._types import Bools, Floats
-from kernelweave.machines import Machine
+from kernelweave.losses import Loss
 
 EPSILON = float(np.finfo(np.float64).eps)
 _UNITS = 8.0  # in the last place, by which values of kernels may be off
@@ -67,7 +67,7 @@ def diagonal_roots(diagonal: Floats) -> Floats:
 
 
 def loss_error(
-    machine: Machine,
+    loss: Loss,
     Y: Floats,
     cost: Floats,
     diagonal: Floats,
@@ -80,7 +80,7 @@ def loss_error(
 
     Parameters
     ----------
-    machine : Machine
+    loss : Loss
         The loss.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
@@ -102,7 +102,7 @@ def loss_error(
             error = error @ np.abs(relation)
         values = fitted + intercept
         error += 2.0 * EPSILON * (np.abs(Y) + np.abs(fitted) + np.abs(values))
-        change = machine.loss_change(values, error, Y, cost)
+        change = loss.largest_increase(values, error, Y, cost)
     return change if change >= 0 else np.inf  # not a number where it overflows
 
 
@@ -144,13 +144,13 @@ def keep_kernels(
 
 
 def dual_error(
-    machine: Machine, Y: Floats, dual_coef: Floats, linear: float, ridge: float, bias: float
+    loss: Loss, Y: Floats, dual_coef: Floats, linear: float, ridge: float, bias: float
 ) -> float:
     """Bound how far rounding may have raised the part of a lower bound without kernels.
 
     Parameters
     ----------
-    machine : Machine
+    loss : Loss
         The loss.
     Y : ndarray of shape (n_samples, n_outputs)
         Targets.
@@ -165,4 +165,4 @@ def dual_error(
     terms += abs(float(np.vdot(Y, dual_coef)) - linear)
     error = unit(len(Y)) * terms
     excess = sum(abs(fsum(v)) for v in dual_coef.T)
-    return error + bias * excess if machine.fit_intercept and excess > 0.0 else error
+    return error + bias * excess if loss.fit_intercept and excess > 0.0 else error

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import CombinedKernel
-from kernelweave.machines import Solution
+from kernelweave.inner import Solution, solve_inner
 
 from .evaluator import Evaluator, moved
 
@@ -55,7 +55,7 @@ def start_from_sample(evaluator: Evaluator, kernel: CombinedKernel) -> Solution 
     if not evaluator.bank.by_features or len(evaluator.Y) < _ROWS:
         return None
     bank, Y, cost = take_sample(evaluator.bank, evaluator.Y, evaluator.cost)
-    found = evaluator.machine.solve(bank.combine(kernel.weights), Y, cost, tol=_TOL)
+    found = solve_inner(evaluator.loss, bank.combine(kernel.weights), Y, cost, tol=_TOL)
     return start_from_function(evaluator, found.function)
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
 from kernelweave.banks.nystroem.bank import FeatureBank
-from kernelweave.machines import Machine
-from kernelweave.machines.smoothed import Smoothed
+from kernelweave.losses import Loss, Smoothed
 from kernelweave.weights import WeightSet
 
 from .bounds import Bounds, Callback, Result, WarmStart
@@ -34,7 +33,7 @@ def learn_rounded(
     bank: KernelBank | FeatureBank,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    loss: Loss,
     weight_set: WeightSet,
     solve: Any,
     *,
@@ -52,7 +51,7 @@ def learn_rounded(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    loss : Loss
         The loss.
     weight_set : WeightSet
         Where weights live.
@@ -75,7 +74,7 @@ def learn_rounded(
         Weights with a certificate for the loss as it is.
     """
     bounds = Bounds(tol, report)
-    evaluator = Evaluator(bank, Y, cost, machine, weight_set, bounds)
+    evaluator = Evaluator(bank, Y, cost, loss, weight_set, bounds)
     if before is not None:
         offer_function(evaluator, before)
         _count(bounds, before)
@@ -84,7 +83,7 @@ def learn_rounded(
     least = _LEAST * width
     close = False  # whether this may be the last width
     while bounds.solves < max_iter:
-        rounded = Smoothed(machine, width) if width > least else machine
+        rounded = Smoothed(loss, width) if width > least else loss
         found = solve(
             bank,
             Y,
@@ -99,12 +98,11 @@ def learn_rounded(
         _count(bounds, found)
         offer_function(evaluator, found)
         bounds.note()
-        if bounds.converged or rounded is machine:
+        if bounds.converged or rounded is loss:
             break
         # The error of rounding falls with the square of the width.
-        error = 0.5 * rounded.ridge_term(found.dual_coef, cost, Y) - 0.5 * machine.ridge_term(
-            found.dual_coef, cost, Y
-        )
+        ridge, own = (part.ridge_term(found.dual_coef, Y, cost) for part in (rounded, loss))
+        error = 0.5 * ridge - 0.5 * own
         allowed = _SHARE * tol * bounds.size
         factor = np.sqrt(allowed / error) if error > 0.0 else 1.0
         # Later widths are there for what the first guess missed, and few should do.

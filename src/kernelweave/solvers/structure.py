@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks.gram import GramKernel
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import NodeSystem, Reading
 from kernelweave.errors import InputError
+from kernelweave.inner import Solution, solve_inner
 from kernelweave.kernels.base import all_finite
-from kernelweave.machines import Machine, Solution
+from kernelweave.losses import Loss
 from kernelweave.weights.sum_product import SumProduct
 
 from .anderson import Mixer
@@ -36,7 +37,7 @@ def alternate(
     system: NodeSystem,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    machine: Loss,
     weights: SumProduct,
     *,
     certified: bool,
@@ -58,7 +59,7 @@ def alternate(
         The kernels.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
-    machine : Machine
+    machine : Loss
         The loss.
     weights : SumProduct
         The penalty.
@@ -107,7 +108,7 @@ def alternate(
             begin = moved(begin.dual_coef, kernel @ begin.dual_coef)
         gap = bounds.gap if certified else tol
         inner = max(min(0.03, 0.1 * gap), 0.1 * tol) * tighter
-        solution = machine.solve(kernel, Y, cost, tol=inner, start=begin)  # type: ignore[arg-type]
+        solution = solve_inner(machine, kernel, Y, cost, tol=inner, start=begin)
         bounds.solves += 1
         bounds.work += solution.work
         bounds.n_passes += 1
@@ -115,17 +116,17 @@ def alternate(
             reading = system.read(solution.dual_coef)
             total, nodes = reading.sums(u)
         fitted = kernel @ solution.dual_coef  # fresh: running sums drift
-        loss, intercept = machine.loss(fitted, Y, cost)
+        loss, intercept = machine.value(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + loss + weights.penalty(u)
         if bounds.offer_upper(value, np.exp(u), solution.dual_coef, intercept, nodes):
             best = kernel, fitted
         if certified:
-            linear = machine.linear(solution.dual_coef, Y)
+            linear = machine.linear(solution.dual_coef, Y, cost)
             bounds.offer_lower(weights.best_bound(linear, reading, u), solution.dual_coef)
         bounds.note()
         if certified and bounds.converged:
             bounds.rounding = _upper_rounding(best, Y, cost, machine, bounds)
-            bounds.rounding += _lower_rounding(system, best, Y, machine, weights, bounds)
+            bounds.rounding += _lower_rounding(system, best, Y, cost, machine, weights, bounds)
             if bounds.converged:
                 break
         if certified:
@@ -150,7 +151,7 @@ def alternate(
         plain = step(u, reading)
         u = mixer.mix(u, plain, np.exp(0.5 * weights.p * plain)) if mix else plain
     nothing = np.zeros_like(Y)  # no function but a bias needs no weights to speak of
-    loss, intercept = machine.loss(nothing, Y, cost)
+    loss, intercept = machine.value(nothing, Y, cost)
     u = np.full(system.n_nodes, _NONE)
     value = loss + weights.penalty(u)
     error = _upper_rounding(best, Y, cost, machine, bounds)
@@ -160,7 +161,7 @@ def alternate(
         bounds.offer_upper(value, np.exp(u), nothing, intercept, np.zeros(system.n_nodes))
         bounds.note()
     if certified and not (bounds.rounding > 0.0 and bounds.converged):
-        bounds.rounding = error + _lower_rounding(system, best, Y, machine, weights, bounds)
+        bounds.rounding = error + _lower_rounding(system, best, Y, cost, machine, weights, bounds)
     result = bounds.result()
     if certified:
         return result
@@ -171,7 +172,7 @@ def _upper_rounding(
     best: tuple[GramKernel, Floats] | None,
     Y: Floats,
     cost: Floats,
-    machine: Machine,
+    machine: Loss,
     bounds: Bounds,
 ) -> float:
     """Bound the rounding error of the best objective, that of a kernel and its fitted values."""
@@ -187,7 +188,8 @@ def _lower_rounding(
     system: NodeSystem,
     best: tuple[GramKernel, Floats] | None,
     Y: Floats,
-    machine: Machine,
+    cost: Floats,
+    machine: Loss,
     weights: SumProduct,
     bounds: Bounds,
 ) -> float:
@@ -197,7 +199,7 @@ def _lower_rounding(
         return 0.0
     if best is None:
         return np.inf
-    linear, upper, u = machine.linear(V, Y), bounds.upper, np.log(bounds.weights)
+    linear, upper, u = machine.linear(V, Y, cost), bounds.upper, np.log(bounds.weights)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = diagonal_roots(best[0].diag())
         # What `form_errors` adds to the form of every path, as weights of its diagonal.

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import Hinge
+from kernelweave.losses import Hinge
 
 from .bounds import Callback, Result, Step, WarmStart
 from .newton_bundle import newton_bundle
@@ -52,7 +52,7 @@ def trimmed(
     result : Result
         No lower bound is known: it is minus infinity.
     """
-    machine = Hinge(fit_intercept=False)
+    loss = Hinge(fit_intercept=False)
     kept = np.ones(len(Y))
     last = np.inf
     start: WarmStart | None = None
@@ -64,7 +64,7 @@ def trimmed(
             bank,
             Y,
             cost * kept[:, None],
-            machine,
+            loss,
             tol=tol,
             max_iter=max(1, max_iter - solves),
             start=start,

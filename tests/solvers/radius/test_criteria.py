@@ -8,10 +8,11 @@ import pytest
 
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
+from kernelweave.inner import solve_inner
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
-from kernelweave.machines import SquaredHinge
+from kernelweave.losses import SquaredHinge
 from kernelweave.solvers.radius.criteria import Chapelle, Do, RadiusMargin
-from kernelweave.testing import check_machine
+from kernelweave.testing import check_loss
 from kernelweave.weights import LpBall, Simplex
 from oracles import random_problem
 from radius_oracles import (
@@ -445,12 +446,12 @@ def test_a_start_saves_work_and_changes_nothing(case, name):
 @pytest.mark.parametrize("C", [0.1, 2.0, 50.0])
 def test_contract_of_the_squared_hinge(C, fit_intercept):
     problem = random_problem(3, n=40, m=3)
-    check_machine(SquaredHinge(fit_intercept), bank_of(problem.grams), problem.Y, C * problem.cost)
+    check_loss(SquaredHinge(fit_intercept), bank_of(problem.grams), problem.Y, C * problem.cost)
 
 
 def test_contract_of_the_squared_hinge_with_several_outputs_and_absent_rows():
     problem = random_problem(1, kind="multiclass", n=40, m=3, weighted=True)
-    check_machine(SquaredHinge(), bank_of(problem.grams), problem.Y, 3.0 * problem.cost)
+    check_loss(SquaredHinge(), bank_of(problem.grams), problem.Y, 3.0 * problem.cost)
 
 
 def test_no_coefficient_of_the_squared_hinge_is_at_its_box():
@@ -458,8 +459,8 @@ def test_no_coefficient_of_the_squared_hinge_is_at_its_box():
         problem = random_problem(4, n=30, m=3, weighted=True)
         kernel = bank_of(problem.grams).combine(np.ones(3))
         machine, cost = SquaredHinge(), C * problem.cost
-        solution = machine.solve(kernel, problem.Y, cost, tol=1e-9)
-        shape = machine.shape(problem.Y, cost)
+        solution = solve_inner(machine, kernel, problem.Y, cost, tol=1e-9)
+        shape = machine.box(problem.Y, cost)
         box = np.maximum(shape.upper, -shape.lower)
         used = box > 0
         assert (np.abs(solution.dual_coef[used]) <= 0.95 * box[used]).all()

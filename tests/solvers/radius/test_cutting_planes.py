@@ -27,7 +27,9 @@ def judged_at_random(seed, n_points):
     for _ in range(n_points):
         kernel = bank.combine(10 * rng.dirichlet(np.full(4, 0.5)))
         judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-6)
-        cuts.add(judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y))
+        cuts.add(
+            judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y, problem.cost)
+        )
         values.append(judged.value)
     return problem, bank, criterion, cuts, min(values)
 
@@ -60,7 +62,9 @@ def test_going_on_from_the_lowest_point_ends_at_the_optimum(seed):
             break
         kernel = bank.combine(lowest.weights)
         judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-9)
-        cuts.add(judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y))
+        cuts.add(
+            judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y, problem.cost)
+        )
         upper = min(upper, judged.value)
     assert upper == pytest.approx(value, rel=2e-6)
     assert bound == pytest.approx(value, rel=2e-6)

@@ -7,22 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
+from kernelweave.banks.protocol import Bank
 from kernelweave.banks.row_source import RowSource
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
-from .blocks import LocalBlocks, RowBlocks
+from .blocks import ColumnBlocks, LocalBlocks, RowBlocks
+from .features import NystroemFeatures, NystroemSum
 from .landmarks import LandmarkFunction, Landmarks
 
 _REMEMBERED = 3  # vectors whose scores are kept
+_BY_KERNEL = ("scales", "diagonals", "centred", "kept", "left")
 _MOST = 0.5  # share of columns in use above which a copy of these alone is not worth it
 
 
 @dataclass(frozen=True)
-class FeatureBank:
-    """Several kernels over many rows, each by the features of its landmarks.
+class NystroemBank(Bank):
+    """Several kernels, each held as the Nystroem features of its landmarks.
 
     Parameters
     ----------
@@ -55,27 +57,25 @@ class FeatureBank:
     unit: float = 2.0**-53
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    by_features = True
-    leaves_out = False  # what is, is looked at once weights are learned
+    by_features = True  # replaced by `n_features`
+    leaves_out = False  # what landmarks leave out is in `form_errors`
+    correction_share = 0.1  # of the tolerance; measured on the scale benchmark
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
         """The kernels as written."""
         return tuple(item.kernel for item in self.landmarks)
 
     @property
-    def n_kernels(self) -> int:
-        """How many kernels there are."""
-        return len(self.landmarks)
-
-    @property
     def n_samples(self) -> int:
-        """How many rows there are."""
         return self.blocks.n_samples
 
     @property
+    def n_features(self) -> int:
+        return self.blocks.n_columns
+
+    @property
     def nbytes(self) -> int:
-        """Memory, or disk space, of the features."""
         return self.blocks.nbytes
 
     @property
@@ -93,22 +93,20 @@ class FeatureBank:
         return np.bincount(self.owner(), squares, self.n_kernels).astype(np.float64, copy=False)
 
     def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return ``tr(V' K_j V)`` of the normalised kernels; see `KernelBank.quadratic_forms`."""
         every = np.arange(self.n_kernels) if which is None else which
         return np.asarray((self.scales * self.by_kernel(self._scores(V, every)))[every])
 
-    def products(self, V: Floats, which: Indices, rows: Indices) -> Floats:
-        """Return ``K_j[rows] V`` of the normalised kernels; see `KernelBank.products`."""
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         blocks, columns = self._columns(which)
-        scores, features = self._scores(V, which)[columns], blocks.rows(rows)
-        owner = self.owner()[columns]
-        out = np.empty((len(which), len(rows), V.shape[1]))
+        scores, owner = self._scores(V, which)[columns], self.owner()[columns]
+        features = blocks.rows(np.arange(self.n_samples) if rows is None else rows)
+        out = np.empty((len(which), len(features), V.shape[1]))
         for k, j in enumerate(which):
             here = np.flatnonzero(owner == j)
             out[k] = self.scales[j] * (features[:, here] @ scores[here])
         return out
 
-    def gram(
+    def moments(
         self, V: Floats, output: int, which: Indices, q: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Return moments of the values ``K_j v`` of some normalised kernels over weighted rows.
@@ -151,6 +149,8 @@ class FeatureBank:
         values[-1, :-1], values[-1, -1] = values[:-1, -1], q.sum()
         return values, cross, inner
 
+    gram = moments  # transitional
+
     def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
         """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
         known = np.zeros(self.blocks.n_columns, dtype=bool)
@@ -177,8 +177,17 @@ class FeatureBank:
 
     @property
     def is_constant(self) -> Bools:
-        """Which kernels are constant; see `KernelBank.is_constant`."""
         return np.asarray(self.centred == 0.0)
+
+    def values(self, columns: Floats) -> Floats:
+        return self.blocks.times(columns)
+
+    def predictor(
+        self, support: Indices, which: Indices, columns: Floats | None = None
+    ) -> LandmarkFunction:
+        if columns is None:
+            raise ValueError("a Nystroem bank predicts by a function of its columns.")
+        return self.function(columns)
 
     def function(self, W: Floats) -> LandmarkFunction:
         """Return ``F W`` as a function of rows."""
@@ -190,11 +199,25 @@ class FeatureBank:
         return LandmarkFunction(np.array(used), tuple(rows), tuple(folded))
 
     @property
+    def complete(self) -> Bools:
+        return np.array([item.complete for item in self.landmarks])
+
+    @property
     def is_complete(self) -> bool:
         """Whether landmarks stand for all kernels to rounding, so that bounds can be made exact."""
-        return all(item.complete for item in self.landmarks)
+        return bool(self.complete.all())
+
+    @property
+    def refinement(self) -> float | None:
+        return 100.0 if self.is_complete else None
+
+    def residual_forms(self, V: Floats) -> Floats:
+        return np.zeros(self.n_kernels)
 
     def slack(self, V: Floats, quadratic_forms: Floats) -> Floats:
+        return self.form_errors(V, quadratic_forms)
+
+    def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
         """Bound how far `quadratic_forms` may be below those of the exact kernels.
 
         What is left out has a trace, and no quadratic form exceeds that times the squared norm.
@@ -206,10 +229,19 @@ class FeatureBank:
         rounding = rounded * (2.0 * np.sqrt(quadratic_forms) + rounded)
         return np.asarray(self.scales * self.kept * size + rounding)
 
-    def value_rounding(self, W: Floats, slopes: Floats) -> float:
-        """Bound ``sum_i slopes_i |f_i - g_i|``, g the values ``F W`` that storage rounded."""
+    def value_rounding(self, columns: Floats, slopes: Floats) -> float:
         sizes = np.sqrt(self.scales * self.diagonals)
-        return float(self.unit * np.linalg.norm(slopes) * (self.norms(W) @ sizes))
+        return float(self.unit * np.linalg.norm(slopes) * (self.norms(columns) @ sizes))
+
+    def exact_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        which = np.arange(self.n_kernels) if which is None else which
+        return np.array([self.exact_form(V, int(j)) for j in which])
+
+    def exact_product(
+        self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
+    ) -> Floats:
+        """Multiply by the Nystroem kernels: no exact values are at hand, and none are `rounded`."""
+        return self.combine(weights) @ V
 
     def exact_form(self, V: Floats, j: int) -> float:
         """Bound ``tr(V' K_j V)`` of one exact kernel from above, by all of its landmarks."""
@@ -219,12 +251,28 @@ class FeatureBank:
         rest = float(self.left[j]) * float(np.vdot(V, V))
         return float(self.scales[j]) * (float(np.vdot(score, score)) + rest)
 
-    def trace_bounds(self, *, centred: bool) -> Floats:
-        """Return the traces of the normalised kernels, centred or not."""
+    def traces(self, *, centred: bool = False) -> Floats:
         return self.scales * (self.centred if centred else self.diagonals)
 
-    def take(self, rows: Indices) -> FeatureBank:
-        """Return the same kernels over some of the rows, in memory."""
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        inner, _ = self.blocks.gram(shares, np.arange(self.blocks.n_columns))
+        held = np.bincount(self.owner(), inner.diagonal(), self.n_kernels)
+        return np.asarray(self.scales * held)
+
+    def subset(self, which: Indices) -> NystroemBank:
+        starts, owner = self.offsets, self.owner()
+        columns = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in which])
+        blocks = self.blocks if len(columns) == len(owner) else ColumnBlocks(self.blocks, columns)
+        return replace(
+            self,
+            landmarks=tuple(self.landmarks[j] for j in which),
+            blocks=blocks,
+            **{name: getattr(self, name)[which] for name in _BY_KERNEL},
+            source=None,
+            _compact={},
+        )
+
+    def take(self, rows: Indices) -> NystroemBank:
         share = len(rows) / self.n_samples
         features = self.blocks.rows(rows).astype(np.float32)
         return replace(
@@ -237,10 +285,9 @@ class FeatureBank:
             _compact={},
         )
 
-    def combine(self, weights: Floats, *, coarse: bool = False) -> FeatureSum:
-        """Return the weighted sum of the normalised kernels."""
+    def combine(self, weights: Floats, *, coarse: bool = False) -> NystroemSum:
         blocks, columns = self._columns(np.flatnonzero(weights))
-        return FeatureSum(self, weights, blocks, columns)
+        return NystroemSum(NystroemFeatures(self, weights, blocks, columns))
 
     def _columns(self, which: Indices) -> tuple[RowBlocks, Indices]:
         """Return blocks that hold the columns of some kernels, and which columns these are."""
@@ -257,136 +304,4 @@ class FeatureBank:
         return blocks, columns
 
 
-class FeatureSum:
-    """``sum_j weights_j K_j`` of kernels held as features.
-
-    Parameters
-    ----------
-    bank : FeatureBank
-        Where the kernels are.
-    weights : ndarray of shape (n_kernels,)
-        Non-negative weights of the normalised kernels.
-    blocks : RowBlocks
-        Features of those with a weight, and perhaps of others.
-    columns : ndarray of int
-        Which columns of the bank these are.
-    """
-
-    def __init__(
-        self, bank: FeatureBank, weights: Floats, blocks: RowBlocks, columns: Indices
-    ) -> None:
-        self.bank, self.weights, self.blocks = bank, weights, blocks
-        self.squares = np.ascontiguousarray((weights * bank.scales)[bank.owner()[columns]])
-        self.at_hand = columns
-        self.used = np.flatnonzero(self.squares)  # columns of the blocks that are features
-        self.columns = columns[self.used]
-        self.roots = np.sqrt(self.squares[self.used])
-
-    @property
-    def n_samples(self) -> int:
-        """How many rows there are."""
-        return self.blocks.n_samples
-
-    @property
-    def n_features(self) -> int:
-        """How many features there are."""
-        return len(self.roots)
-
-    def times(self, w: Floats) -> Floats:
-        """Return the features times vectors."""
-        spread = np.zeros((self.blocks.n_columns, w.shape[1]))
-        spread[self.used] = self.roots[:, None] * w
-        return self.blocks.times(spread)
-
-    def sums(self, V: Floats) -> Floats:
-        """Return the transposed features times vectors of one value per row."""
-        return self.pick(self.scores(V))
-
-    def scores(self, V: Floats) -> Floats:
-        """Return the same of all columns at hand, as they are in the bank."""
-        return self.blocks.sums(V)
-
-    def pick(self, scores: Floats) -> Floats:
-        """Return what `sums` would have, from `scores`."""
-        return self.roots[:, None] * scores[self.used]
-
-    def rows(self, index: Indices) -> Floats:
-        """Return the features of some rows."""
-        return self.blocks.rows(index, self.used) * self.roots
-
-    def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        """Return ``Z' diag(q) Z`` and ``Z' q``."""
-        inner, edge = self.blocks.gram(q, self.used)
-        inner = inner * self.roots[:, None]
-        inner *= self.roots
-        return inner, edge * self.roots
-
-    def block(self, rows: Indices, columns: Indices) -> Floats:
-        """Return a block of the Gram matrix."""
-        left = self.rows(rows)
-        return left @ (left if columns is rows else self.rows(columns)).T
-
-    def __matmul__(self, V: Floats) -> Floats:
-        """Multiply."""
-        return self.times(self.sums(V))
-
-    def raise_weights(self, w: Floats) -> Floats:
-        """Return weights of all columns of the bank that give the same function."""
-        out = np.zeros((self.bank.blocks.n_columns, w.shape[1]))
-        out[self.columns] = self.roots[:, None] * w
-        return out
-
-    def lower_weights(self, W: Floats) -> Floats:
-        """Return weights of the features for a function by all columns, as far as it has them."""
-        return np.asarray(W[self.columns] / self.roots[:, None])
-
-    def holds(self, W: Floats) -> bool:
-        """Tell whether the features have all of a function."""
-        return bool(np.count_nonzero(W[self.columns]) == np.count_nonzero(W))
-
-    def descend(
-        self,
-        target: Floats,
-        lower: Floats,
-        upper: Floats,
-        ridge: Floats,
-        *,
-        dead_zone: float,
-        intercept: bool,
-        epochs: int,
-    ) -> Floats | None:
-        """Return rough dual coefficients of one output by coordinate descent.
-
-        None where blocks are not at hand. The sum of the coefficients is drawn to zero by a
-        multiplier and a penalty of the size of the kernel.
-        """
-        if not isinstance(self.blocks, LocalBlocks):
-            return None
-        t, v = np.zeros(len(target)), np.zeros(self.blocks.n_columns)
-        size = float(self.squares @ self.blocks.mean_squares())
-        stiff = size if intercept else 0.0
-        bias = total = 0.0
-        n_blocks = len(self.blocks.blocks)
-        for epoch in range(epochs):
-            largest = 0.0
-            for b, (block, rows) in enumerate(self.blocks.read()):
-                total, moved = _core.descend_box(
-                    block,
-                    self.squares,
-                    target[rows],
-                    lower[rows],
-                    upper[rows],
-                    ridge[rows],
-                    dead_zone=dead_zone,
-                    stiff=stiff,
-                    bias=bias,
-                    seed=1 + b + epoch * n_blocks,
-                    total=total,
-                    t=t[rows],
-                    v=v,
-                )
-                largest = max(largest, moved)
-            bias += stiff * total
-            if largest < 0.05:
-                break
-        return t
+FeatureBank = NystroemBank  # transitional

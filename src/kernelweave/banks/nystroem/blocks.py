@@ -142,6 +142,35 @@ class LocalBlocks(RowBlocks):
         return LocalBlocks(parts, mapped=self.mapped)
 
 
+class ColumnBlocks(RowBlocks):
+    """Some columns of other blocks, which stay where they are."""
+
+    def __init__(self, blocks: RowBlocks, columns: Indices) -> None:
+        self.blocks, self.columns = blocks, columns
+        self.starts, self.n_columns = blocks.starts, len(columns)
+
+    def times(self, W: Floats) -> Floats:
+        spread = np.zeros((self.blocks.n_columns, W.shape[1]))
+        spread[self.columns] = W
+        return self.blocks.times(spread)
+
+    def sums(self, V: Floats) -> Floats:
+        return self.blocks.sums(V)[self.columns]
+
+    def gram(self, q: Floats, columns: Indices) -> tuple[Floats, Floats]:
+        return self.blocks.gram(q, self.columns[columns])
+
+    def rows(self, index: Indices, columns: Indices | None = None) -> Floats:
+        return self.blocks.rows(index, self.columns if columns is None else self.columns[columns])
+
+    def select(self, columns: Indices) -> RowBlocks:
+        return self.blocks.select(self.columns[columns])
+
+    @property
+    def nbytes(self) -> int:
+        return self.blocks.nbytes
+
+
 def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Stored:
     """Return an array in memory, or in a file without a name."""
     if not mapped:

@@ -19,7 +19,7 @@ from kernelweave.banks.row_source import LocalRows, Pass, RowSource
 from kernelweave.banks.views import Views
 from kernelweave.kernels import Kernel, Precomputed
 
-from .bank import FeatureBank
+from .bank import NystroemBank
 from .blocks import RowBlocks
 from .dask import DaskRows
 from .landmarks import Landmarks, find_landmarks
@@ -45,14 +45,14 @@ def make_feature_bank(
     memory_limit: float | str | None = None,
     sample_weight: Floats | None = None,
     passes: bool = False,
-) -> FeatureBank | None:
+) -> NystroemBank | None:
     """Hold kernels over many rows as features; see `make_bank` for the parameters.
 
     With ``passes``, there must be memory for passes over the rows by other landmarks, too.
 
     Returns
     -------
-    bank : FeatureBank or None
+    bank : NystroemBank or None
         None where a Gram matrix serves better: for few rows, and for kernels of high rank while
         their matrices are of a bearable size.
     """
@@ -76,7 +76,7 @@ def make_feature_bank(
     weighted = measured.weighted
     centred_means = np.where(weighted - means > 1e-12 * weighted, weighted - means, 0.0)
     sizes = {"trace": centred_means if centred else weighted, "diagonal": weighted}
-    return FeatureBank(
+    return NystroemBank(
         landmarks=tuple(landmarks),
         blocks=blocks,
         scales=scales_for(kernels, sizes.get(normalize or "")),

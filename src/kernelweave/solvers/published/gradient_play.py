@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
-from kernelweave.machines import CappedHinge
+from kernelweave.losses import CVaRHinge
 from kernelweave.solvers.bounds import Callback, Result
 from kernelweave.solvers.mirror_prox import Average, Functions, Game
 
@@ -19,7 +19,7 @@ def gradient_play(
     bank: KernelBank,
     Y: Floats,
     cost: Floats,
-    machine: CappedHinge,
+    loss: CVaRHinge,
     *,
     lam: float,
     n: float,
@@ -34,7 +34,7 @@ def gradient_play(
 
     Parameters
     ----------
-    bank, Y, cost, machine, lam, n, tol
+    bank, Y, cost, loss, lam, n, tol
         As in `mirror_prox`.
     max_iter : int
         Steps at most, those of the trials not counted.
@@ -73,7 +73,7 @@ def gradient_play(
         return gap
 
     def new_game(report: Callback | None) -> Game:
-        return Game(bank, Y, cost, machine, lam=lam, n=n, tol=tol, report=report)
+        return Game(bank, Y, cost, loss, lam=lam, n=n, tol=tol, report=report)
 
     trial = max(1, int(_TRIAL * max_iter))
     with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long

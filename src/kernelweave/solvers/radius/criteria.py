@@ -14,8 +14,8 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import Ball, CombinedKernel, KernelBank, judge_ball, solve_ball
-from kernelweave.machines.base import Machine, Solution
-from kernelweave.machines.support import Hinge, SquaredHinge
+from kernelweave.inner import Solution, solve_inner
+from kernelweave.losses import Hinge, Loss, SquaredHinge
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Criterion(ABC):
 
     @property
     @abstractmethod
-    def machine(self) -> Machine:
+    def machine(self) -> Loss:
         """The loss."""
 
     @abstractmethod
@@ -137,7 +137,7 @@ class Criterion(ABC):
             begin = Solution(
                 dual_coef, start.solution.intercept, kernel @ dual_coef, np.inf, -np.inf
             )
-        solution = self.machine.solve(kernel, Y, inner, tol=tol, start=begin)
+        solution = solve_inner(self.machine, kernel, Y, inner, tol=tol, start=begin)
         return self._judged(
             kernel, solution, kernel.bank.quadratic_forms(solution.dual_coef), ball, Y, cost
         )
@@ -164,7 +164,7 @@ class Criterion(ABC):
         cost: Floats,
     ) -> Assessment:
         inner = self.machine_cost(kernel, ball, cost)
-        loss, intercept = self.machine.loss(solution.fitted, Y, inner)
+        loss, intercept = self.machine.value(solution.fitted, Y, inner)
         quadratic = float(np.vdot(solution.dual_coef, solution.fitted))
         solution = replace(solution, intercept=intercept, primal=0.5 * quadratic + loss)
         spreads = kernel.bank.spreads(ball.centre)
@@ -204,7 +204,7 @@ class RadiusMargin(Criterion):
     scale_free = True
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Loss:
         return Hinge(self.fit_intercept)
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
@@ -259,7 +259,7 @@ class RadiusMargin(Criterion):
     def _bound(
         self, dual_coef: Floats, quadratic_forms: Floats, spreads: Floats, Y: Floats, cost: Floats
     ) -> float:
-        total = self.machine.linear(dual_coef, Y)
+        total = self.machine.linear(dual_coef, Y, cost)
         if total <= 0 or (spreads <= 0).any():
             return -np.inf
         # Coefficients may be scaled as long as they stay in their boxes.
@@ -293,7 +293,7 @@ class Chapelle(Criterion):
     literal: bool = False
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
@@ -341,7 +341,7 @@ class Do(Criterion):
     fit_intercept: bool = True
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
     def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
@@ -387,5 +387,5 @@ class Do(Criterion):
         largest = self._forms(
             solution, quadratic_forms + kernel.bank.residual_forms(solution.dual_coef), cost
         )
-        linear = self.machine.linear(solution.dual_coef, Y)
+        linear = self.machine.linear(solution.dual_coef, Y, cost)
         return self.bound(linear, largest)

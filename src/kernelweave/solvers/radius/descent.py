@@ -106,7 +106,8 @@ class _Search:
         self.bounds.n_passes += 2.0
         if self.cuts is not None:
             self.cuts.add(
-                assessed, self.criterion.machine.linear(assessed.solution.dual_coef, self.Y)
+                assessed,
+                self.criterion.machine.linear(assessed.solution.dual_coef, self.Y, self.cost),
             )
         self._offer(assessed)
         self.bounds.note()
@@ -189,7 +190,7 @@ class _Search:
         assert self.best is not None
         best, criterion, nothing = self.best, self.criterion, np.zeros_like(self.Y)
         cost = criterion.machine_cost(best.kernel, best.ball, self.cost)
-        loss, bias = criterion.machine.loss(nothing, self.Y, cost)
+        loss, bias = criterion.machine.value(nothing, self.Y, cost)
         value, quadratic_forms = (
             criterion.value(loss, best.ball),
             np.zeros_like(best.quadratic_forms),

@@ -1,0 +1,194 @@
+"""Flat multiple kernel learning with C chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from .mkl import MKLClassifier, MKLRegressor
+from .path_cv import SAVED, PathCV, search_constraints
+from .shared_docs import BOUNDS, CHOSEN, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+
+
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+class MKLClassifierCV(PathCV, MKLClassifier):
+    """`MKLClassifier` with C chosen by cross-validation.
+
+    Every fold makes its kernels once and fits one path over all values of C, each fit starting from
+    the last.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine, as in `MKLClassifier`.
+    Cs : int or sequence of float, default=7
+        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+    cv : int, splitter or iterable, default=3
+        How to split; an integer gives stratified folds.
+    scoring : str, callable or None, default=None
+        What to maximise; None is accuracy. Of equal scores the smaller C wins.
+    norm : float >= 1 or "uniform"
+        1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    normalize : {"trace", "diagonal", "cosine", "radius"} or None
+        What is made one before weights are learned, as in `MKLClassifier`.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Maximum number of inner SVM solves of one fit.
+    fit_intercept : bool
+        Whether to add a bias to every output.
+    class_weight : dict, "balanced" or None
+        Factors of C by class.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of the free memory.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen value of C; the model was fitted to all rows with it.
+
+    See Also
+    --------
+    MKLClassifier : The same for one given C.
+
+    Examples
+    --------
+    >>> from kernelweave import MKLClassifierCV, rbf_ladder
+    >>> from kernelweave.datasets import make_views
+    >>> data = make_views(120, random_state=0)
+    >>> model = MKLClassifierCV([rbf_ladder()], Cs=[0.1, 1, 10]).fit(data.X, data.y)
+    >>> model.C_ in (0.1, 1, 10), bool(model.score(data.X, data.y) > 0.8)
+    (True, True)
+    """
+
+    _declaration = MKLClassifier._declaration.extended(SAVED, method=None)
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(MKLClassifier)
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        Cs: int | Sequence[float] = 7,
+        cv: Any = 3,
+        scoring: Any = None,
+        norm: float | str = 1.0,
+        normalize: str | None = "trace",
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.norm = norm
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
+class MKLRegressorCV(PathCV, MKLRegressor):
+    """`MKLRegressor` with C chosen by cross-validation.
+
+    Every fold makes its kernels once and fits one path over all values of C, each fit starting from
+    the last.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        What to combine, as in `MKLClassifier`.
+    Cs : int or sequence of float, default=7
+        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+    cv : int, splitter or iterable, default=3
+        How to split.
+    scoring : str, callable or None, default=None
+        What to maximise; None is R^2. Of equal scores the smaller C wins.
+    norm : float >= 1 or "uniform"
+        1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    loss : {"epsilon_insensitive", "square", "huber"}
+        The loss, as in `MKLRegressor`.
+    epsilon : float
+        Half-width of the insensitive zone, or Huber's threshold.
+    normalize : {"trace", "diagonal", "cosine", "radius"} or None
+        What is made one before weights are learned, as in `MKLClassifier`.
+    tol : float
+        Relative duality gap to stop at, at least 1e-9.
+    max_iter : int
+        Maximum number of inner solves of one fit.
+    fit_intercept : bool
+        Whether to add a bias.
+    memory_limit : number of bytes, str such as "8GB", or None
+        None: half of the free memory.
+    n_jobs : int or None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int
+        1 shows a bar with the gap.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen value of C; the model was fitted to all rows with it.
+
+    See Also
+    --------
+    MKLRegressor : The same for one given C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import MKLRegressorCV, rbf_ladder
+    >>> X = np.random.default_rng(0).uniform(0, 6, size=(60, 1))
+    >>> model = MKLRegressorCV([rbf_ladder([0.5, 1, 2])], Cs=[0.001, 1]).fit(X, np.sin(X[:, 0]))
+    >>> model.C_
+    1.0
+    """
+
+    _declaration = MKLRegressor._declaration.extended(SAVED, method=None)
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(MKLRegressor)
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        Cs: int | Sequence[float] = 7,
+        cv: Any = 3,
+        scoring: Any = None,
+        norm: float | str = 1.0,
+        loss: str = "epsilon_insensitive",
+        epsilon: float = 0.1,
+        normalize: str | None = "trace",
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        memory_limit: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.norm = norm
+        self.loss = loss
+        self.epsilon = epsilon
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose

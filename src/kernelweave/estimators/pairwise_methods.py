@@ -1,0 +1,317 @@
+"""The two methods of `PairwiseKernelLearner`: the published LKCnpc, and shrinkage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from kernelweave._dask import PartedTable
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import is_frame, take_rows
+from kernelweave.errors import InputError, numbering, warn
+from kernelweave.kernels import Kernel, Linear, expand_kernels
+from kernelweave.pairs import (
+    Rates,
+    Statistic,
+    adjacency,
+    check_rates,
+    check_rows,
+    correct_statistic,
+    pair_features,
+    pair_values,
+    paired_rows,
+    read_pairs,
+    theory_constants,
+)
+from kernelweave.pairs.shapes import ShapedKernel, smoother
+from kernelweave.pairs.shrink import (
+    Judged,
+    Links,
+    Setting,
+    column_factors,
+    learn,
+    refuse_if_too_large,
+    scale_rows,
+    select,
+    settings,
+)
+from kernelweave.pairs.solver import PairProblem, solve_pairs
+
+from .duplicates import spread_rows
+
+_IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """A kernel learned from pairs; names as the fitted attributes of the learner."""
+
+    kernels: list[Kernel] | None
+    weights: Floats
+    intercept: float
+    scale: float
+    threshold: float
+    objective: float
+    n_iter: int
+    converged: bool
+    rates: Rates | None = None
+    statistic: Statistic | None = None
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    selection: list[Judged] = field(default_factory=list)
+    setting: Setting | None = None
+
+
+class LKCnpc:
+    """The published logistic model of the pairs, with a statistic corrected for wrong labels.
+
+    The learner's parameters are the options.
+    """
+
+    in_parts = True  # a Dask table stays where it is: rows that occur in pairs are taken
+
+    def __init__(self, learner: Any) -> None:
+        self.options = learner
+
+    def pairs(self, y: Any, pairs: Any, labels: Any, n: int) -> tuple[Indices, Floats | None]:
+        """Return checked pairs and labels, drawn from the classes where none are given."""
+        o = self.options
+        return read_pairs(pairs, labels, y, n, n_pairs=o.n_pairs, random_state=o.random_state)
+
+    def fit(self, X: Any, pairs: Indices, labels: Floats | None) -> PairModel:
+        """Learn one weight per kernel, or per column."""
+        assert labels is not None
+        options = self.options
+        rows, pairs, index = paired_rows(X, pairs, options.memory_limit)
+        kernels = None if options.kernels is None else self._expand_kernels(X, rows, index)
+        with numbering(index):
+            if kernels is None:
+                rows = as_numbers(rows)
+            F = pair_values(rows, pairs, kernels, options.memory_limit)
+        statistic, rates = self._statistic(F, labels)
+        n = len(pairs)
+        lam = 0.01 / n if options.lam is None else float(options.lam)
+        # The mean of the true labels, which is that of the given ones where these are trusted.
+        balance = 2.0 * rates.prior - 1.0 if options.fit_intercept else None
+        problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
+        result = solve_pairs(problem, tol=options.tol, max_iter=options.max_iter)
+        if not result.converged:
+            warn(
+                f"{type(options).__name__} stopped after {result.n_iter} steps at a relative "
+                f"projected gradient of {result.residual:.1e} (tol={options.tol:g}). Hint: raise "
+                "max_iter or lam, or accept this by raising tol.",
+                ConvergenceWarning,
+            )
+        if not result.weights.any():
+            warn(
+                f"{type(options).__name__}: all weights are zero, since no kernel sums to more "
+                "over same pairs than over different ones. Hint: give as many pairs of either "
+                "kind, or set fit_intercept=True."
+            )
+        keys = pairs.min(axis=1) * rows.shape[0] + pairs.max(axis=1)
+        return PairModel(
+            kernels,
+            result.weights,
+            result.bias,
+            0.0,
+            best_threshold(np.asarray(F @ result.weights).ravel(), labels),
+            result.objective,
+            result.n_iter,
+            result.converged,
+            rates,
+            statistic,
+            {
+                **self._diagnostics(F, statistic, rates, float((labels > 0).mean())),
+                "lam": lam,
+                "repeated_pairs": n - len(np.unique(keys)),
+            },
+        )
+
+    def _expand_kernels(self, X: Any, rows: Any, index: Indices | None) -> list[Kernel]:
+        """Return the kernels; default widths come from rows spread over a Dask table."""
+        kernels = self.options.kernels
+        given = kernels if isinstance(kernels, list | tuple) else [kernels]
+        if isinstance(X, PartedTable) and not all(isinstance(one, Kernel) for one in given):
+            index = spread_rows(len(X))
+            rows = take_rows(X, index)
+        with numbering(index):
+            return expand_kernels(kernels, rows)
+
+    def _statistic(self, F: Any, labels: Floats) -> tuple[Statistic, Rates]:
+        """Return the means over same and different pairs, corrected for wrong labels."""
+        options = self.options
+        up = labels > 0
+        share = float(up.mean())
+        same = np.asarray(F.T @ (up / up.sum())).ravel()
+        different = np.asarray(F.T @ (~up / (~up).sum())).ravel()
+        naive = options.correction == "naive"
+        if options.reliability is None and options.prior is not None and not naive:
+            raise InputError(
+                f"prior: {options.prior:g} says nothing without reliability, which is None."
+            )
+        if options.reliability is None or naive:  # labels are taken as true
+            rates = Rates((1.0, 1.0), share)
+        else:
+            rates = check_rates(options.reliability, options.prior, share)
+        nonneg = options.correction == "nonneg"
+        if nonneg and F.min() < 0:
+            raise InputError(
+                "correction: 'nonneg' is for kernels without negative values, but some pairs have "
+                "one."
+            )
+        return correct_statistic(same, different, share, rates, nonneg=nonneg), rates
+
+    def _diagnostics(
+        self, F: Any, statistic: Statistic, rates: Rates, share: float
+    ) -> dict[str, float]:
+        published, own = theory_constants(rates, share)
+        impossible = statistic.impossible if F.min() >= 0 else 0.0
+        if self.options.correction == "noise" and impossible > _IMPOSSIBLE:
+            warn(
+                f"reliability: {impossible:.0%} of the kernels get a negative mean over different "
+                "pairs, which their values cannot have, so labels do not err at random. Hint: try "
+                "correction='nonneg' or 'naive', or a larger lam."
+            )
+        return {
+            "impossible_share": impossible,
+            "noise_condition": float(np.linalg.cond(rates.matrix)),
+            "error_constant": published,
+            "own_error_constant": own,
+        }
+
+
+class Shrink:
+    """Deviations from equal weights of the columns, with options chosen on held-out pairs.
+
+    The learner's parameters are the options.
+    """
+
+    in_parts = False
+
+    def __init__(self, learner: Any) -> None:
+        self.options = learner
+
+    def pairs(self, y: Any, pairs: Any, labels: Any, n: int) -> tuple[Indices, Floats | None]:
+        """Return checked pairs; without labels all pairs are same, and different ones drawn."""
+        if pairs is not None and labels is None:
+            return check_rows(pairs, n), None
+        return LKCnpc(self.options).pairs(y, pairs, labels, n)
+
+    def fit(self, X: Any, pairs: Indices, labels: Floats | None) -> PairModel:
+        """Learn one weight per column; set the learned kernel of the learner."""
+        options = self.options
+        if options.kernels is not None:
+            raise InputError(
+                "kernels: method='shrink' learns one weight for each column; kernels must be None."
+            )
+        X = as_numbers(X)
+        low = X.data.min(initial=0.0) if hasattr(X, "tocsr") else X.min()
+        if low < 0:
+            raise InputError("X: method='shrink' needs columns without negative values.")
+        same = np.unique(np.sort(pairs if labels is None else pairs[labels > 0], axis=1), axis=0)
+        different = None if labels is None else pairs[labels < 0]
+        links = Links(same, different, X.shape[0])
+        random = check_random_state(options.random_state)
+        setting, selection = self._choose(X, links, random)
+        factors = column_factors(X, setting.gamma)
+        scaled = scale_rows(X, factors)
+        runs = [
+            learn(
+                scaled,
+                links,
+                setting.alpha,
+                [setting.rho],
+                random,
+                tol=max(options.tol, 1e-6),
+                max_iter=options.max_iter,
+            )[setting.rho]
+            for _ in range(1 if np.isinf(setting.rho) else options.n_resample)
+        ]
+        weights = np.mean([run.weights for run in runs], axis=0)
+        S = smoother(adjacency(same, X.shape[0])) if setting.shape != "diag" else None
+        options._factors = factors
+        options._kernel = ShapedKernel(setting.shape, scaled, weights, S, setting.steps)
+        converged = all(run.converged for run in runs)
+        if not converged:
+            warn(
+                f"{type(options).__name__}: the search for weights stopped short of "
+                f"tol={options.tol:g}. Hint: raise max_iter or rho, or accept this by raising tol.",
+                ConvergenceWarning,
+            )
+        if different is None:  # for the threshold only
+            different = check_random_state(0).randint(0, X.shape[0], size=(len(same), 2))
+            different = different[different[:, 0] != different[:, 1]]
+        both = np.concatenate([same, different])
+        signs = np.repeat([1.0, -1.0], [len(same), len(different)])
+        scores = np.asarray(pair_features(scaled, both) @ weights).ravel()
+        return PairModel(
+            None,
+            weights,
+            float(np.mean([run.bias for run in runs])),
+            float(np.mean([run.scale for run in runs])),
+            best_threshold(scores, signs),
+            np.nan,
+            sum(run.n_iter for run in runs),
+            converged,
+            selection=selection,
+            setting=setting,
+        )
+
+    def _candidates(self) -> list[Setting]:
+        """Return the options to compare."""
+        options = self.options
+        shapes = ("diag", "words") if options.shape == "auto" else (options.shape,)
+        values = {name: getattr(options, name) for name in ("gamma", "alpha", "rho", "steps")}
+        fixed = {name: None if value == "select" else value for name, value in values.items()}
+        return [s for shape in shapes for s in settings(shape, **fixed)]
+
+    def _choose(self, X: Any, links: Links, random: Any) -> tuple[Setting, list[Judged]]:
+        """Return the best setting, and all that were compared."""
+        options, candidates = self.options, self._candidates()
+        refuse_if_too_large(X, links, [one.alpha for one in candidates], options.memory_limit)
+        if len(candidates) == 1:
+            return candidates[0], []
+        if options.n_clusters is None:
+            raise InputError(
+                "n_clusters: needed to compare options by clusters. Hint: give it, or give gamma, "
+                "alpha, rho and steps."
+            )
+        few = min(len(p) for p in (links.same, links.different) if p is not None)
+        if few < 2:
+            raise InputError(
+                "pairs: to compare options a part is held out, so two distinct pairs or more of "
+                f"each kind are needed, got {few}. Hint: give gamma, alpha, rho and steps."
+            )
+        selection = select(
+            X,
+            links,
+            candidates,
+            options.n_clusters,
+            n_splits=options.n_splits,
+            holdout=options.holdout,
+            random_state=random,
+        )
+        return selection[0].setting, selection
+
+
+METHODS = {"lkcnpc": LKCnpc, "shrink": Shrink}
+
+
+def as_numbers(X: Any) -> Any:
+    """Return the columns of a data frame as an array; other tables as they are."""
+    return Linear().prepare(X) if is_frame(X) else X
+
+
+def best_threshold(scores: Floats, labels: Floats) -> float:
+    """Return the score from which pairs are called same, with the best balanced accuracy."""
+    order = np.argsort(-scores, kind="stable")
+    ordered, up = scores[order], labels[order] > 0
+    gain = np.cumsum(up) / max(1, up.sum()) - np.cumsum(~up) / max(1, (~up).sum())
+    last = np.append(ordered[1:] != ordered[:-1], True)  # equal scores are called alike
+    places = np.flatnonzero(last)
+    best = places[int(np.argmax(gain[places]))]
+    below = ordered[best + 1] if best + 1 < len(ordered) else ordered[best] - 1.0
+    return float(0.5 * (ordered[best] + below))

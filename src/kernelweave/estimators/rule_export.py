@@ -1,0 +1,123 @@
+"""Use of fitted rules: scores, explanations, tables, SQL and Python code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._threads import threads
+from kernelweave._types import Floats
+from kernelweave.rules import Explanation, Rule, explain_rows, score_rules, to_python, to_sql
+from kernelweave.rules.table import check_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RuleExport:
+    """Mixin for estimators whose fitted model consists of rules and an intercept."""
+
+    rules_: list[Rule]
+    norms_: Floats
+    intercept_: Floats
+    n_jobs: int | None
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        with threads(self.n_jobs):
+            return score_rules(self.rules_, self.intercept_, X)
+
+    def explain(self, X: Any) -> tuple[Explanation, ...]:
+        """Return for each row which rules hold, and the sum of their weights.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to explain.
+
+        Returns
+        -------
+        explanations : tuple of Explanation
+            One for each row; ``print`` shows the rules that hold, heaviest first.
+        """
+        check_is_fitted(self)
+        check_table(self, X, reset=False)
+        return explain_rows(self.rules_, self.intercept_, X)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of all rules, heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``rule`` (text), a weight for each output, ``coverage`` (share of the training rows),
+            ``length`` and ``norm`` (what the rule counts in the objective).
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        names = self._weight_names()
+        weights = {name: [rule.weights[t] for rule in self.rules_] for t, name in enumerate(names)}
+        return pd.DataFrame(
+            {
+                "rule": [rule.text for rule in self.rules_],
+                **weights,
+                "coverage": [rule.coverage for rule in self.rules_],
+                "length": [rule.length for rule in self.rules_],
+                "norm": self.norms_,
+            }
+        )
+
+    def _weight_names(self) -> list[str]:
+        n_outputs = len(self.intercept_)
+        return ["weight"] if n_outputs == 1 else [f"weight_{t}" for t in range(n_outputs)]
+
+    def _export(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        one = len(self.intercept_) == 1
+        intercept = float(self.intercept_[0]) if one else self.intercept_.tolist()
+        return {"rules": self.rules_, "intercept": intercept, "classes": self._classes()}
+
+    def _classes(self) -> list[Any] | None:
+        return None
+
+    def to_sql(
+        self, dialect: str = "standard", *, table: str | Sequence[str] = "data", **options: Any
+    ) -> str:
+        """Write the model as an SQL query over a table.
+
+        Parameters
+        ----------
+        dialect : {"standard", "sqlite", "postgresql", "duckdb", "mysql"}, default="standard"
+            The database that will run the query.
+        table : str or sequence of str, default="data"
+            The table.
+        **options
+            ``keep``, ``rename``, ``score`` and ``prediction`` of `kernelweave.rules.to_sql`.
+
+        Returns
+        -------
+        query : str
+            It returns the score and the prediction of every row.
+        """
+        return to_sql(**self._export(), dialect=dialect, table=table, **options)
+
+    def to_python(self, name: str = "predict", **options: Any) -> str:
+        """Write the model as a Python function that imports nothing.
+
+        Parameters
+        ----------
+        name : str, default="predict"
+            Name of the function.
+        **options
+            ``rename`` of `kernelweave.rules.to_python`.
+
+        Returns
+        -------
+        code : str
+            Text of the function.
+        """
+        return to_python(**self._export(), name=name, **options)

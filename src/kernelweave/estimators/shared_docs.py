@@ -1,0 +1,87 @@
+"""Docstring entries of fitted attributes that several estimators share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+WEIGHTS = {
+    "weights_ : ndarray of shape (n_kernels,)": "Weight of every (normalised) kernel.",
+    "contributions_ : ndarray of shape (n_kernels,)": """Share of each kernel in the squared norm of
+        the decision or regression function.""",
+    "kernels_ : list of Kernel": "The kernels, families written out.",
+    "scales_ : ndarray of shape (n_kernels,)": "Factor that normalises each kernel.",
+}
+BOUNDS = {
+    "objective_ : float": "Value of the objective at the returned model.",
+    "duality_gap_ : float": """No model has an objective smaller than
+        ``objective_ - duality_gap_``.""",
+    "converged_ : bool": "Whether the gap met `tol`.",
+    "n_iter_ : int": "Number of inner solves.",
+    "history_ : list of Step": "Bounds and work after each step.",
+}
+# Of problems that Nystroem features may stand for.
+NYSTROEM = {
+    "duality_gap_ : float": """No model has an objective smaller than ``objective_ - duality_gap_``,
+        and this one's is no larger than ``objective_ + duality_gap_``: a bound of the rounding
+        error is included, except in Nystroem fits.""",
+    "landmark_gap_ : float": """Duality gap of the Nystroem problem, in which landmarks replace
+        the rows where n is large; `duality_gap_` is that of the exact kernels, and may be larger. A
+        fit whose `duality_gap_` exceeds `tol` is not called certified. NaN when kernels are
+        exact.""",
+    "converged_ : bool": """Whether the gap, rounding error included, met `tol`; of Nystroem fits,
+        `landmark_gap_`. Also where the objective is no larger than its rounding error and below
+        1e-24 of the loss of the zero function.""",
+}
+SUPPORT = {
+    "support_ : ndarray of shape (n_support,)": "Training rows that prediction needs.",
+    "dual_coef_ : ndarray of shape (n_outputs, n_support)": "Their signed coefficients.",
+    "intercept_ : ndarray of shape (n_outputs,)": "Biases.",
+}
+CLASSES = {"classes_ : ndarray of shape (n_classes,)": "Class labels."}
+RULES = {
+    "rules_ : list of Rule": "With text, weight, coverage and length; heaviest first.",
+    "norms_ : ndarray of shape (n_rules,)": "Norm of each rule in the objective.",
+    "intercept_ : ndarray of shape (n_outputs,)": "Score of a row to which no rule applies.",
+    "propositions_ : tuple of Proposition": "The conditions that rules are made of.",
+    "n_nodes_ : int": "Number of activated conjunctions.",
+    "n_changed_ : int": """Distinct training rows whose predicted class `threshold` changed; zero
+        for regression.""",
+    "duality_gap_ : float": "Distance of the objective from a lower bound for all conjunctions.",
+    "tasks_ : ndarray": "The tasks, where `fit` was given some.",
+}
+CHOSEN = {
+    "C_ : float": "The chosen value of C; the model was fitted to all rows with it.",
+    "cv_results_ : dict": """``C``, ``mean_score``, ``std_score``, ``scores`` of shape
+        (n_values, n_folds), and the mean size of the models: ``n_rules`` or ``n_kernels``.""",
+}
+_INPUT = {
+    "n_features_in_ : int": "Columns seen in `fit`.",
+    "feature_names_in_ : ndarray of shape (n_features_in_,)": "Their names, where there were any.",
+}
+
+
+def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
+    """Append entries to the section Attributes of a class; those that it has itself stay."""
+
+    def decorate(cls: Class) -> Class:
+        if cls.__doc__ is None:  # python -OO
+            return cls
+        head, title, rest = cls.__doc__.partition("    Attributes\n    ----------\n")
+        own, gap, tail = rest.partition("\n\n")
+        seen = set(re.findall(r"^    (\w+) : ", own, flags=re.M))
+        entries: dict[str, str] = {}
+        for group in (*groups, _INPUT):  # of entries in several groups the first one counts
+            for signature, text in group.items():
+                name = signature.split(" ")[0]
+                if name not in seen | set(entries):
+                    joined = re.sub(r"\s+", " ", text)
+                    entries[name] = f"    {signature}\n        {joined}"
+        lines = [own.rstrip(), *entries.values()] if own.strip() else [*entries.values()]
+        cls.__doc__ = head + title + "\n".join(lines) + gap + tail
+        return cls
+
+    return decorate

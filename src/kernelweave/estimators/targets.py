@@ -1,0 +1,195 @@
+"""Targets of classifiers and regressors, of one or several related tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_array, compute_class_weight
+from sklearn.utils.validation import check_consistent_length
+
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import check_labels, check_weights, is_missing
+from kernelweave.errors import InputError, InputTypeError
+from kernelweave.kernels.base import is_number
+
+_ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets of all training rows, one column per output."""
+
+    Y: Floats
+    cost: Floats  # of an error for C = 1; zero where a row has no part in an output
+    weight: Floats | None  # of the rows; None when all are one
+    fixed: dict[int, float] = field(default_factory=dict)  # outputs of one class: their score
+
+
+def require_target(estimator: Any, y: Any) -> None:
+    """Refuse a missing ``y``."""
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+
+
+def encode_labels(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray[Any, Any], Indices]:
+    """Return the labels of the rows and their class numbers; set ``classes_``."""
+    require_target(estimator, y)
+    y = check_labels(y)
+    check_consistent_length(X, y)
+    encoder = LabelEncoder()
+    codes = encoder.fit_transform(y)
+    estimator.classes_ = encoder.classes_
+    return y, codes
+
+
+def refuse_one_class(estimator: Any, codes: Indices, weight: Floats | None = None) -> None:
+    """Refuse labels of a single class among the rows of positive weight."""
+    present = np.unique(codes if weight is None else codes[weight > 0])
+    if len(present) < 2:
+        label = estimator.classes_[present[0]]
+        label = label.item() if isinstance(label, np.generic) else label
+        where = "" if weight is None else " among the rows of positive weight"
+        raise InputError(
+            f"{type(estimator).__name__} needs two classes or more in y, but got one class only: "
+            f"{label!r}{where}."
+        )
+
+
+def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
+    """Return signed targets, one class against the rest; set ``classes_``.
+
+    Costs are the factors of ``estimator.class_weight``.
+    """
+    y, codes = encode_labels(estimator, X, y)
+    weight = check_weights(sample_weight, len(codes))
+    refuse_one_class(estimator, codes, weight)
+    factors = compute_class_weight(
+        estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weight
+    )
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise InputError(
+            f"class_weight: weights must be finite numbers > 0, got {estimator.class_weight!r}."
+        )
+    n_classes = len(estimator.classes_)
+    columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    cost = np.repeat(factors[codes][:, None], len(columns), axis=1)
+    Y = np.where(codes[:, None] == columns, 1.0, -1.0)
+    return Targets(Y, weighted(cost, weight), weight)
+
+
+def real_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
+    """Return the targets of a regression; set ``_one_output``."""
+    require_target(estimator, y)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    estimator._one_output = y.ndim == 1
+    Y = y.reshape(len(y), -1)
+    weight = check_weights(sample_weight, len(Y))
+    return Targets(Y, weighted(np.ones_like(Y), weight), weight)
+
+
+def weighted(cost: Floats, weight: Floats | None) -> Floats:
+    """Return costs times the weights of their rows."""
+    return cost if weight is None else cost * weight[:, None]
+
+
+def task_matrix(task_correlation: Any, n_outputs: int) -> Floats | None:
+    """Return the matrix ``B`` that relates the outputs, or None where they are not related.
+
+    A number ``mu`` stands for ``I + 11' / mu``.
+    """
+    if task_correlation is None:
+        return None
+    if is_number(task_correlation):
+        if not 0 < float(task_correlation) < np.inf:
+            raise InputError(
+                f"task_correlation: a number must be finite and > 0, got {task_correlation!r}."
+            )
+        if n_outputs == 1:  # nothing to be related to
+            return None
+        B = np.eye(n_outputs) + 1.0 / float(task_correlation)
+    else:
+        B = _read_matrix(task_correlation, n_outputs)
+    unrelated = n_outputs == 1 or np.count_nonzero(B - np.diag(np.diagonal(B))) == 0
+    return None if unrelated and (np.diagonal(B) == 1.0).all() else B
+
+
+def _read_matrix(given: Any, n_outputs: int) -> Floats:
+    try:
+        B = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        B = np.empty(0)
+    if B.shape != (n_outputs, n_outputs) or not np.isfinite(B).all():
+        got = f"shape {B.shape}" if isinstance(given, np.ndarray) else repr(given)
+        raise InputError(
+            f"task_correlation: must be a number > 0 or a matrix of shape ({n_outputs}, "
+            f"{n_outputs}) of finite numbers, one row for each output, got {got}."
+        )
+    size = np.abs(B).max()
+    if np.abs(B - B.T).max() > _ASYMMETRY * size:
+        raise InputError("task_correlation: the matrix must be symmetric.")
+    B = 0.5 * (B + B.T)
+    if not (np.diagonal(B) > 0).all():
+        raise InputError("task_correlation: the diagonal of the matrix must be positive.")
+    least = float(np.linalg.eigvalsh(B)[0])
+    if least < -_ASYMMETRY * size:
+        raise InputError(
+            f"task_correlation: the matrix must be positive semi-definite, but has the eigenvalue "
+            f"{least:.3g}."
+        )
+    return B
+
+
+def read_tasks(task: Any, n_samples: int) -> tuple[np.ndarray[Any, Any], Indices]:
+    """Return the names of the tasks and the task of every row."""
+    given = _read_names(task, n_samples)
+    missing = [name for name in given.tolist() if is_missing(name)]
+    if missing:
+        raise InputError(f"task: every row needs one, but {len(missing)} have {missing[0]!r}.")
+    encoder = LabelEncoder()
+    try:
+        codes = encoder.fit_transform(given)
+    except TypeError:
+        raise InputTypeError(
+            "task: all entries must be text, or all must be numbers, but both are there. Hint: "
+            "turn the numbers into text."
+        ) from None
+    return encoder.classes_, codes
+
+
+def _read_names(task: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    given = np.asarray(task)
+    if given.dtype.kind in "US" and not isinstance(task, np.ndarray):
+        given = np.asarray(task, dtype=object)  # a list may mix text and numbers
+    if given.ndim != 1 or len(given) != n_samples:
+        found = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
+        raise InputError(f"task: needs one entry for each of the {n_samples} rows, got {found}.")
+    return given
+
+
+def find_tasks(task: Any, names: np.ndarray[Any, Any], n_samples: int) -> Indices:
+    """Return the task of every row to predict; one name may stand for all rows."""
+    if task is None:
+        raise InputError(
+            "task: the model was fitted with tasks, so predict needs the task of the rows; pass "
+            f"one of {names.tolist()[:5]}, or one for each row."
+        )
+    given = np.full(n_samples, task) if np.ndim(task) == 0 else _read_names(task, n_samples)
+    place = {name: t for t, name in enumerate(names.tolist())}
+    unknown = [name for name in given.tolist() if name not in place]
+    if unknown:
+        raise InputError(
+            f"task: {unknown[0]!r} was not among the tasks in fit, {names.tolist()[:5]}."
+        )
+    return np.array([place[name] for name in given.tolist()], dtype=np.intp)
+
+
+def split_tasks(Y: Floats, cost: Floats, codes: Indices, n_tasks: int) -> tuple[Floats, Floats]:
+    """Give every task an output of its own, in which only its rows have a part."""
+    own = codes[:, None] == np.arange(n_tasks)
+    return np.where(own, Y, 1.0), np.where(own, cost, 0.0)

@@ -1,0 +1,140 @@
+"""Second derivatives of the optimal value in the kernel weights.
+
+With J(theta) the optimal value of the problem for the kernel ``sum_j theta_j K_j``, ``beta`` its
+dual coefficients and ``V = [K_j beta]``, the Hessian is ``V'(K + D)^-1 V`` over the rows with
+curvature, projected on the equation that their coefficients satisfy; ``D`` is one over the second
+derivatives of the loss (Chapelle and Rakotomamonjy 2008, Second order optimization of kernel
+parameters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave._linalg import solve_positive
+from kernelweave._types import Floats, Indices
+from kernelweave.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Second derivatives of the optimal value in the kernel weights, and how coefficients follow.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_kernels, n_kernels)
+        Valid while the set of free coefficients stays.
+    free : list of ndarray
+        Per output, the rows with curvature.
+    response : list of ndarray
+        Per output, minus the derivative of the free coefficients in the weights.
+    """
+
+    hessian: Floats
+    free: list[Indices]
+    response: list[Floats]
+
+    def predict(self, dual_coef: Floats, step: Floats) -> Floats:
+        """Return the coefficients expected after a step of the weights; may leave the box."""
+        out = dual_coef.copy()
+        for o, (rows, response) in enumerate(zip(self.free, self.response, strict=True)):
+            out[rows, o] -= response @ step
+        return out
+
+
+def weight_curvature(
+    loss: Loss,
+    K: Any,
+    products: Callable[[Indices], Floats],
+    dual_coef: Floats,
+    Y: Floats,
+    cost: Floats,
+) -> Curvature:
+    """Return the Hessian of the optimal value in the weights of the kernels of ``products``.
+
+    Given rows, ``products`` returns those of ``K_j @ dual_coef`` for the kernels of interest, of
+    shape (n_kernels, n_rows, n_outputs).
+    """
+    curved = loss.inverse_curvature(dual_coef, Y, cost)
+    rows = np.unique(np.concatenate([free for free, _ in curved]))
+    values = products(rows)
+    hessian = np.zeros((len(values), len(values)))
+    responses = []
+    for o, (free, inverse) in enumerate(curved):
+        V = values[:, np.searchsorted(rows, free), o].T
+        normal = loss.normal(dual_coef, Y, cost, o)
+        if len(free) < (1 if normal is None else 2):
+            responses.append(np.zeros_like(V))
+            continue
+        sides = V if normal is None else np.column_stack([V, normal[free]])
+        solved = _solve_block(K, free, inverse, sides)
+        if normal is None:
+            response = solved
+        else:
+            across = normal[free]
+            response = solved[:, :-1] - np.outer(
+                solved[:, -1], (solved[:, -1] @ V) / (across @ solved[:, -1])
+            )
+        with np.errstate(over="ignore", invalid="ignore"):  # of squares of huge kernels
+            hessian += V.T @ response
+        responses.append(response)
+    return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
+
+
+def _solve_block(K: Any, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
+    """Solve with the block of some rows plus a diagonal, by features where they are fewer."""
+    n_features = getattr(K, "n_features", np.inf)
+    if len(rows) <= n_features or not (ridge > 0).all():
+        M = K.block(rows, rows)
+        # Rows at which all kernels with a weight are zero have no curvature; any value will do.
+        size = np.trace(M) / len(rows) or 1.0
+        M[np.diag_indices_from(M)] += ridge + 1e-9 * size
+        return solve_positive(M, sides)
+    Z = K.rows(rows)
+    scaled = Z / ridge[:, None]
+    inner = Z.T @ scaled
+    inner[np.diag_indices_from(inner)] += 1.0
+    inward = solve_positive(inner, scaled.T @ sides)
+    return np.asarray(sides / ridge[:, None] - scaled @ inward)
+
+
+def feature_hessian(
+    loss: Loss, kernel: Any, which: Indices, dual_coef: Floats, Y: Floats, cost: Floats
+) -> Floats:
+    """Return the Hessian on Nystroem features in one pass, without a copy of the free rows.
+
+    `which` are the kernels of interest, in increasing order, all with a weight among them.
+    """
+    bank = kernel.bank
+    hessian = np.zeros((len(which), len(which)))
+    for o, (free, ridge) in enumerate(loss.inverse_curvature(dual_coef, Y, cost)):
+        if len(free) <= kernel.n_features or not (ridge > 0).all():
+
+            def products(rows: Indices, o: int = o) -> Floats:
+                return np.asarray(bank.products(dual_coef, which, rows)[:, :, [o]])
+
+            own = (dual_coef[:, [o]], Y[:, [o]], cost[:, [o]])
+            hessian += weight_curvature(loss, kernel, products, *own).hessian
+            continue
+        q = np.zeros(len(Y))
+        q[free] = 1.0 / ridge
+        # With D = diag(ridge) of the free rows, values U of the kernels there and Z the weighted
+        # features: U'(D + ZZ')^-1 U = U'QU - U'QZ (I + Z'QZ)^-1 Z'QU where Q = D^-1.
+        values, cross, inner = bank.gram(dual_coef, o, which, q)
+        weights = kernel.weights[bank.owner()[np.isin(bank.owner(), which)]]
+        used, roots = weights > 0, np.sqrt(weights[weights > 0])
+        system = inner[np.ix_(used, used)]
+        system *= roots[:, None]
+        system *= roots
+        system[np.diag_indices_from(system)] += 1.0
+        side = roots[:, None] * cross[used]
+        left = values - side.T @ solve_positive(system, side)
+        part = left[:-1, :-1]
+        if loss.fit_intercept:  # project on coefficients that sum to zero
+            part = part - np.outer(left[:-1, -1], left[-1, :-1]) / left[-1, -1]
+        hessian += 0.5 * (part + part.T)
+    return hessian

@@ -1,0 +1,135 @@
+"""The conditional value at risk of the hinge loss as an SMO problem with a slack row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.losses.cvar_hinge import CVaRHinge, append_row
+from kernelweave.losses.hinge import Hinge
+
+from .smo import solve_smo
+from .solution import Solution, unsolved
+
+
+def solve_cvar(
+    loss: CVaRHinge,
+    K: CombinedKernel,
+    Y: Floats,
+    cost: Floats,
+    *,
+    tol: float,
+    floor: float = 0.0,
+    start: Solution | None = None,
+    enough: float = np.inf,
+) -> Solution:
+    """Solve one output after the other, so that one signed copy of the kernel is held."""
+    assert loss.free == 0.0, "pair updates know one cap on all coefficients only"
+    n_outputs = Y.shape[1]
+    if start is None:
+        K.dense()
+    parts = []
+    for o in range(n_outputs):
+        target, room = loss.with_slack(Y, cost, o)
+        begin = None
+        if start is not None:
+            alpha = Y[:, o] * start.dual_coef[:, o]
+            slack_coef = append_row(alpha, -float(alpha.sum()))
+            begin = unsolved(slack_coef, append_row(Y[:, o] * start.fitted[:, o], 0.0))
+        parts.append(
+            solve_smo(
+                Hinge(fit_intercept=True),
+                SignedKernel(K, Y[:, o]),  # type: ignore[arg-type]
+                target,
+                room,
+                tol=tol,
+                floor=floor / n_outputs,
+                start=begin,
+                enough=enough if n_outputs == 1 else np.inf,
+            )
+        )
+    return Solution(
+        dual_coef=np.column_stack([Y[:, o] * p.dual_coef[:-1, 0] for o, p in enumerate(parts)]),
+        intercept=np.zeros(n_outputs),
+        fitted=np.column_stack([Y[:, o] * p.fitted[:-1, 0] for o, p in enumerate(parts)]),
+        primal=sum(p.primal for p in parts),
+        dual=sum(p.dual for p in parts),
+        work=sum(p.work for p in parts),
+    )
+
+
+class SignedKernel:
+    """``y_i y_k K_ik`` with a last row and column of zeros, computed on demand.
+
+    Stands in for a `CombinedKernel` in SMO.
+
+    Parameters
+    ----------
+    kernel : CombinedKernel
+        The kernel.
+    signs : ndarray of shape (n_samples,)
+        Minus or plus one.
+    """
+
+    def __init__(self, kernel: CombinedKernel, signs: Floats) -> None:
+        self.kernel = kernel
+        self.signs = signs
+        self._blocks: list[tuple[Indices, Stored]] = []
+        self._copied = 0
+
+    @property
+    def bank(self) -> KernelBank:
+        """Where the kernels are."""
+        return self.kernel.bank
+
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        """The rows computed so far, as (row numbers, rows)."""
+        for index, rows in self.kernel.blocks[self._copied :]:
+            n = len(self.signs)
+            signed = np.zeros((len(index), n + 1), dtype=rows.dtype)
+            np.multiply(rows, self.signs.astype(rows.dtype), out=signed[:, :n])
+            signed *= self.signs[index, None].astype(rows.dtype)
+            self._blocks.append((index, signed))
+            self._copied += 1
+        return self._blocks
+
+    def dense(self) -> None:
+        """Compute all rows."""
+        self.fetch(np.arange(len(self.signs) + 1))
+
+    def fetch(self, index: Indices) -> None:
+        """Compute those of the rows that are not there yet."""
+        n = len(self.signs)
+        if len(index) and index[-1] == n:  # callers give increasing rows
+            slack = np.zeros((1, n + 1), dtype=self.bank.dtype)
+            self._blocks.append((np.array([n]), slack))
+            index = index[:-1]
+        if len(index) == n:
+            self.kernel.dense()
+        elif len(index):
+            self.kernel.fetch(index)
+
+    def block(self, rows: Indices, columns: Indices) -> Floats:
+        """Return a block of the matrix; callers ask for the same rows and columns."""
+        n = len(self.signs)
+        inside = rows[rows < n]
+        signs = self.signs[inside]
+        block = self.kernel.block(inside, inside)
+        block *= signs[:, None]
+        block *= signs
+        if len(inside) == len(rows):
+            return block
+        out = np.zeros((len(rows), len(rows)))
+        out[: len(inside), : len(inside)] = block
+        return out
+
+    def diag(self) -> Floats:
+        """Return the diagonal."""
+        return np.append(self.kernel.diag(), 0.0)
+
+    def __matmul__(self, V: Floats) -> Floats:
+        """Multiply a matrix whose last row belongs to the slack."""
+        signs = self.signs[:, None]
+        return np.vstack([signs * (self.kernel @ (signs * V[:-1])), np.zeros((1, V.shape[1]))])

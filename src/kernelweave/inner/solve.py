@@ -1,0 +1,55 @@
+"""The solver that fits a loss and a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.losses.base import InnerSolver, Loss
+
+from .cvar import solve_cvar
+from .feature_newton import FeatureKernel, solve_on_features
+from .ridge import solve_ridge
+from .smo import solve_smo
+from .solution import Solution
+
+_SOLVERS: dict[InnerSolver, Callable[..., Solution]] = {
+    InnerSolver.SMO: solve_smo,
+    InnerSolver.LINEAR_SYSTEM: solve_ridge,
+    InnerSolver.CVAR: solve_cvar,
+}
+
+
+def solve_inner(
+    loss: Loss,
+    K: Any,
+    Y: Floats,
+    cost: Floats,
+    *,
+    tol: float,
+    floor: float = 0.0,
+    start: Solution | None = None,
+    enough: float = np.inf,
+) -> Solution:
+    """Solve for one fixed kernel until the gap is at most ``max(tol * primal, floor)``.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    K : CombinedKernel or FeatureKernel
+        The kernel over the rows.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error; a row of cost zero is absent.
+    tol, floor : float
+        Relative and absolute gap to stop at.
+    start : Solution, optional
+        Where to begin.
+    enough : float
+        With one output, a solver may stop once its dual value has reached this.
+    """
+    solve = solve_on_features if isinstance(K, FeatureKernel) else _SOLVERS[loss.inner_solver]
+    return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)

@@ -1,0 +1,25 @@
+"""Several outputs whose functions are related."""
+
+import numpy as np
+import pytest
+
+from kernelweave.banks.kernel_sum import GramKernel
+from kernelweave.inner import solve_multitask
+from kernelweave.losses import EpsilonInsensitive
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_outputs_that_are_nearly_the_same_do_not_crawl(fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = np.sin(2 * X[:, [0]]) + 0.3 * np.arange(4) * X[:, [1]] + 0.3 * rng.normal(size=(60, 4))
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    relation, cost = np.eye(4) + 1 / 0.015, np.full((60, 4), 1000.0)
+    machine = EpsilonInsensitive(0.1, fit_intercept)
+    solution = solve_multitask(machine, GramKernel(K), Y, cost, relation, tol=1e-4)
+    assert solution.gap <= 1e-4 * solution.primal
+    assert solution.work <= 600_000  # one after the other takes more than twice as many updates
+    fitted = K @ solution.dual_coef @ relation
+    loss, _ = machine.value(fitted, Y, cost)
+    primal = 0.5 * float(np.vdot(solution.dual_coef, fitted)) + loss
+    assert solution.primal == pytest.approx(primal, rel=1e-9)
