@@ -188,7 +188,9 @@ class DateEncoding:
 
     def describe(self, key: Key) -> list[tuple[str, Key]]:
         """Return name and source of each encoded column."""
-        cyclic = [(f"{key}: {part} of the {c}", key) for c in self.cycles for part in ("cos", "sin")]
+        cyclic = [
+            (f"{key}: {part} of the {c}", key) for c in self.cycles for part in ("cos", "sin")
+        ]
         return [*self.number.describe(key), *cyclic]
 
 
