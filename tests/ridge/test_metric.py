@@ -146,8 +146,9 @@ def test_useless_columns_lose_their_weight(useless, least):
 
 
 def test_an_oblique_direction_is_found():
-    rows = RANDOM.normal(size=(800, 10))
-    direction = RANDOM.normal(size=10)
+    random = np.random.RandomState(2)
+    rows = random.normal(size=(1300, 10))
+    direction = random.normal(size=10)
     y = np.sin(2 * rows @ direction / np.linalg.norm(direction))
     steps = learn_metric(
         rows[:300], y[:300, None], np.ones(300), np.arange(10), MetricOptions(), None
@@ -158,7 +159,7 @@ def test_an_oblique_direction_is_found():
         predicted = (K @ step.solution.dual_coef + step.solution.intercept)[:, 0]
         scores.append(r2_score(y[300:], predicted))
     assert scores[1] > scores[0] + 0.3
-    assert scores[1] > 0.8
+    assert scores[1] >= 0.86
 
 
 def test_constant_targets_keep_the_metric():

@@ -139,9 +139,8 @@ class CategoryEncoding:
 
         It holds names where there are more than half as many levels as rows.
         """
-        used = values[weight > 0].tolist()
-        levels = sorted(set(used), key=lambda level: (level is None, level or ""))
-        return cls(tuple(levels)) if 2 <= len(levels) <= max(2.0, len(used) / 2) else None
+        levels = sorted(set(values.tolist()), key=lambda level: (level is None, level or ""))
+        return cls(tuple(levels)) if 2 <= len(levels) <= max(2.0, len(weight) / 2) else None
 
     def codes(self, values: NDArray[Any]) -> Indices:
         """Return the position of every level, minus one where it is unseen."""
@@ -222,10 +221,11 @@ class TableEncoding:
         positions = table.positions(columns, "X")
         n = table.body.shape[0]
         weight = np.ones(n) if sample_weight is None else sample_weight
+        used = weight > 0
         found: dict[Key, ColumnEncoding] = {}
         for key, position in zip(table.keys(positions), positions, strict=True):
             kind, values = _read(table, position)
-            if (learned := kind.learn(values, weight)) is not None:
+            if (learned := kind.learn(values[used], weight[used])) is not None:
                 found[key] = learned
         if not found:
             raise InputError(
