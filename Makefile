@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
 PIP_INSTALL = -m pip --disable-pip-version-check install --quiet
-CORE := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
+CPP := $(sort $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null))
+CORE := CMakeLists.txt pyproject.toml $(CPP)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
@@ -25,10 +26,13 @@ MINUTES ?= 30
 fuzz: $(VENV)/.package $(VENV)/.group-test ## Hunt for false certificates (MINUTES=30, SEED=, REPLAY=)
 	$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(REPLAY),--replay $(REPLAY))
 
-lint: $(VENV)/.package $(VENV)/.group-lint ## Check style, formatting and types
+lint: $(VENV)/.package $(VENV)/.group-lint $(VENV)/.group-build ## Check style, formatting and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
+	@if command -v clang-tidy >/dev/null; then $(tidy); \
+	else echo "clang-tidy is not installed, so the C++ files were not analysed."; fi
 
 bench: $(BENCH)/.package $(BENCH)/.peers ## Measure kernelweave beside other packages
 	$(BENCH)/bin/python -m benchmarks
@@ -39,14 +43,13 @@ docs: $(VENV)/.package $(VENV)/.group-docs ## Build the documentation
 sanitize: $(VENV)/.group-build ## Test the C++ core under AddressSanitizer and UBSan
 	@$(find_compiler); set -e; set -x; \
 	CXX="$$cxx" $(VENV)/bin/cmake -S . -B build/sanitize -DKERNELWEAVE_CORE_TESTS=ON; \
-	$(VENV)/bin/cmake --build build/sanitize; \
+	$(VENV)/bin/cmake --build build/sanitize --parallel; \
 	build/sanitize/core_tests
 
 format: $(VENV)/.group-lint ## Rewrite the sources in the project's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
-	@if command -v clang-format >/dev/null; then clang-format -i $(filter cpp/%,$(CORE)); \
-	else echo "clang-format is not installed, so the C++ files were left as they are."; fi
+	$(VENV)/bin/clang-format -i $(CPP)
 
 clean: ## Remove the environments and everything that was built
 	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/api/generated
@@ -110,6 +113,12 @@ $(BENCH)/.peers: $(BENCH)/.package pyproject.toml
 
 print_bench_group = import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["bench"], sep="\n")
+
+# clang-tidy on each C++ file, with the headers of nanobind and Python; .clang-tidy lists the checks.
+tidy = headers=$$($(VENV)/bin/python -c 'import nanobind, sysconfig; \
+	print("-isystem", nanobind.include_dir(), "-isystem", sysconfig.get_paths()["include"])'); \
+	printf '%s\n' $(filter %.cpp,$(CPP)) | \
+	xargs -P 2 -I{} clang-tidy --quiet {} -- -std=c++20 -fopenmp-simd -Icpp $$headers
 
 # Sets cxx to the first compiler that accepts C++20, or stops with a sentence.
 find_compiler = cxx=; for try in "$$CXX" c++ g++ clang++; do \

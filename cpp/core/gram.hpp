@@ -1,80 +1,85 @@
-// Forms, products and weighted sums of several stored Gram matrices, read as few times and in pieces as long as
-// possible: the matrices seldom fit into a cache. Of vectors with many zero rows only the rows and columns of the
-// others are read. Sums are taken in double whatever the storage.
+// Quadratic forms, products and weighted sums of several stored Gram matrices.
+//
+// The matrices seldom fit into a cache, so each is read as few times, and in pieces as long, as possible. Of vectors
+// with many zero entries only the other rows and columns are read. Sums are double whatever the storage.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "matrix.hpp"
 #include "parallel.hpp"
 #include "vector_math.hpp"
 
 namespace kw {
 
-constexpr std::size_t kGramChunk = 512;  // columns per task; part of no sum
+constexpr std::size_t kGramChunk = 512;  // columns per task; no part of the summation order
 constexpr std::size_t kGramPanel = 8;    // rows summed together over all matrices, so that their sums stay in cache
 
-// V as one contiguous vector per output.
-inline std::vector<double> by_output(const double* V, std::size_t n_rows, std::size_t n_outputs) {
-    std::vector<double> columns(n_outputs * n_rows);
-    for (std::size_t k = 0; k < n_rows; ++k)
-        for (std::size_t o = 0; o < n_outputs; ++o) columns[o * n_rows + k] = V[k * n_outputs + o];
-    return columns;
-}
+// Symmetric matrices of one size.
+template <class T>
+struct Grams {
+    std::vector<const T*> matrices;
+    std::size_t n = 0;
 
-// The same with a place for each of the n rows, zero where V has none.
-inline std::vector<double> spread_by_output(const double* V, const std::int64_t* index, std::size_t n_index,
-                                            std::size_t n_outputs, std::size_t n) {
-    std::vector<double> columns(n_outputs * n, 0.0);
-    for (std::size_t k = 0; k < n_index; ++k)
-        for (std::size_t o = 0; o < n_outputs; ++o)
-            columns[o * n + static_cast<std::size_t>(index[k])] += V[k * n_outputs + o];
+    [[nodiscard]] std::size_t count() const noexcept { return matrices.size(); }
+    [[nodiscard]] std::span<const T> row(std::size_t j, std::size_t i) const noexcept {
+        return {matrices[j] + i * n, n};
+    }
+};
+
+// V transposed, with a place for each of the n rows, zero where V has none.
+[[nodiscard]] inline std::vector<double> spread_by_output(Matrix<const double> V, Index index, std::size_t n) {
+    std::vector<double> columns(V.columns * n, 0.0);
+    for (std::size_t k = 0; k < index.size(); ++k)
+        for (std::size_t o = 0; o < V.columns; ++o) columns[o * n + row_at(index, k)] += V(k, o);
     return columns;
 }
 
 // Whether picking the entries of a row one by one costs more than reading the others too.
-inline bool worth_spreading(std::size_t n_index, std::size_t n) { return 4 * n_index > n; }
+[[nodiscard]] constexpr bool worth_spreading(std::size_t n_index, std::size_t n) noexcept { return 4 * n_index > n; }
 
-// gram_forms for vectors of all n rows, one after the other: upper triangles are read in one piece per row.
+// gram_forms for vectors over all n rows: upper triangles are read in one piece per row. V has one row per output.
 template <class T>
-void gram_forms_of_all(const std::vector<const T*>& grams, std::size_t n, const std::vector<double>& columns,
-                       std::size_t n_outputs, double* forms) {
-    parallel_for(grams.size(), [&](std::size_t j) {
+void gram_forms_of_all(const Grams<T>& grams, Matrix<const double> V, std::span<double> forms) {
+    parallel_for(grams.count(), [&](std::size_t j) {
         double total = 0.0;
-        for (std::size_t a = 0; a < n; ++a) {
-            const T* row = grams[j] + a * n + a;
-            for (std::size_t o = 0; o < n_outputs; ++o) {
-                const double* v = columns.data() + o * n + a;
+        for (std::size_t a = 0; a < grams.n; ++a) {
+            const auto row = grams.row(j, a).subspan(a);
+            for (std::size_t o = 0; o < V.rows; ++o) {
+                const auto v = V.row(o).subspan(a);
                 if (v[0] != 0.0)
-                    total += v[0] * (static_cast<double>(row[0]) * v[0] + 2.0 * dot(row + 1, v + 1, n - a - 1));
+                    total += v[0] * (static_cast<double>(row[0]) * v[0] + 2.0 * dot(row.subspan(1), v.subspan(1)));
             }
         }
         forms[j] = total;
     });
 }
 
-// forms[j] = sum over a, b in `index` of K_j(a, b) * <V_a, V_b>; the matrices are symmetric, n x n.
+// forms[j] = sum over a, b in `index` of K_j(a, b) * <V_a, V_b>: a diagonal once, each pair twice.
 template <class T>
-void gram_forms(const std::vector<const T*>& grams, std::size_t n, const std::int64_t* index, std::size_t n_index,
-                const double* V, std::size_t n_outputs, double* forms) {
-    if (worth_spreading(n_index, n)) {
-        gram_forms_of_all(grams, n, spread_by_output(V, index, n_index, n_outputs, n), n_outputs, forms);
+void gram_forms(const Grams<T>& grams, Index index, Matrix<const double> V, std::span<double> forms) {
+    const std::size_t n_index = index.size();
+    if (worth_spreading(n_index, grams.n)) {
+        const auto columns = spread_by_output(V, index, grams.n);
+        gram_forms_of_all(grams, {columns.data(), V.columns, grams.n}, forms);
         return;
     }
-    const auto columns = by_output(V, n_index, n_outputs);
-    parallel_for(grams.size(), [&](std::size_t j) {
+    const auto columns = transposed(V);
+    parallel_for(grams.count(), [&](std::size_t j) {
         std::vector<double> gathered(n_index);
         double total = 0.0;
         for (std::size_t a = 0; a < n_index; ++a) {
-            const T* row = grams[j] + static_cast<std::size_t>(index[a]) * n;
+            const auto row = grams.row(j, row_at(index, a));
             const std::size_t length = n_index - a - 1;
-            for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[index[a + 1 + k]]);
-            const double own = static_cast<double>(row[index[a]]);
-            for (std::size_t o = 0; o < n_outputs; ++o) {
-                const double* v = columns.data() + o * n_index + a;
-                total += v[0] * (own * v[0] + 2.0 * dot(gathered.data(), v + 1, length));
+            for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[row_at(index, a + 1 + k)]);
+            const double own = static_cast<double>(row[row_at(index, a)]);
+            for (std::size_t o = 0; o < V.columns; ++o) {
+                const auto v = std::span(columns).subspan(o * n_index + a, length + 1);
+                total += v[0] * (own * v[0] + 2.0 * dot(gathered, v.subspan(1)));
             }
         }
         forms[j] = total;
@@ -83,92 +88,90 @@ void gram_forms(const std::vector<const T*>& grams, std::size_t n, const std::in
 
 // out[j, i, o] = sum over k in `index` of K_j(i, index_k) * V[k, o], for all n rows i.
 template <class T>
-void gram_products(const std::vector<const T*>& grams, std::size_t n, const std::int64_t* index, std::size_t n_index,
-                   const double* V, std::size_t n_outputs, double* out) {
-    const std::size_t n_chunks = (n + kGramChunk - 1) / kGramChunk;
-    parallel_for(grams.size() * n_chunks, [&](std::size_t task) {
+void gram_products(const Grams<T>& grams, Index index, Matrix<const double> V, std::span<double> out) {
+    const std::size_t n = grams.n, n_outputs = V.columns, n_chunks = n_blocks(n, kGramChunk);
+    parallel_for(grams.count() * n_chunks, [&](std::size_t task) {
         const std::size_t j = task / n_chunks, first = (task % n_chunks) * kGramChunk;
         const std::size_t length = std::min(kGramChunk, n - first);
         std::vector<double> sums(n_outputs * length, 0.0);
-        for (std::size_t k = 0; k < n_index; ++k) {  // a column is a row, and rows lie in one piece
-            const T* row = grams[j] + static_cast<std::size_t>(index[k]) * n + first;
+        for (std::size_t k = 0; k < index.size(); ++k) {  // by symmetry a column is a row, which is contiguous
+            const auto row = grams.row(j, row_at(index, k)).subspan(first, length);
             for (std::size_t o = 0; o < n_outputs; ++o)
-                add_scaled(sums.data() + o * length, row, V[k * n_outputs + o], length);
+                add_scaled(std::span(sums).subspan(o * length, length), row, V(k, o));
         }
         for (std::size_t i = 0; i < length; ++i)
-            for (std::size_t o = 0; o < n_outputs; ++o)
-                out[(j * n + first + i) * n_outputs + o] = sums[o * length + i];
+            for (std::size_t o = 0; o < n_outputs; ++o) out[(j * n + first + i) * n_outputs + o] = sums[o * length + i];
     });
 }
 
 // The same for some rows i only.
 template <class T>
-void gram_products_at(const std::vector<const T*>& grams, std::size_t n, const std::int64_t* rows, std::size_t n_rows,
-                      const std::int64_t* index, std::size_t n_index, const double* V, std::size_t n_outputs,
-                      double* out) {
-    const bool spread = worth_spreading(n_index, n);
-    const auto columns =
-        spread ? spread_by_output(V, index, n_index, n_outputs, n) : by_output(V, n_index, n_outputs);
-    parallel_for(grams.size(), [&](std::size_t j) {
+void gram_products_at(const Grams<T>& grams, Index rows, Index index, Matrix<const double> V, std::span<double> out) {
+    const std::size_t n_index = index.size(), n_outputs = V.columns;
+    const bool spread = worth_spreading(n_index, grams.n);
+    const auto columns = spread ? spread_by_output(V, index, grams.n) : transposed(V);
+    const Matrix<const double> by_output{columns.data(), n_outputs, spread ? grams.n : n_index};
+    parallel_for(grams.count(), [&](std::size_t j) {
         std::vector<double> gathered(n_index);
-        for (std::size_t i = 0; i < n_rows; ++i) {
-            const T* row = grams[j] + static_cast<std::size_t>(rows[i]) * n;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const auto row = grams.row(j, row_at(rows, i));
+            const auto products = out.subspan((j * rows.size() + i) * n_outputs, n_outputs);
             if (spread) {
-                for (std::size_t o = 0; o < n_outputs; ++o)
-                    out[(j * n_rows + i) * n_outputs + o] = dot(row, columns.data() + o * n, n);
+                for (std::size_t o = 0; o < n_outputs; ++o) products[o] = dot(row, by_output.row(o));
                 continue;
             }
-            for (std::size_t k = 0; k < n_index; ++k) gathered[k] = static_cast<double>(row[index[k]]);
-            for (std::size_t o = 0; o < n_outputs; ++o)
-                out[(j * n_rows + i) * n_outputs + o] = dot(gathered.data(), columns.data() + o * n_index, n_index);
+            for (std::size_t k = 0; k < n_index; ++k) gathered[k] = static_cast<double>(row[row_at(index, k)]);
+            for (std::size_t o = 0; o < n_outputs; ++o) products[o] = dot(gathered, by_output.row(o));
         }
     });
 }
 
-// Adds to rows of `out`, from column first(row) on, what add(matrix, row, sum) puts into the n zeros of `sum`, for
-// every matrix; a panel of rows at a time.
+// Adds to each row of `out`, from column first(row) on, the sum that add(matrix, row, sum) accumulates over all
+// matrices; a panel of rows at a time.
 template <class Out, class First, class Add>
-void add_panels(std::size_t n_grams, std::size_t n_rows, std::size_t n, Out* out, First&& first, Add&& add) {
-    parallel_for((n_rows + kGramPanel - 1) / kGramPanel, [&](std::size_t panel) {
-        const std::size_t start = panel * kGramPanel, end = std::min(n_rows, start + kGramPanel);
+void add_panels(std::size_t n_grams, Matrix<Out> out, First&& first, Add&& add) {
+    const std::size_t n = out.columns;
+    parallel_blocks(out.rows, kGramPanel, [&](std::size_t start, std::size_t end) {
         std::vector<double> sums((end - start) * n, 0.0);
+        const Matrix<double> panel{sums.data(), end - start, n};
         for (std::size_t j = 0; j < n_grams; ++j)
-            for (std::size_t i = start; i < end; ++i) add(j, i, sums.data() + (i - start) * n);
+            for (std::size_t i = start; i < end; ++i) add(j, i, panel.row(i - start));
         for (std::size_t i = start; i < end; ++i)
             for (std::size_t k = first(i); k < n; ++k)
-                out[i * n + k] = static_cast<Out>(static_cast<double>(out[i * n + k]) + sums[(i - start) * n + k]);
+                out(i, k) = static_cast<Out>(static_cast<double>(out(i, k)) + panel(i - start, k));
     });
 }
 
 // Adds sum_j weights_j K_j to the upper triangle of the square `out`; the lower one is left alone.
 template <class T, class Out>
-void gram_combine_upper(const std::vector<const T*>& grams, std::size_t n, const double* weights, Out* out) {
-    add_panels(grams.size(), n, n, out, [](std::size_t i) { return i; },
-               [&](std::size_t j, std::size_t i, double* sum) {
-                   add_scaled(sum + i, grams[j] + i * n + i, weights[j], n - i);
-               });
+void gram_combine_upper(const Grams<T>& grams, std::span<const double> weights, Matrix<Out> out) {
+    add_panels(
+        grams.count(), out, [](std::size_t i) { return i; },
+        [&](std::size_t j, std::size_t i, std::span<double> sum) {
+            add_scaled(sum.subspan(i), grams.row(j, i).subspan(i), weights[j]);
+        });
 }
 
-// Adds the listed rows of sum_j weights_j K_j to `out`, n_rows x n.
+// Adds the listed rows of sum_j weights_j K_j to `out`.
 template <class T, class Out>
-void gram_combine_rows(const std::vector<const T*>& grams, std::size_t n, const double* weights,
-                       const std::int64_t* rows, std::size_t n_rows, Out* out) {
-    add_panels(grams.size(), n_rows, n, out, [](std::size_t) { return std::size_t{0}; },
-               [&](std::size_t j, std::size_t i, double* sum) {
-                   add_scaled(sum, grams[j] + static_cast<std::size_t>(rows[i]) * n, weights[j], n);
-               });
+void gram_combine_rows(const Grams<T>& grams, std::span<const double> weights, Index rows, Matrix<Out> out) {
+    add_panels(
+        grams.count(), out, [](std::size_t) { return std::size_t{0}; },
+        [&](std::size_t j, std::size_t i, std::span<double> sum) {
+            add_scaled(sum, grams.row(j, row_at(rows, i)), weights[j]);
+        });
 }
 
 // Adds the block of the listed rows and columns of sum_j weights_j K_j to the upper triangle of `out`.
 template <class T>
-void gram_combine_block(const std::vector<const T*>& grams, std::size_t n, const double* weights,
-                        const std::int64_t* index, std::size_t n_index, double* out) {
-    add_panels(grams.size(), n_index, n_index, out, [](std::size_t i) { return i; },
-               [&](std::size_t j, std::size_t i, double* sum) {
-                   const T* row = grams[j] + static_cast<std::size_t>(index[i]) * n;
-                   for (std::size_t k = i; k < n_index; ++k)
-                       sum[k] += weights[j] * static_cast<double>(row[index[k]]);
-               });
+void gram_combine_block(const Grams<T>& grams, std::span<const double> weights, Index index, Matrix<double> out) {
+    add_panels(
+        grams.count(), out, [](std::size_t i) { return i; },
+        [&](std::size_t j, std::size_t i, std::span<double> sum) {
+            const auto row = grams.row(j, row_at(index, i));
+            for (std::size_t k = i; k < index.size(); ++k)
+                sum[k] += weights[j] * static_cast<double>(row[row_at(index, k)]);
+        });
 }
 
 }  // namespace kw

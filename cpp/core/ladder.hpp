@@ -8,26 +8,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
+#include <span>
 #include <vector>
 
+#include "matrix.hpp"
 #include "parallel.hpp"
 #include "vector_math.hpp"
 
 namespace kw {
 
 struct LadderStep {
-    double rate;
-    std::ptrdiff_t parent;  // -1: exponential; else the kernel whose values are squared
-    int squarings;
+    double rate = 0.0;
+    std::ptrdiff_t parent = -1;  // -1: exponential; else the kernel whose values are squared
+    int squarings = 0;
 };
 
 // Plans each kernel from a slower one where repeated squaring reaches it. At most four squarings, because each
 // doubles the relative error.
-inline std::vector<LadderStep> plan_ladder(const double* rates, std::size_t n_kernels) {
-    std::vector<LadderStep> steps(n_kernels);
-    std::vector<std::size_t> order(n_kernels);
-    for (std::size_t j = 0; j < n_kernels; ++j) order[j] = j;
+[[nodiscard]] inline std::vector<LadderStep> plan_ladder(std::span<const double> rates) {
+    std::vector<LadderStep> steps(rates.size());
+    std::vector<std::size_t> order(rates.size());
+    for (std::size_t j = 0; j < rates.size(); ++j) order[j] = j;
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rates[a] < rates[b]; });
     std::vector<std::size_t> roots;  // kernels computed by an exponential
     for (const std::size_t j : order) {
@@ -44,288 +45,224 @@ inline std::vector<LadderStep> plan_ladder(const double* rates, std::size_t n_ke
     return steps;
 }
 
-constexpr std::size_t kSegment = 256;  // entries worked on at a time; all kernels of them stay in cache
+constexpr std::size_t kSegment = 256;  // entries processed at a time; all kernels of them stay in cache
+constexpr std::size_t kRowBlock = 16;  // rows per task; part of the summation order, so never thread-dependent
 
-// values[j * kSegment + k] = exp(-rate_j * distance[k]), k < length. Roots first, then their squares.
-KW_CLONES static inline void ladder_segment(const double* distance, std::size_t length, const LadderStep* steps,
-                                            std::size_t n_kernels, double* values) {
-    for (std::size_t j = 0; j < n_kernels; ++j) {
+// values[j * kSegment + k] = exp(-rate_j * distance[k]). Roots first, then their squares.
+KW_CLONES static inline void ladder_segment(std::span<const double> distance, std::span<const LadderStep> steps,
+                                            double* values) noexcept {
+    const std::size_t length = distance.size();
+    for (std::size_t j = 0; j < steps.size(); ++j) {
         if (steps[j].parent >= 0) continue;
         const double rate = -steps[j].rate;
         double* out = values + j * kSegment;
-#pragma omp simd
+        KW_SIMD()
         for (std::size_t k = 0; k < length; ++k) out[k] = exp_negative(rate * distance[k]);
     }
-    for (std::size_t j = 0; j < n_kernels; ++j) {
+    for (std::size_t j = 0; j < steps.size(); ++j) {
         if (steps[j].parent < 0) continue;
         const double* from = values + static_cast<std::size_t>(steps[j].parent) * kSegment;
         double* out = values + j * kSegment;
-#pragma omp simd
+        KW_SIMD()
         for (std::size_t k = 0; k < length; ++k) out[k] = from[k] * from[k];
         for (int s = 1; s < steps[j].squarings; ++s) {
-#pragma omp simd
+            KW_SIMD()
             for (std::size_t k = 0; k < length; ++k) out[k] *= out[k];
         }
     }
 }
 
-KW_CLONES static inline void add_squared_differences(double* out, const double* values, double centre,
-                                                     std::size_t n) {
-#pragma omp simd
-    for (std::size_t k = 0; k < n; ++k) out[k] += (values[k] - centre) * (values[k] - centre);
-}
+// Workspace of one task: some distances, and all kernels of them.
+class LadderSegment {
+   public:
+    explicit LadderSegment(std::span<const LadderStep> steps)
+        : steps_(steps), values_(steps.size() * kSegment), distances_(kSegment) {}
 
-template <class T>
-struct Matrix {
-    T* data;
-    std::size_t rows, columns;
-    T* row(std::size_t i) const { return data + i * columns; }
+    // Computes the kernels of at most kSegment distances.
+    void compute(std::span<const double> distances) noexcept {
+        length_ = distances.size();
+        ladder_segment(distances, steps_, values_.data());
+    }
+
+    // The same for distances that load(out) writes.
+    template <class Load>
+    void compute(std::size_t length, Load&& load) noexcept {
+        const auto distances = std::span(distances_).first(length);
+        load(distances);
+        compute(distances);
+    }
+
+    [[nodiscard]] std::span<const double> kernel(std::size_t j) const noexcept {
+        return {values_.data() + j * kSegment, length_};
+    }
+
+    // sum += sum_j weights_j K_j.
+    void add_to(std::span<double> sum, std::span<const double> weights) const noexcept {
+        for (std::size_t j = 0; j < steps_.size(); ++j) add_scaled(sum, kernel(j), weights[j]);
+    }
+
+   private:
+    std::span<const LadderStep> steps_;
+    std::vector<double> values_, distances_;
+    std::size_t length_ = 0;
 };
 
-constexpr std::size_t kRowBlock = 16;  // rows per task; part of the summation order, so never thread-dependent
-
-// forms[j] = sum over i, k in `index` of K_j(i, k) * <V_i, V_k>; V has one row per entry of `index`.
+// out[k] = row[k], in double precision.
 template <class T>
-void ladder_forms(Matrix<const T> distances, const std::vector<LadderStep>& steps, const std::int64_t* index,
-                  std::size_t n_index, const double* V, std::size_t n_outputs, double* forms) {
-    const std::size_t n_kernels = steps.size(), n_blocks = (n_index + kRowBlock - 1) / kRowBlock;
-    std::vector<double> partial(n_blocks * n_kernels, 0.0);
-    parallel_for(n_blocks, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), gathered(kSegment), products(kSegment);
-        double* sums = partial.data() + block * n_kernels;
-        const std::size_t last = std::min(n_index, (block + 1) * kRowBlock);
-        for (std::size_t a = block * kRowBlock; a < last; ++a) {
-            const T* row = distances.row(static_cast<std::size_t>(index[a]));
-            for (std::size_t start = a; start < n_index; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n_index - start);
-                for (std::size_t k = 0; k < length; ++k) {
-                    gathered[k] = static_cast<double>(row[index[start + k]]);
-                    double product = 0.0;
-                    for (std::size_t o = 0; o < n_outputs; ++o)
-                        product += V[a * n_outputs + o] * V[(start + k) * n_outputs + o];
-                    products[k] = 2.0 * product;
+void widen(std::span<const T> row, std::span<double> out) noexcept {
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<double>(row[k]);
+}
+
+// out[k] = row[index[k]], in double precision.
+template <class T>
+void gather(std::span<const T> row, Index index, std::span<double> out) noexcept {
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = static_cast<double>(row[row_at(index, k)]);
+}
+
+// Quadratic forms: forms[j] = sum over i, k in `index` of K_j(i, k) * <V_i, V_k>; V has one row per entry of `index`.
+template <class T>
+void ladder_forms(Matrix<const T> distances, std::span<const LadderStep> steps, Index index, Matrix<const double> V,
+                  std::span<double> forms) {
+    const std::size_t n = index.size(), n_kernels = steps.size();
+    const auto columns = transposed(V);
+    const Matrix<const double> by_output{columns.data(), V.columns, n};
+    std::vector<double> partial(n_blocks(n, kRowBlock) * n_kernels, 0.0);
+    parallel_blocks(n, kRowBlock, [&](std::size_t first, std::size_t last) {
+        LadderSegment segment(steps);
+        std::vector<double> products(kSegment);
+        const auto sums = std::span(partial).subspan(first / kRowBlock * n_kernels, n_kernels);
+        for (std::size_t a = first; a < last; ++a) {
+            const auto row = distances.row(row_at(index, a));
+            for (std::size_t start = a; start < n; start += kSegment) {
+                const std::size_t length = std::min(kSegment, n - start);
+                const auto product = std::span(products).first(length);  // 2 <V_a, V_k>
+                std::fill(product.begin(), product.end(), 0.0);
+                for (std::size_t o = 0; o < V.columns; ++o) {
+                    const auto column = by_output.row(o).subspan(start, length);
+                    for (std::size_t k = 0; k < length; ++k) product[k] += V(a, o) * column[k];
                 }
-                if (start == a) products[0] *= 0.5;  // the diagonal counts once, pairs twice
-                ladder_segment(gathered.data(), length, steps.data(), n_kernels, values.data());
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    sums[j] += dot(values.data() + j * kSegment, products.data(), length);
+                for (double& value : product) value *= 2.0;
+                if (start == a) product[0] *= 0.5;  // the diagonal counts once, pairs twice
+                segment.compute(length, [&](auto out) { gather(row, index.subspan(start, length), out); });
+                for (std::size_t j = 0; j < n_kernels; ++j) sums[j] += dot(segment.kernel(j), product);
             }
         }
     });
-    for (std::size_t j = 0; j < n_kernels; ++j) forms[j] = 0.0;
-    for (std::size_t block = 0; block < n_blocks; ++block)
-        for (std::size_t j = 0; j < n_kernels; ++j) forms[j] += partial[block * n_kernels + j];
+    std::fill(forms.begin(), forms.end(), 0.0);
+    for (std::size_t k = 0; k < partial.size(); ++k) forms[k % n_kernels] += partial[k];
 }
 
 // out[j, a, o] = sum over k in `index` of K_j(rows_a, index_k) * V[k, o].
 template <class T>
-void ladder_products(Matrix<const T> distances, const std::vector<LadderStep>& steps, const std::int64_t* rows,
-                     std::size_t n_rows, const std::int64_t* index, std::size_t n_index, const double* V,
-                     std::size_t n_outputs, double* out) {
-    const std::size_t n_kernels = steps.size();
-    const std::size_t n_blocks = (n_rows + kRowBlock - 1) / kRowBlock;
-    std::vector<double> by_output(n_outputs * n_index);  // contiguous columns of V
-    for (std::size_t k = 0; k < n_index; ++k)
-        for (std::size_t o = 0; o < n_outputs; ++o) by_output[o * n_index + k] = V[k * n_outputs + o];
-    parallel_for(n_blocks, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), gathered(kSegment), sums(n_kernels * n_outputs);
-        const std::size_t last = std::min(n_rows, (block + 1) * kRowBlock);
-        for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            const T* row = distances.row(static_cast<std::size_t>(rows[i]));
+void ladder_products(Matrix<const T> distances, std::span<const LadderStep> steps, Index rows, Index index,
+                     Matrix<const double> V, std::span<double> out) {
+    const std::size_t n_kernels = steps.size(), n_outputs = V.columns;
+    const auto columns = transposed(V);
+    const Matrix<const double> by_output{columns.data(), n_outputs, index.size()};
+    parallel_blocks(rows.size(), kRowBlock, [&](std::size_t first, std::size_t last) {
+        LadderSegment segment(steps);
+        std::vector<double> sums(n_kernels * n_outputs);
+        for (std::size_t i = first; i < last; ++i) {
+            const auto row = distances.row(row_at(rows, i));
             std::fill(sums.begin(), sums.end(), 0.0);
-            for (std::size_t start = 0; start < n_index; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n_index - start);
-                for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[index[start + k]]);
-                ladder_segment(gathered.data(), length, steps.data(), n_kernels, values.data());
+            for (std::size_t start = 0; start < index.size(); start += kSegment) {
+                const std::size_t length = std::min(kSegment, index.size() - start);
+                segment.compute(length, [&](auto to) { gather(row, index.subspan(start, length), to); });
                 for (std::size_t j = 0; j < n_kernels; ++j)
                     for (std::size_t o = 0; o < n_outputs; ++o)
-                        sums[j * n_outputs + o] +=
-                            dot(values.data() + j * kSegment, by_output.data() + o * n_index + start, length);
+                        sums[j * n_outputs + o] += dot(segment.kernel(j), by_output.row(o).subspan(start, length));
             }
             for (std::size_t j = 0; j < n_kernels; ++j)
                 for (std::size_t o = 0; o < n_outputs; ++o)
-                    out[(j * n_rows + i) * n_outputs + o] = sums[j * n_outputs + o];
+                    out[(j * rows.size() + i) * n_outputs + o] = sums[j * n_outputs + o];
         }
     });
 }
 
-// Adds sum_j weights_j K_j(index_a, index_b) to the upper triangle of out(a, b).
-template <class T>
-void ladder_combine_block(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
-                          const std::int64_t* index, std::size_t n_index, double* out) {
-    const std::size_t n_kernels = steps.size();
-    parallel_for((n_index + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), gathered(kSegment);
-        const std::size_t last = std::min(n_index, (block + 1) * kRowBlock);
-        for (std::size_t a = block * kRowBlock; a < last; ++a) {
-            const T* row = distances.row(static_cast<std::size_t>(index[a]));
-            for (std::size_t start = a; start < n_index; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n_index - start);
-                for (std::size_t k = 0; k < length; ++k) gathered[k] = static_cast<double>(row[index[start + k]]);
-                ladder_segment(gathered.data(), length, steps.data(), n_kernels, values.data());
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    add_scaled(out + a * n_index + start, values.data() + j * kSegment, weights[j], length);
-            }
-        }
-    });
-}
-
-// out(a, k) += sum_j weights_j K_j(index_a, k) for the listed rows.
-template <class T, class Out>
-void ladder_combine_rows(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
-                         const std::int64_t* index, std::size_t n_index, Out* out) {
-    const std::size_t n_kernels = steps.size(), n_columns = distances.columns;
-    parallel_for((n_index + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), widened(kSegment), sum(kSegment);
-        const std::size_t last = std::min(n_index, (block + 1) * kRowBlock);
-        for (std::size_t a = block * kRowBlock; a < last; ++a) {
-            const T* row = distances.row(static_cast<std::size_t>(index[a]));
-            for (std::size_t start = 0; start < n_columns; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n_columns - start);
-                for (std::size_t k = 0; k < length; ++k) widened[k] = static_cast<double>(row[start + k]);
-                ladder_segment(widened.data(), length, steps.data(), n_kernels, values.data());
-                Out* target = out + a * n_columns + start;
-                for (std::size_t k = 0; k < length; ++k) sum[k] = static_cast<double>(target[k]);
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
+// Adds sum_j weights_j K_j to each row of `out` from column first(row) on; load(row, start, distances) writes the
+// distances of the entries from column `start` on.
+template <class Out, class First, class Load>
+void ladder_combine(std::span<const LadderStep> steps, std::span<const double> weights, Matrix<Out> out, First&& first,
+                    Load&& load) {
+    parallel_blocks(out.rows, kRowBlock, [&](std::size_t top, std::size_t bottom) {
+        LadderSegment segment(steps);
+        std::vector<double> buffer(kSegment);
+        for (std::size_t i = top; i < bottom; ++i)
+            for (std::size_t start = first(i); start < out.columns; start += kSegment) {
+                const std::size_t length = std::min(kSegment, out.columns - start);
+                segment.compute(length, [&](std::span<double> distances) { load(i, start, distances); });
+                const auto target = out.row(i).subspan(start, length);
+                const auto sum = std::span(buffer).first(length);  // double, whatever the type of `out`
+                widen<Out>(target, sum);
+                segment.add_to(sum, weights);
                 for (std::size_t k = 0; k < length; ++k) target[k] = static_cast<Out>(sum[k]);
             }
-        }
     });
+}
+
+// Adds sum_j weights_j K_j to the upper triangle of the square `out`; the lower one is left alone.
+template <class T, class Out>
+void ladder_combine_upper(Matrix<const T> distances, std::span<const LadderStep> steps, std::span<const double> weights,
+                          Matrix<Out> out) {
+    ladder_combine(
+        steps, weights, out, [](std::size_t i) { return i; },
+        [&](std::size_t i, std::size_t start, std::span<double> to) { widen(distances.row(i).subspan(start), to); });
+}
+
+// Adds the listed rows of sum_j weights_j K_j to `out`.
+template <class T, class Out>
+void ladder_combine_rows(Matrix<const T> distances, std::span<const LadderStep> steps, std::span<const double> weights,
+                         Index index, Matrix<Out> out) {
+    ladder_combine(
+        steps, weights, out, [](std::size_t) { return std::size_t{0}; },
+        [&](std::size_t a, std::size_t start, std::span<double> to) {
+            widen(distances.row(row_at(index, a)).subspan(start), to);
+        });
+}
+
+// Adds the block of the listed rows and columns of sum_j weights_j K_j to the upper triangle of `out`.
+template <class T>
+void ladder_combine_block(Matrix<const T> distances, std::span<const LadderStep> steps, std::span<const double> weights,
+                          Index index, Matrix<double> out) {
+    ladder_combine(
+        steps, weights, out, [](std::size_t a) { return a; },
+        [&](std::size_t a, std::size_t start, std::span<double> to) {
+            gather(distances.row(row_at(index, a)), index.subspan(start), to);
+        });
+}
+
+KW_CLONES static inline void add_squared_differences(std::span<double> out, std::span<const double> values,
+                                                     double centre) noexcept {
+    KW_SIMD()
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] += (values[k] - centre) * (values[k] - centre);
 }
 
 // out(i, o) = sum over j, k of weights_j exp(-rate_j |x_i - z_k|^2) V(k, o), distances computed on the way.
 // `features` and `kept` hold one feature per row (d x n and d x n_kept).
 inline void gaussian_products(Matrix<const double> features, Matrix<const double> kept,
-                              const std::vector<LadderStep>& steps, const double* weights, const double* V,
-                              std::size_t n_outputs, double* out) {
-    const std::size_t n_kernels = steps.size(), n = features.columns, n_kept = kept.columns;
-    std::vector<double> by_output(n_outputs * n_kept);
-    for (std::size_t k = 0; k < n_kept; ++k)
-        for (std::size_t o = 0; o < n_outputs; ++o) by_output[o * n_kept + k] = V[k * n_outputs + o];
-    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), distance(kSegment), sum(kSegment);
-        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
-        for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            for (std::size_t o = 0; o < n_outputs; ++o) out[i * n_outputs + o] = 0.0;
-            for (std::size_t start = 0; start < n_kept; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n_kept - start);
+                              std::span<const LadderStep> steps, std::span<const double> weights,
+                              Matrix<const double> V, Matrix<double> out) {
+    const std::size_t n_outputs = V.columns;
+    const auto columns = transposed(V);
+    const Matrix<const double> by_output{columns.data(), n_outputs, kept.columns};
+    parallel_blocks(features.columns, kRowBlock, [&](std::size_t first, std::size_t last) {
+        LadderSegment segment(steps);
+        std::vector<double> distances(kSegment), buffer(kSegment);
+        for (std::size_t i = first; i < last; ++i) {
+            for (double& value : out.row(i)) value = 0.0;
+            for (std::size_t start = 0; start < kept.columns; start += kSegment) {
+                const std::size_t length = std::min(kSegment, kept.columns - start);
+                const auto distance = std::span(distances).first(length), sum = std::span(buffer).first(length);
                 std::fill(distance.begin(), distance.end(), 0.0);
                 for (std::size_t c = 0; c < features.rows; ++c)
-                    add_squared_differences(distance.data(), kept.row(c) + start, features.row(c)[i], length);
-                ladder_segment(distance.data(), length, steps.data(), n_kernels, values.data());
+                    add_squared_differences(distance, kept.row(c).subspan(start, length), features(c, i));
+                segment.compute(distance);
                 std::fill(sum.begin(), sum.end(), 0.0);
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
+                segment.add_to(sum, weights);
                 for (std::size_t o = 0; o < n_outputs; ++o)
-                    out[i * n_outputs + o] += dot(sum.data(), by_output.data() + o * n_kept + start, length);
+                    out(i, o) += dot(sum, by_output.row(o).subspan(start, length));
             }
         }
-    });
-}
-
-constexpr std::size_t kTile = 64;
-
-// Adds sum_j weights_j K_j to the upper triangle of the square `out`; the lower one is left alone.
-template <class T, class Out>
-void ladder_combine_upper(Matrix<const T> distances, const std::vector<LadderStep>& steps, const double* weights,
-                          Out* out) {
-    const std::size_t n_kernels = steps.size(), n = distances.rows;
-    parallel_for((n + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        std::vector<double> values(n_kernels * kSegment), widened(kSegment), sum(kSegment);
-        const std::size_t last = std::min(n, (block + 1) * kRowBlock);
-        for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            const T* row = distances.row(i);
-            for (std::size_t start = i; start < n; start += kSegment) {
-                const std::size_t length = std::min(kSegment, n - start);
-                for (std::size_t k = 0; k < length; ++k) widened[k] = static_cast<double>(row[start + k]);
-                ladder_segment(widened.data(), length, steps.data(), n_kernels, values.data());
-                Out* target = out + i * n + start;
-                for (std::size_t k = 0; k < length; ++k) sum[k] = static_cast<double>(target[k]);
-                for (std::size_t j = 0; j < n_kernels; ++j)
-                    add_scaled(sum.data(), values.data() + j * kSegment, weights[j], length);
-                for (std::size_t k = 0; k < length; ++k) target[k] = static_cast<Out>(sum[k]);
-            }
-        }
-    });
-}
-
-// Copies the upper triangle of a square matrix to the lower one, by tiles that fit the cache.
-template <class T>
-void mirror_upper(T* matrix, std::size_t n) {
-    const std::size_t n_tiles = (n + kTile - 1) / kTile;
-    parallel_for(n_tiles, [&](std::size_t tile) {
-        const std::size_t left = tile * kTile, right = std::min(n, left + kTile);
-        for (std::size_t first = 0; first <= left; first += kTile)
-            for (std::size_t k = left; k < right; ++k)
-                for (std::size_t i = first; i < std::min(first + kTile, k); ++i) matrix[k * n + i] = matrix[i * n + k];
-    });
-}
-
-// Share of |a|^2 + |b|^2 below which |a|^2 + |b|^2 - 2 a.b is no longer right to 1e-12 of itself. Each of the three
-// sums over d columns is off by at most d units of rounding u; for many columns the errors are of the order of
-// sqrt(d) u (Higham and Mary, 2019, SIAM J. Sci. Comput. 41), and four times that is allowed for.
-inline double cancellation_limit(std::size_t n_columns) {
-    const double d = static_cast<double>(n_columns), u = 0x1p-53;
-    return 2.0 * (std::min(d, 4.0 * std::sqrt(d)) + 4.0) * u / 1e-12;
-}
-
-KW_CLONES static inline double squared_difference(const double* a, const double* b, const double* scales,
-                                                  std::size_t n) {
-    double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t c = 0; c < n; ++c) sum += ((a[c] - b[c]) * scales[c]) * ((a[c] - b[c]) * scales[c]);
-    return sum;
-}
-
-// One row of squared distances from inner products; returns how many of them lost their digits.
-KW_CLONES static inline std::size_t distances_from_products(double* row, double squared_norm,
-                                                            const double* squared_norms, double limit, std::size_t n) {
-    std::size_t n_lost = 0;
-#pragma omp simd reduction(+ : n_lost)
-    for (std::size_t k = 0; k < n; ++k) {
-        const double sum = squared_norm + squared_norms[k];
-        row[k] = sum - 2.0 * row[k];
-        n_lost += row[k] > limit * sum ? 0 : 1;  // not a number, after an overflow, is lost too
-    }
-    return n_lost;
-}
-
-// Turns inner products of centred and scaled rows, in place, into the squared distances between rows of A and of B,
-// each column multiplied by its scale. What cancellation spoils is summed from the differences themselves, so that
-// every distance is right to 1e-12 of itself, whatever the rows, and zero between equal ones. With `upper`, entries
-// left of the diagonal are passed over and the diagonal is zero.
-inline void squared_distances_from_products(double* products, Matrix<const double> A, Matrix<const double> B,
-                                            const double* scales, const double* a_norms, const double* b_norms,
-                                            bool upper) {
-    const double limit = cancellation_limit(A.columns);
-    parallel_for((A.rows + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        const std::size_t last = std::min(A.rows, (block + 1) * kRowBlock);
-        for (std::size_t i = block * kRowBlock; i < last; ++i) {
-            double* row = products + i * B.rows;
-            if (upper) row[i] = 0.0;
-            for (std::size_t start = upper ? i + 1 : 0; start < B.rows; start += kSegment) {
-                const std::size_t length = std::min(kSegment, B.rows - start);
-                if (!distances_from_products(row + start, a_norms[i], b_norms + start, limit, length)) continue;
-                for (std::size_t k = start; k < start + length; ++k)
-                    if (!(row[k] > limit * (a_norms[i] + b_norms[k])))
-                        row[k] = squared_difference(A.row(i), B.row(k), scales, A.columns);
-            }
-        }
-    });
-}
-
-// out(i, k) = sum of absolute differences between row i of A and row k of B.
-template <class T>
-void absolute_distances(Matrix<const double> A, Matrix<const double> B, T* out) {
-    parallel_for((A.rows + kRowBlock - 1) / kRowBlock, [&](std::size_t block) {
-        const std::size_t last = std::min(A.rows, (block + 1) * kRowBlock);
-        for (std::size_t i = block * kRowBlock; i < last; ++i)
-            for (std::size_t k = 0; k < B.rows; ++k) {
-                double sum = 0.0;
-                for (std::size_t c = 0; c < A.columns; ++c) sum += std::abs(A.row(i)[c] - B.row(k)[c]);
-                out[i * B.rows + k] = static_cast<T>(sum);
-            }
     });
 }
 

@@ -1,4 +1,4 @@
-// Deterministic parallel loops: tasks are fixed by the data, threads only decide who runs them.
+// Deterministic parallel loops: the data fix the tasks, threads only decide who runs them.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,21 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kw {
 
-// Threads that loops started by this thread may use; 0 = one per core. Each thread has its own, so
-// calls at the same time do not disturb each other, and loops inside a task stay in its thread.
+// Maximum number of threads of loops started by this thread; 0 = one per core. Each thread has its own limit, so
+// concurrent calls do not disturb each other, and loops inside a task stay in its thread.
 inline thread_local int thread_limit = 1;
 
 // Called several times a second by the thread that started a loop, if it is set; may throw, which
-// ends the loop. Never called in the threads that help.
+// ends the loop. Never called in the helper threads.
 inline void (*poll)() = nullptr;
 
 class Polling {
-public:
+   public:
     void operator()() {
         if (poll == nullptr || helps) return;
         const auto now = std::chrono::steady_clock::now();
@@ -29,14 +30,14 @@ public:
         poll();
         next_ = now + kEvery;
     }
-    static inline thread_local bool helps = false;
+    static inline thread_local bool helps = false;  // whether this is a helper thread
 
-private:
+   private:
     static constexpr std::chrono::milliseconds kEvery{100};
     std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kEvery;
 };
 
-inline int thread_count() {
+[[nodiscard]] inline int thread_count() noexcept {
     if (thread_limit > 0) return thread_limit;
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -65,7 +66,7 @@ void parallel_for(std::size_t n_tasks, Work&& work) {
         }
     };
     {
-        std::vector<Thread> threads;  // joined at the end of this block, whatever happens in it
+        std::vector<Thread> threads;  // joined at the end of this block, also after an exception
         threads.reserve(n_threads - 1);
         try {
             for (std::size_t t = 1; t < n_threads; ++t)
@@ -79,6 +80,16 @@ void parallel_for(std::size_t n_tasks, Work&& work) {
         run();
     }
     if (failure) std::rethrow_exception(failure);
+}
+
+[[nodiscard]] constexpr std::size_t n_blocks(std::size_t n, std::size_t block) noexcept {
+    return (n + block - 1) / block;
+}
+
+// Runs work(first, last) on consecutive ranges of `block` of the n items; the last range may be shorter.
+template <class Work>
+void parallel_blocks(std::size_t n, std::size_t block, Work&& work) {
+    parallel_for(n_blocks(n, block), [&](std::size_t task) { work(task * block, std::min(n, (task + 1) * block)); });
 }
 
 }  // namespace kw

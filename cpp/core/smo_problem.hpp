@@ -1,0 +1,42 @@
+// The dual of a support vector problem with one fixed kernel, and the loss that belongs to it.
+//
+//   min over beta   1/2 beta'(K + diag d) beta - y'beta + e |beta|_1,   lo <= beta <= hi,   sum beta = 0
+//
+// (the last only with an intercept). The loss is the conjugate
+// loss_i(f) = max over t in [lo_i, hi_i] of t (y_i - f) - e |t| - d_i t^2 / 2: hinge, epsilon-insensitive and
+// Huber differ only in (y, lo, hi, d, e), so primal value, best bias and gap need no case distinction.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace kw {
+
+struct SmoProblem {
+    std::vector<double> target, lower, upper, ridge;  // y, lo <= 0 <= hi, d
+    double dead_zone = 0.0;                           // e
+    bool intercept = true;
+
+    [[nodiscard]] std::size_t size() const noexcept { return target.size(); }
+
+    [[nodiscard]] double loss(std::size_t i, double fitted) const noexcept {
+        const double r = target[i] - fitted;
+        const double slack = std::abs(r) - dead_zone;
+        if (slack <= 0.0) return 0.0;
+        // The maximising t has the sign of r: t = slack / d, cut at the bound on its side.
+        const double limit = r > 0.0 ? upper[i] : -lower[i];
+        const double t = ridge[i] > 0.0 ? std::min(slack / ridge[i], limit) : limit;
+        return t * slack - 0.5 * ridge[i] * t * t;
+    }
+
+    [[nodiscard]] double total_loss(std::span<const double> fitted, double bias) const noexcept {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < size(); ++i) sum += loss(i, fitted[i] + bias);
+        return sum;
+    }
+};
+
+}  // namespace kw
