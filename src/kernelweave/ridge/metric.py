@@ -26,6 +26,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.kernels.metric import Metric
 
@@ -33,7 +34,6 @@ _MOST_OUTPUTS = 8  # above this, random mixtures of the outputs give the gradien
 _WIDTH_ROWS = 1500  # rows above which median distances are those of _WIDTH_SAMPLE rows to all
 _WIDTH_SAMPLE = 500
 _CONE = 1e-9  # distance, relative to the width, below which the gradient of a cone is taken as zero
-_ROWS_AT_A_TIME = 64  # rows of signs held at once
 _BATCH = 64  # landmarks chosen between two updates of the residuals
 _KEEP = 0.1  # residual within a batch, relative to the largest, below which a row is passed over
 _SPENT = 1e-10  # residual below which a row is explained by the landmarks
@@ -256,16 +256,6 @@ def _shifted(setting: Setting, by: Setting, limits: Setting) -> Setting | None:
     return moved if inside else None
 
 
-def signed_sums(A: Floats, B: Floats, V: Floats) -> Floats:
-    """Return ``sum_m V[i, m] sign(A[i, j] - B[m, j])``, of shape (n_rows of A, n_columns)."""
-    out = np.empty(A.shape)
-    for start in range(0, len(A), _ROWS_AT_A_TIME):
-        rows = slice(start, start + _ROWS_AT_A_TIME)
-        signs = np.sign(A[rows, None, :] - B[None, :, :])
-        out[rows] = np.einsum("im,imj->ij", V[rows], signs)
-    return out
-
-
 def gradients(
     A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
 ) -> Floats:
@@ -289,7 +279,7 @@ def gradients(
     for o, a in enumerate(coef.T):
         weighted = S2 * a
         euclidean = weighted.sum(axis=1)[:, None] * A - weighted @ B
-        out[o] = -metric.weights * signed_sums(A, B, S1 * a) - euclidean @ M
+        out[o] = -metric.weights * _core.signed_sums(A, B, S1 * a) - euclidean @ M
     return out
 
 
