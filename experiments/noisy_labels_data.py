@@ -57,7 +57,7 @@ GROUPS: dict[str, dict[str, Source]] = {
         ),
     },
     "published": _PUBLISHED,
-    # What there was to choose was chosen on these two, and judged on the first two.
+    # Choices were made on these two, and evaluated on the first two.
     "development": {
         **_PUBLISHED,
         "liver_bupa": Source("Liver", ("liver_bupa",)),

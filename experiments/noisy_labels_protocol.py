@@ -75,7 +75,7 @@ class Case:
 
     @cached_property
     def rbf(self) -> SVC:
-        """A Gaussian machine with the width and the cost that suit the observed labels."""
+        """A Gaussian SVM with width and cost tuned on the observed labels."""
         widths = np.array(RBF_STEPS) * _median_distance(self.X)
         grid = {"gamma": (0.5 / widths**2).tolist(), "C": list(RBF_COSTS)}
         search = GridSearchCV(SVC(), grid, cv=_folds(N_FOLDS), refit=False).fit(self.X, self.y)
@@ -115,16 +115,16 @@ def _tolerant(mode: str) -> Callable[[Case], Answer]:
 
 def _balanced(case: Case) -> Answer:
     model = BalancedKernelSVM(Cs=UNIFORM_COSTS, cv=N_FOLDS, n_jobs=1).fit(case.X, case.y)
-    alone = _uniform_machine(C=model.C_, class_weight="balanced")
+    alone = _uniform_svm(C=model.C_, class_weight="balanced")
     return Answer(model.predict(case.X_test), _margins(alone, case))
 
 
 def _uniform(case: Case) -> Answer:
     def paths(X: Floats, y: Codes) -> Sequence[Any]:
-        return _uniform_machine().fit_path(X, y, UNIFORM_COSTS)
+        return _uniform_svm().fit_path(X, y, UNIFORM_COSTS)
 
     best = choose(paths, case, N_FOLDS)
-    model = _uniform_machine(C=UNIFORM_COSTS[best]).fit(case.X, case.y)
+    model = _uniform_svm(C=UNIFORM_COSTS[best]).fit(case.X, case.y)
     return Answer(model.predict(case.X_test), _margins(model, case))
 
 
@@ -156,20 +156,20 @@ def _clean(model: Any, case: Case) -> Answer:
 
 
 def _sparse(case: Case) -> Answer:
-    machine = MKLClassifier(case.kernels, n_jobs=1)
-    best = choose(lambda X, y: machine.fit_path(X, y, MKL_COSTS), case, N_MKL_FOLDS)
-    model = machine.set_params(C=MKL_COSTS[best]).fit(case.X, case.y)
+    mkl = MKLClassifier(case.kernels, n_jobs=1)
+    best = choose(lambda X, y: mkl.fit_path(X, y, MKL_COSTS), case, N_MKL_FOLDS)
+    model = mkl.set_params(C=MKL_COSTS[best]).fit(case.X, case.y)
     return Answer(model.predict(case.X_test), _margins(model, case))
 
 
 def _capped(case: Case) -> Answer:
-    machine = NoisyLabelMKLClassifier(case.kernels, noise_level="auto", n_jobs=1)
+    mkl = NoisyLabelMKLClassifier(case.kernels, noise_level="auto", n_jobs=1)
 
     def paths(X: Floats, y: Codes) -> Sequence[Any]:
-        return machine.fit_path(X, y, [1.0 / (len(y) * C) for C in MKL_COSTS])
+        return mkl.fit_path(X, y, [1.0 / (len(y) * C) for C in MKL_COSTS])
 
     best = choose(paths, case, N_MKL_FOLDS)
-    model = machine.set_params(lam=1.0 / (len(case.y) * MKL_COSTS[best])).fit(case.X, case.y)
+    model = mkl.set_params(lam=1.0 / (len(case.y) * MKL_COSTS[best])).fit(case.X, case.y)
     return Answer(model.predict(case.X_test), model.label_quality_, model.noise_level_)
 
 
@@ -252,12 +252,12 @@ def choose(paths: Paths, case: Case, n_folds: int) -> int:
     return int(np.argmax(n_right))
 
 
-def _uniform_machine(**options: Any) -> MKLClassifier:
+def _uniform_svm(**options: Any) -> MKLClassifier:
     return MKLClassifier(complete_ladder(), norm="uniform", n_jobs=1, **options)
 
 
 def _margins(model: Any, case: Case) -> Floats:
-    """Return how clearly models that have not seen a row speak for its label."""
+    """Return out-of-fold margins of the labels."""
     folds = _folds(N_FOLDS)
     values = cross_val_predict(model, case.X, case.y, cv=folds, method="decision_function")
     return np.where(case.y == 1, values, -values)

@@ -25,7 +25,15 @@ from kernelweave import MKLClassifier, NoisyLabelMKLClassifier, rbf_ladder
 from kernelweave.banks import make_bank
 from kernelweave.kernels import expand_kernels
 from kernelweave.losses import CVaRHinge
-from kernelweave.solvers import gradient_play, mirror_prox, solve_capped
+from kernelweave.solvers import (
+    Limits,
+    Problem,
+    gradient_play,
+    learn_weights,
+    mirror_prox,
+)
+from kernelweave.solvers.mirror_prox import GameOptions
+from kernelweave.weights import Simplex
 
 from .noisy_labels_data import Codes, Floats, flip, random, read_problem
 
@@ -110,7 +118,7 @@ def kernels() -> list[Any]:
     return [rbf_ladder(WIDTHS), rbf_ladder(WIDTHS, per_feature=True)]
 
 
-def _capped_machine(**options: Any) -> NoisyLabelMKLClassifier:
+def _cvar_mkl(**options: Any) -> NoisyLabelMKLClassifier:
     return NoisyLabelMKLClassifier(
         kernels(), normalize=None, fit_intercept=False, n_jobs=1, **options
     )
@@ -122,7 +130,7 @@ Fit = Callable[[Floats, Codes], Sequence[Any]]
 def _mkl(part: Part, level: float) -> dict[str, Any]:
     caps = list(dict.fromkeys((1.0, 1.0 - level, *CAPS)))
     own = caps.index(1.0 - level)
-    fit: Fit = lambda X, y: _capped_machine().fit_path(X, y, LAMS, caps)  # noqa: E731
+    fit: Fit = lambda X, y: _cvar_mkl().fit_path(X, y, LAMS, caps)  # noqa: E731
     first, again = _twice(fit, part)
     cap_of = np.arange(len(again)) % len(caps)
     sets = {
@@ -145,20 +153,20 @@ def _agreement(models: Sequence[Any], part: Part) -> float | None:
     same = []
     for model in models[:3]:  # a plain fit each, so a sample
         lam = max(float(model.lam * model.gamma_), 1e-9)
-        plain = _capped_machine(lam=lam, cap=1.0).fit(part.X, part.y)
+        plain = _cvar_mkl(lam=lam, cap=1.0).fit(part.X, part.y)
         same.append(np.mean(plain.predict(part.X_test) == model.predict(part.X_test)))
     return float(np.mean(same)) if same else None
 
 
 def _best(part: Part, level: float) -> dict[str, Any]:
-    machine = _capped_machine(robust="best")
-    first, again = _twice(lambda X, y: machine.fit_path(X, y, LAMS, [1.0 - level]), part)
+    mkl = _cvar_mkl(robust="best")
+    first, again = _twice(lambda X, y: mkl.fit_path(X, y, LAMS, [1.0 - level]), part)
     return {"best": _pick(first, again, part)}
 
 
 def _uniform(part: Part, level: float) -> dict[str, Any]:
-    machine = MKLClassifier(kernels(), norm="uniform", normalize=None, n_jobs=1)
-    first, again = _twice(lambda X, y: machine.fit_path(X, y, UNIFORM_COSTS), part)
+    svm = MKLClassifier(kernels(), norm="uniform", normalize=None, n_jobs=1)
+    first, again = _twice(lambda X, y: svm.fit_path(X, y, UNIFORM_COSTS), part)
     return {"uniform": _pick(first, again, part)}
 
 
@@ -239,18 +247,15 @@ def run_gap(
     )
     Y = np.where(part.y == 1, 1.0, -1.0)[:, None]
     box = np.full_like(Y, 1.0 / n)
-    machine = CVaRHinge((min(1.0, GAP_RHO / n),))
-    first_order: dict[str, Any] = {"lam": GAP_LAM, "n": float(n)}
+    loss = CVaRHinge((min(1.0, GAP_RHO / n),))
+    problem = Problem(bank, Y, box / GAP_LAM, loss, Simplex())
 
-    def solve(tol: float, max_iter: int, report: Clock) -> Any:
-        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "report": report}
+    def solve(tol: float, max_iter: int, callback: Clock) -> Any:
+        limits = Limits(tol, max_iter, callback)
         if solver == "fast":
-            return solve_capped(bank, Y, box, machine, lam=GAP_LAM, **limits)
-        cost = box / GAP_LAM
-        if solver == "vi":
-            return gradient_play(bank, Y, cost, machine, **first_order, **limits)
-        restarts = solver == "restarts"
-        return mirror_prox(bank, Y, cost, machine, restarts=restarts, **first_order, **limits)
+            return learn_weights(problem, limits)
+        options = GameOptions(GAP_LAM, float(n), restarts=solver == "restarts")
+        return (gradient_play if solver == "vi" else mirror_prox)(problem, limits, options)
 
     curve = Clock()
     with warnings.catch_warnings():

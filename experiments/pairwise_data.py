@@ -16,7 +16,7 @@ from kernelweave.pairs.shrink import column_factors, scale_rows
 
 DATA = {"cora": "Cora", "citeseer": "Citeseer"}
 N_TRIALS = 5
-FIRST_SEED = 9201  # no method was developed or looked at with these
+FIRST_SEED = 9201  # no method was developed or inspected on these
 FEWEST_KNOWN = 10
 PER_CLASS = 20
 DRAWS = 3  # of labelled documents in a trial
@@ -65,14 +65,14 @@ class Trial:
         return self.pairs[self.constraints.labels > 0]
 
     @property
-    def mended(self) -> Any:
-        """Labels of the pairs, the known ones put right."""
+    def corrected(self) -> Any:
+        """Labels of the pairs, the known ones corrected."""
         labels = self.constraints.labels.copy()
         labels[self.known] = self.truth[self.known]
         return labels
 
     def labelled(self, draw: int) -> Any:
-        """Draw documents whose class is told, the same number of every class."""
+        """Draw labelled documents, the same number of every class."""
         random = np.random.default_rng([self.seed, draw])
         rows = [np.flatnonzero(self.y == label) for label in np.unique(self.y)]
         return np.concatenate([random.choice(r, PER_CLASS, replace=False) for r in rows])

@@ -54,8 +54,8 @@ def cluster(trial: Trial, features: Any, kernel: Any = None, **facts: Any) -> Ou
     model = KernelSpectralClustering(
         trial.n_clusters, affinity=affinity, n_init=RESTARTS, random_state=trial.seed
     ).fit(features if kernel is None else kernel)
-    told = {"empty": model.n_empty_, "normalized": model.normalized_}
-    return Outcome(model.labels_, features, told | facts)
+    known = {"empty": model.n_empty_, "normalized": model.normalized_}
+    return Outcome(model.labels_, features, known | facts)
 
 
 def _equal(scale: Callable[[Any], Any]) -> Run:
@@ -133,7 +133,7 @@ def _shrunk(shape: str, **fixed: Any) -> Run:
 def _metric(make: Callable[[Trial], Any], scale: Callable[[Any], Any] = unit) -> Run:
     def run(trial: Trial) -> Outcome:
         X = scale(trial.X)
-        model = make(trial).fit(X, pairs=trial.pairs, labels=trial.mended)
+        model = make(trial).fit(X, pairs=trial.pairs, labels=trial.corrected)
         return cluster(trial, model.transform(X), converged=model.converged_)
 
     return run
@@ -142,7 +142,7 @@ def _metric(make: Callable[[Trial], Any], scale: Callable[[Any], Any] = unit) ->
 def _embedding(make: Callable[[], Any]) -> Run:
     def run(trial: Trial) -> Outcome:
         model = make()
-        Z = model.fit_transform(unit(trial.X), pairs=trial.pairs, labels=trial.mended)
+        Z = model.fit_transform(unit(trial.X), pairs=trial.pairs, labels=trial.corrected)
         return cluster(trial, Z, converged=model.converged_)
 
     return run
@@ -150,14 +150,14 @@ def _embedding(make: Callable[[], Any]) -> Run:
 
 def _spectral(trial: Trial) -> Outcome:
     model = SpectralKernelLearner(DIRECTIONS)
-    Z = model.fit_transform(unit(trial.X), pairs=trial.pairs, labels=trial.mended)
+    Z = model.fit_transform(unit(trial.X), pairs=trial.pairs, labels=trial.corrected)
     # Its leading eigenvectors are those of equal weights, so all of them are grouped.
     return _group(trial, Z, Z, converged=model.converged_)
 
 
 def _mpck(trial: Trial) -> Outcome:
     model = MPCKMeans(trial.n_clusters, random_state=trial.seed)
-    model.fit(unit(trial.X), pairs=trial.pairs, labels=trial.mended)
+    model.fit(unit(trial.X), pairs=trial.pairs, labels=trial.corrected)
     return Outcome(model.labels_, None, {"converged": model.converged_})
 
 

@@ -43,7 +43,7 @@ def evaluate(part: str, data: str, method: str, trial: int, first_seed: int) -> 
     begin = time.process_time()
     record = {"part": part, "data": data, "method": method, "trial": trial}
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # what they say is kept as numbers
+        warnings.simplefilter("ignore")  # convergence is kept as numbers
         opened = open_trial(data, trial, first_seed)
         found = _figure(opened, method) if part == "figure" else _table(opened, method)
     return record | found | {"seconds": time.process_time() - begin}
@@ -64,14 +64,14 @@ def _table(trial: Trial, method: str) -> Record:
 
 
 def classify(features: Any, trial: Trial) -> float:
-    """Return the accuracy of a machine on the kernel, twenty documents of each class labelled.
+    """Return the accuracy of an SVM on the kernel, twenty documents of each class labelled.
 
     Parameters
     ----------
     features : array or sparse matrix of shape (n_samples, n_components)
         Their inner products are the kernel, which is brought to a diagonal of ones.
     trial : Trial
-        Classes, and which are told.
+        Classes, and the labelled documents.
     """
     squares = features.multiply(features) if hasattr(features, "multiply") else features**2
     lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())

@@ -37,7 +37,7 @@ BOUNDS = ("ghkl-1.5", "ghkl-1.1")  # whose rules are counted for SLIPPER and END
 
 @dataclass(frozen=True)
 class Setting:
-    """What a system is told besides the rows."""
+    """Options of a system besides the rows."""
 
     scoring: str
     grid: tuple[float, ...]
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a system says about test rows, and what it is made of."""
+    """Predictions of a system for test rows, and its rules."""
 
     predicted: NDArray[Any]
     scores: NDArray[Any] | None = None  # for the second class of two, on any scale
@@ -167,7 +167,7 @@ def _read_votes(model: Any, part: Division) -> Answer:
 
 
 def has_imodels() -> bool:
-    """Tell whether the package with RuleFit can be imported; it needs six, and does not say so."""
+    """Return whether the package with RuleFit can be imported; it needs six, undeclared."""
     return find_spec("imodels") is not None and find_spec("six") is not None
 
 

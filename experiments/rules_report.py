@@ -61,7 +61,7 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
     parts += [
         "## Work\n",
         "Processor seconds of one thread for a whole search, with all values of C and folds; "
-        "conjunctions in play in the final fit; divisions whose C is the smallest / largest of the "
+        "active conjunctions of the final fit; divisions whose C is the smallest / largest of the "
         "grid; largest relative gap of the final fits.\n",
         _work(cells),
         _gaps(cells),
@@ -247,7 +247,7 @@ def _propositions(cells: Cells) -> str:
 def _work(cells: Cells) -> str:
     head = ["data"]
     for method in OURS:
-        head += [METHODS[method].label + part for part in (", s", ", in play", ", edge", ", gap")]
+        head += [METHODS[method].label + part for part in (", s", ", active", ", edge", ", gap")]
     rows = []
     for data in sets(cells):
         row = [SOURCES[data].title]

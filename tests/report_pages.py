@@ -1,8 +1,10 @@
 """Pages taken apart by Python's own parser."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+KEPT = {"pre", "script", "style"}
 VOID = {"meta", "input", "br", "wbr"}
 
 
@@ -13,7 +15,12 @@ class Element:
     children: list = field(default_factory=list)
 
     def text(self):
-        return "".join(c if isinstance(c, str) else c.text() for c in self.children)
+        """Return the text as a browser shows it: white space is collapsed, except in code."""
+        text = self.raw_text()
+        return text if self.name in KEPT else re.sub(r"\s+", " ", text).strip()
+
+    def raw_text(self):
+        return "".join(c if isinstance(c, str) else c.raw_text() for c in self.children)
 
     def find(self, name=None, **attributes):
         """Return all elements below this one with these attributes."""

@@ -208,7 +208,7 @@ def test_pictures_are_small():
 def test_options_on_the_command_line_page_exist(capsys):
     cli = pytest.importorskip("kernelweave.cli")
     help_text = ""
-    for command in importlib.import_module("kernelweave.cli.parsing").COMMANDS:
+    for command in importlib.import_module("kernelweave.cli.commands").COMMANDS:
         with contextlib.suppress(SystemExit):
             cli.main([command, "--help"])
         help_text += capsys.readouterr().out

@@ -44,6 +44,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ONLY = {"datasets": {"errors", "_types"}}
 OPTIONAL = {"dask", "distributed", "matplotlib", "rich", "pandas", "networkx"}
+OPTIONAL |= {"jinja2", "markupsafe"}
 
 
 def layer_of(module: str) -> str:

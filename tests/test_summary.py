@@ -96,16 +96,16 @@ def test_pipelines_are_shown_as_before():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("mkl", "This model tells high from low with"),
-        ("mkl of three classes", "This model tells 3 classes apart with all"),
+        ("mkl", "This model separates high from low with"),
+        ("mkl of three classes", "This model separates 3 classes with all"),
         ("regression", "This model predicts a quantity with"),
         ("rules for quantities", "This model predicts 2 quantities by"),
         ("widths", "a Gaussian kernel whose widths were learned"),
         ("tolerant", "training labels look wrong"),
         ("structure", "paths; the heaviest"),
         ("structure of many paths", "products of kernels that share"),
-        ("rules", "the one that matters most is"),
-        ("pairs", "tells which pairs of rows belong together by"),
+        ("rules", "the most important one is"),
+        ("pairs", "separates same from different pairs of rows by"),
         ("clusters", "put 60 rows into 3 clusters of"),
     ],
 )
@@ -123,7 +123,7 @@ def test_sentences_name_the_target():
 
 def test_sentences_of_models_that_learned_little():
     one = MKLClassifier([RBF(1.0)]).fit(X, TWO)
-    assert headline(one) == "This model tells high from low with 1 kernel, rbf(width=1)."
+    assert headline(one) == "This model separates high from low with 1 kernel, rbf(width=1)."
     none = RuleEnsembleClassifier().fit(X, TWO)
     none.rules_ = []
     assert headline(none).endswith("by 0 rules, so it predicts the same for every row.")

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from kernelweave import MKLClassifier
+from kernelweave import MKLClassifier, solvers
 from kernelweave._threads import threads as using
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import expand_kernels
 from kernelweave.losses import Hinge
-from kernelweave.solvers import Result, newton_bundle
+from kernelweave.solvers import Limits, Result, newton_bundle
+from kernelweave.weights import Simplex
 
 from . import Task
 from .problems import WIDTHS, Problem, additive, centred_size, families
@@ -70,7 +71,8 @@ def solve(n: int, threads: int, d: int = 20, which: str = "both", C: float = 1.0
 
     def work() -> Result:
         with using(threads):
-            return newton_bundle(built, Y, cost, Hinge(), tol=TOL, max_iter=_MAX_ITER)
+            problem = solvers.Problem(built, Y, cost, Hinge(), Simplex())
+            return newton_bundle(problem, Limits(TOL, _MAX_ITER))
 
     return Task(work, lambda result: {"objective": result.objective})
 

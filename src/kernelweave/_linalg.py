@@ -6,6 +6,8 @@ abandoned is no way out: a process that exits while a thread is inside OpenBLAS 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
@@ -21,6 +23,13 @@ _PANEL = 384  # rows of a Cholesky factor that are computed together,
 _PRODUCTS = 5e9  # and multiplications of a piece of them, about 0.2 s; large pieces are quicker
 _COLUMNS = 512  # of a piece at least
 _COPIED = 256  # rows copied at a time where a factorisation is undone
+
+
+def all_finite(values: np.ndarray[Any, Any]) -> bool:
+    """Tell whether no entry is NaN or infinite."""
+    with np.errstate(all="ignore"):
+        # One sum decides nearly always; it may itself overflow, hence the second look.
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
 
 
 def factor_upper(M: Floats) -> tuple[Floats, bool]:

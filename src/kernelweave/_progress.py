@@ -1,4 +1,4 @@
-"""How far a fit has come: one line on the terminal, or news for whoever listens."""
+"""Progress of a fit: a line on the terminal, or calls of a listener."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Protocol, Self
 
 from kernelweave.solvers import Step
 
 
 class Listener(Protocol):
-    """Is told of every step of every fit while it listens."""
+    """Receives every step of all fits in a block of `listening`."""
 
     def step(self, step: Step, tol: float) -> None:
-        """Hear of a step of a fit that stops at a relative gap of ``tol``."""
+        """Receive a step of a fit that stops at a relative gap of ``tol``."""
 
     def count(self, done: int, total: int) -> None:
-        """Hear of a part of a fit that consists of ``total`` parts."""
+        """Receive the number of finished parts of a fit."""
 
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -29,13 +28,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Tell someone of all fits in this block, whatever their ``verbose``.
-
-    Parameters
-    ----------
-    listener : Listener
-        Takes the place of the line on the terminal.
-    """
+    """Pass the steps of all fits in this block to a listener, whatever their ``verbose``."""
     token = _listener.set(listener)
     try:
         yield
@@ -44,15 +37,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 class Progress:
-    """A bar from the first gap to the tolerance, rewritten in place; silent unless asked.
-
-    Parameters
-    ----------
-    verbose : int
-        0 is silent.
-    tol : float
-        The relative gap that fills the bar.
-    """
+    """A bar from the first gap to the tolerance, rewritten in place; silent if not ``verbose``."""
 
     def __init__(self, verbose: int, tol: float) -> None:
         self.verbose, self.tol = verbose, tol
@@ -62,12 +47,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.shown:
             sys.stderr.write("\n")
 
@@ -92,17 +72,7 @@ class Progress:
 
 
 class Counter:
-    """Counts parts of a fit, on the terminal or for a listener; silent unless asked.
-
-    Parameters
-    ----------
-    verbose : int
-        0 is silent.
-    total : int
-        How many parts there are.
-    noun : str
-        What they are called.
-    """
+    """Counts finished parts of a fit, named by ``noun``; silent if not ``verbose``."""
 
     def __init__(self, verbose: int, total: int, noun: str) -> None:
         self.verbose, self.total, self.noun = verbose, total, noun

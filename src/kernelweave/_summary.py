@@ -87,7 +87,7 @@ def shares(model: Any) -> Floats:
 
 
 def weight_noun(model: Any) -> str:
-    """Return the word for what a weight belongs to."""
+    """Return "kernel", "path" or "column", the owner of a weight."""
     if _declared(model).learns == "paths":
         return "path"
     return "column" if model.kernels_ is None else "kernel"
@@ -99,7 +99,7 @@ def _declared(model: Any) -> Declaration:
 
 
 def headline(model: Any, target: str | None = None) -> str:
-    """Return a sentence on what a model has learned; ``target`` is the name of what it predicts."""
+    """Return one or two sentences that summarise a model; ``target`` names its target."""
     learns = _declared(model).learns
     if learns == "clusters":
         return _clusters(model)
@@ -131,12 +131,12 @@ def _goal(model: Any, target: str | None) -> str:
     if what:
         return f"This model predicts{what} ({kinds}){several}"
     if len(classes) == 2:
-        return f"This model tells {clip(classes[0], 40)} from {clip(classes[1], 40)}{several}"
-    return f"This model tells {len(classes)} classes apart"
+        return f"This model separates {clip(classes[0], 40)} from {clip(classes[1], 40)}{several}"
+    return f"This model separates {len(classes)} classes"
 
 
 def _means(model: Any) -> str:
-    """Return what the prediction is made of."""
+    """Return the parts of the prediction: kernels, paths or widths."""
     learns = _declared(model).learns
     if learns == "widths":
         return f"with a Gaussian kernel whose widths were learned, {clip(model.kernel_)}"
@@ -175,7 +175,7 @@ def _heaviest(names: list[str], weights: Floats) -> str:
 def _strongest_rule(model: Any) -> str:
     if not model.rules_:
         return ", so it predicts the same for every row"
-    return f"; the one that matters most is \u201c{clip(model.rules_[0].text)}\u201d"
+    return f"; the most important one is \u201c{clip(model.rules_[0].text)}\u201d"
 
 
 def _pairs(model: Any) -> str:
@@ -183,8 +183,8 @@ def _pairs(model: Any) -> str:
     names, weights = weight_names(model), shares(model)
     used = int(np.count_nonzero(weights))
     if not used:
-        return f"This model found no {noun} that tells which pairs of rows belong together."
-    start = "This model tells which pairs of rows belong together by"
+        return f"This model found no {noun} that separates same from different pairs of rows."
+    start = "This model separates same from different pairs of rows by"
     if len(names) == 1:
         return f"{start} one {noun}, {clip(names[0])}."
     return f"{start} {_kept(used, len(names))} {noun}s; {_heaviest(names, weights)}."
@@ -214,56 +214,52 @@ def fit_status(model: Any) -> FitStatus:
     if np.isnan(gap):
         text = "The model has a closed form, so there was no iteration to converge."
         return FitStatus("exact", text, True)
-    hint = "" if model.converged_ else " Raise max_iter, or accept this by raising tol."
+    good = bool(model.converged_)
+    hint = "" if good else " Raise max_iter, or accept this by raising tol."
     if np.isinf(gap):
-        ended = (
-            f"The search reached a stationary point to the tolerance {model.tol:g}"
-            if model.converged_
-            else f"The search stopped before a stationary point, to the tolerance {model.tol:g}"
+        ended = "reached" if good else "stopped before"
+        text = (
+            f"The search {ended} a stationary point, to the tolerance {model.tol:g}, after "
+            f"{solves}. No bound on the optimum is known.{hint}"
         )
-        text = f"{ended}, after {solves}. No bound on the optimum is known.{hint}"
-        return FitStatus(
-            "stationary" if model.converged_ else "not converged", text, model.converged_
-        )
+        return FitStatus("stationary" if good else "not converged", text, good)
+    ended = "Converged" if good else "Stopped before the tolerance was met"
+    used = f"(tolerance {percentage(model.tol)}), after {solves}."
     near = relative_landmark_gap(model)
     if is_approximate(gap, near, model.tol):
-        ended = "Converged" if model.converged_ else "Stopped before the tolerance was met"
-        text = (
-            f"{ended}, with {APPROXIMATE}: the objective, {model.objective_:.6g}, is within "
-            f"{percentage(near)} of the optimum of the Nystroem problem, in which landmarks stand "
-            f"for all rows (tolerance {percentage(model.tol)}), after {solves}. "
-        )
-        text += (
+        beyond = (
             "There is no useful bound on its distance to the optimum of the exact kernels."
             if is_vacuous(gap, model.tol)
             else f"With the exact kernels it could be up to {percentage(gap)} smaller."
         )
-        return FitStatus(APPROXIMATE, text + hint, bool(model.converged_))
-    bound = (
-        f"no model of this kind has an objective below {model.objective_ - model.duality_gap_:.6g}"
-    )
-    ended = "Converged" if model.converged_ else "Stopped before the tolerance was met"
+        text = (
+            f"{ended}, with {APPROXIMATE}: the objective, {model.objective_:.6g}, is within "
+            f"{percentage(near)} of the optimum of the Nystroem problem, in which landmarks "
+            f"replace the rows {used} {beyond}{hint}"
+        )
+        return FitStatus(APPROXIMATE, text, good)
     text = (
-        f"{ended}: the objective is {model.objective_:.6g}, and {bound}. The gap between the two "
-        f"is {percentage(gap)} of the objective (tolerance {percentage(model.tol)}), after "
-        f"{solves}."
+        f"{ended}: the objective is {model.objective_:.6g}, and no model of this kind has an "
+        f"objective below {model.objective_ - model.duality_gap_:.6g}. The gap between the two is "
+        f"{percentage(gap)} of the objective {used}{hint}"
     )
-    return FitStatus(percentage(gap), text + hint, bool(model.converged_))
+    return FitStatus(percentage(gap), text, good)
 
 
 def _newton_status(model: Any) -> FitStatus:
-    steps = count(int(model.n_iter_), "Newton step")
+    """Return the status of a convex problem of pairs, solved by Newton's method."""
     if model.setting_ is not None and np.isinf(model.setting_.rho):
         text = "Weights are equal (rho is infinite), so none had to be learned."
         return FitStatus("equal weights", text, True)
-    if model.converged_:
-        text = (
-            f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so "
-            "no other weights are better."
-        )
-        return FitStatus("converged", text, True)
-    text = f"Stopped after {steps} before the tolerance {model.tol:g} was met. Raise max_iter."
-    return FitStatus("not converged", text, False)
+    steps = count(int(model.n_iter_), "Newton step")
+    if not model.converged_:
+        text = f"Stopped after {steps} before the tolerance {model.tol:g} was met. Raise max_iter."
+        return FitStatus("not converged", text, False)
+    text = (
+        f"Converged after {steps}, to the tolerance {model.tol:g}. The problem is convex, so no "
+        "other weights are better."
+    )
+    return FitStatus("converged", text, True)
 
 
 def percentage(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Text from data, made safe to show: on a terminal, on a page, in a picture, in a message."""
+"""Make text from data safe to show: on a terminal, on a page, in a plot, in a message."""
 
 from __future__ import annotations
 
@@ -12,21 +12,13 @@ _ALL, _IN_LINES = re.compile(f"[{_UNSEEN}]"), re.compile(f"(?![\n\t])[{_UNSEEN}]
 
 
 def visible(text: Any, *, lines: bool = False) -> str:
-    r"""Return text with control characters written out, such as ``\x1b``.
-
-    Parameters
-    ----------
-    text : object
-        What is shown; ``str`` is applied to it.
-    lines : bool
-        Whether line ends and tabs stay.
-    """
+    r"""Return text with control characters escaped, such as ``\x1b``; ``lines`` keeps \n and \t."""
     unseen = _IN_LINES if lines else _ALL
     return unseen.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def clip(text: Any, most: int = 120) -> str:
-    """Return text, its middle left out where it is longer than ``most`` letters."""
+    """Return text, without its middle where it is longer than ``most`` letters."""
     whole, tail = str(text), (most - 1) // 2
     if len(whole) <= most:
         return whole

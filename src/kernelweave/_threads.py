@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from typing import Any
 
@@ -179,7 +180,8 @@ def run_each(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     _core.set_threads(1)  # one level of threads is enough; new ones start with that
     try:
         for _ in range(count - 1):
-            thread = threading.Thread(target=help_out)
+            # A context holds numpy's handling of floating-point errors; each thread needs its own.
+            thread = threading.Thread(target=copy_context().run, args=(help_out,))
             try:
                 thread.start()
             except RuntimeError:  # the system allows no more: those obtained do all the work

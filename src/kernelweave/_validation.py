@@ -261,9 +261,10 @@ def check_weights(sample_weight: Any, n_samples: int) -> Floats | None:
     """Return sample weights as floats, None when none are given."""
     if sample_weight is None:
         return None
+    given = np.asarray(sample_weight)
+    if given.ndim == 1 and not given.any():
+        raise InputError("sample_weight: at least one weight must be positive, all are zero.")
     weights: Floats = _check_sample_weight(
         sample_weight, np.empty((n_samples, 1)), dtype=np.float64, ensure_non_negative=True
     )
-    if not weights.any():
-        raise InputError("sample_weight: at least one weight must be positive, all are zero.")
     return weights

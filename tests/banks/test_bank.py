@@ -422,7 +422,7 @@ def test_single_precision_is_in_no_exact_value():
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-21, 1.0, 1e20, 1e150])
 @pytest.mark.parametrize("values", ["any", "few"])
-def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
+def test_form_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
     """Whatever the scale of the columns, and where equal distances are rounded alike."""
     monkeypatch.setattr("kernelweave.banks.build._SMALL", 10)  # float32 from there on
     rng = np.random.default_rng(0)
@@ -435,7 +435,7 @@ def test_storage_errors_bound_the_rounding_of_forms(monkeypatch, scale, values):
     assert len(rounded) >= 3
     for V in (rng.normal(size=(120, 2)), np.ones((120, 1)), rng.choice([-1.0, 1.0], (120, 1))):
         errors = np.abs(bank.quadratic_forms(V) - bank.exact_forms(V))
-        bounds = bank.storage_errors(V)
+        bounds = bank.form_errors(V, bank.quadratic_forms(V))
         # Both ways of computing a form are off by rounding in double precision, too.
         assert (errors <= bounds + 1e-14 * np.abs(V).sum() ** 2 * bank.traces() / 120).all()
         if scale == 1.0:

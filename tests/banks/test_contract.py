@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from kernelweave.banks import CombinedKernel, KernelBank, make_bank
+from kernelweave._dask import PartedTable
+from kernelweave.banks import KernelBank, KernelSum, build, make_bank, row_source
+from kernelweave.banks.nystroem import build as nystroem
+from kernelweave.banks.row_source import LocalRows
 from kernelweave.kernels import (
     RBF,
     FromCallable,
@@ -118,6 +121,42 @@ def test_the_intact_bank_passes(bank):
     check_bank(bank, X)
 
 
+ROWS = np.random.default_rng(1).normal(size=(45, 3))
+LOW_RANK = [RBF(width=2.0, columns=[0]), Linear(), RBF(width=1.5, columns=[1, 2])]
+STORAGE = {
+    "factor": [RBF(width=2.0, columns=[0]), Linear()],
+    "distances": [RBF(width=0.3), RBF(width=0.2), Laplacian(width=0.5)],
+    "dense": [Polynomial(degree=4, coef0=0.2), RBF(width=0.2) * Linear(), Overlap()],
+}
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6], ids=["float32", "float64"])
+@pytest.mark.parametrize("form", STORAGE)
+def test_every_storage_form(monkeypatch, form, tol):
+    monkeypatch.setattr(build, "_SMALL", 10)
+    bank = make_bank(STORAGE[form], ROWS, tol=tol)
+    assert form in {row["form"] for row in bank.summary()}
+    check_bank(bank, ROWS)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7], ids=["float32", "float64"])
+@pytest.mark.parametrize("where", ["memory", "file", "dask"])
+def test_every_nystroem_bank(monkeypatch, where, tol):
+    monkeypatch.setattr(nystroem, "MANY_ROWS", 20)
+    monkeypatch.setattr(nystroem, "TOO_MANY_ROWS", 20)
+    monkeypatch.setattr(row_source, "_BLOCK_BYTES", 4096)  # several blocks
+    X = ROWS
+    if where == "dask":
+        da = pytest.importorskip("dask.array")
+        X = PartedTable.of(da.from_array(ROWS, chunks=(20, 3)))
+    if where == "file":
+        monkeypatch.setattr(LocalRows, "_must_map", lambda *args: True)
+    bank = nystroem.make_feature_bank(LOW_RANK, X, tol=tol)
+    assert bank is not None
+    check_bank(bank, ROWS)
+    check_bank(bank.subset(np.array([2, 0])), ROWS)
+
+
 @dataclass(frozen=True)
 class Broken(KernelBank):
     """A bank whose answer to one question is changed."""
@@ -153,22 +192,22 @@ class Broken(KernelBank):
         return self._ask("summary", super().summary())
 
 
-class WrongRows(CombinedKernel):
+class WrongRows(KernelSum):
     def rows(self, index):
         return 1.001 * super().rows(index)
 
 
-class WrongDiag(CombinedKernel):
+class WrongDiag(KernelSum):
     def diag(self):
         return super().diag() + 1e-4
 
 
-class WrongProduct(CombinedKernel):
+class WrongProduct(KernelSum):
     def __matmul__(self, V):
         return super().__matmul__(V)[::-1]
 
 
-class WrongDense(CombinedKernel):
+class WrongDense(KernelSum):
     def dense(self):
         return super().dense().copy()
 
@@ -189,7 +228,7 @@ def swap(kind):
         ("residual_forms", lambda e: -1e-12 - e, "negative"),
         ("exact_products", lambda P: 1.001 * P, "exact_products"),
         ("subset", lambda part: replace(part, scales=1.001 * part.scales), "subset"),
-        ("combine", lambda k: CombinedKernel(k.bank, 1.001 * k.weights), "combine"),
+        ("combine", lambda k: KernelSum(k.bank, 1.001 * k.weights), "combine"),
         ("combine", swap(WrongRows), "rows"),
         ("combine", swap(WrongDiag), "diag"),
         ("combine", swap(WrongProduct), "@ V"),

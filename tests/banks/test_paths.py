@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kernelweave.banks.paths as module
 from kernelweave._threads import threads
 from kernelweave.banks.kernel_sum import GramKernel
-from kernelweave.banks.paths import FactoredSystem, PathReading, PathSystem, PathTable, arrange
+from kernelweave.banks.paths import ExplicitForms, FactoredBank, PathBank, PathTable, arrange
+from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network
 from spn_oracles import brute_paths, path_weights, spn_instances
@@ -46,7 +47,7 @@ def upper(matrices):
 def setting(expression, n=9, seed=0):
     network = Network.of(expression)
     matrices = grams(len(network.leaves), n, seed)
-    return network, matrices, PathSystem(upper(matrices), n, network, network.paths(1000))
+    return network, matrices, PathBank(Triangles(upper(matrices), n), network, network.paths(1000))
 
 
 def written_out(network, matrices):
@@ -150,7 +151,7 @@ def test_path_systems(name):
     assert_allclose(combined, np.tensordot(g, K, axes=1), rtol=1e-11, atol=1e-11)
     assert_array_equal(combined, combined.T)
     quadratic_forms = np.einsum("io,mij,jo->m", V, K, V)
-    total, nodes = system.read(V).sums(u)
+    total, nodes = system.path_forms(V).sums(u)
     assert total == pytest.approx(g @ quadratic_forms, rel=1e-11)
     assert_allclose(nodes, exponents.T @ (g * quadratic_forms), rtol=1e-10)
 
@@ -161,20 +162,20 @@ def test_rows_of_zeros_are_skipped(name, zeros):
     network, matrices, system = setting(NETWORKS[name])
     K, _ = written_out(network, matrices)
     _, V = drawn(system, zeros=zeros)
-    reading = system.read(V)
+    forms = system.path_forms(V)
     assert_allclose(
-        reading.quadratic_forms, np.einsum("io,mij,jo->m", V, K, V), rtol=1e-10, atol=1e-12
+        forms.quadratic_forms, np.einsum("io,mij,jo->m", V, K, V), rtol=1e-10, atol=1e-12
     )
     _, one = drawn(system, n_outputs=1, zeros=0)
     one[::2] = 0.0
-    found = system.read(one).quadratic_forms
+    found = system.path_forms(one).quadratic_forms
     assert_allclose(found, np.einsum("io,mij,jo->m", one, K, one), rtol=1e-10, atol=1e-12)
 
 
 def test_no_coefficients_have_no_forms():
     _, _, system = setting(NETWORKS["figure"])
     u, V = drawn(system)
-    total, nodes = system.read(0 * V).sums(u)
+    total, nodes = system.path_forms(0 * V).sums(u)
     assert total == 0.0
     assert not nodes.any()
 
@@ -182,8 +183,8 @@ def test_no_coefficients_have_no_forms():
 def test_forms_are_never_negative():
     network = Network.of(A + B)
     low = np.array([[1.0, 0.0, 1.0], [1.0, 1.0 + 1e-9, 1.0]])  # the second has a negative root
-    system = PathSystem(low, 2, network, network.paths(2))
-    assert system.read(np.array([[1.0], [-1.0]])).quadratic_forms.min() == 0.0
+    system = PathBank(Triangles(low, 2), network, network.paths(2))
+    assert system.path_forms(np.array([[1.0], [-1.0]])).quadratic_forms.min() == 0.0
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -193,7 +194,7 @@ def test_penalty_of_paths(name):
     u, V = drawn(system)
     old = drawn(system, seed=5)[0]
     quadratic_forms = np.einsum("io,mij,jo->m", V, K, V)
-    value, gradient, hessian = system.read(V).penalty(old, u)
+    value, gradient, hessian = system.path_forms(V).half_norm(old, u)
     terms = 0.5 * np.exp(2 * exponents @ old - exponents @ u) * quadratic_forms
     assert value == pytest.approx(terms.sum(), rel=1e-11)
     assert_allclose(gradient, -exponents.T @ terms, rtol=1e-10)
@@ -210,39 +211,39 @@ def test_gradients_by_differences(name):
     network, matrices, system = setting(NETWORKS[name])
     u, V = drawn(system)
     old = drawn(system, seed=5)[0]
-    for one in (system, FactoredSystem(upper(matrices), len(matrices[0]), network)):
-        reading = one.read(V)
-        value, gradient, hessian = reading.penalty(old, u)
-        slopes = differences(lambda v, reading=reading: reading.penalty(old, v)[0], u)
+    for one in (system, FactoredBank(Triangles(upper(matrices), len(matrices[0])), network)):
+        forms = one.path_forms(V)
+        value, gradient, hessian = forms.half_norm(old, u)
+        slopes = differences(lambda v, forms=forms: forms.half_norm(old, v)[0], u)
         assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8 * value)
         if hessian is not None:
-            bends = differences(lambda v, reading=reading: reading.penalty(old, v)[1], u)
+            bends = differences(lambda v, forms=forms: forms.half_norm(old, v)[1], u)
             assert_allclose(hessian, bends, rtol=1e-6, atol=1e-8 * value)
-        total, nodes = reading.sums(u)
-        slopes = differences(lambda v, reading=reading: reading.sums(v)[0], u)
+        total, nodes = forms.sums(u)
+        slopes = differences(lambda v, forms=forms: forms.sums(v)[0], u)
         assert_allclose(nodes, slopes, rtol=1e-6, atol=1e-8 * total)
 
 
 def test_what_is_factored():
     assert FACTORED == ["figure", "flat", "one", "tree", "power", "nested", "three layers"]
     with pytest.raises(AssertionError, match="exponents differ between paths"):
-        FactoredSystem(np.ones((4, 1)), 1, Network.of(NETWORKS["uneven"]))
+        FactoredBank(Triangles(np.ones((4, 1)), 1), Network.of(NETWORKS["uneven"]))
 
 
 @pytest.mark.parametrize("zeros", [0, 6])
 @pytest.mark.parametrize("name", FACTORED)
 def test_factored_systems_agree_with_paths(name, zeros):
     network, matrices, system = setting(NETWORKS[name])
-    factored = FactoredSystem(upper(matrices), system.n_samples, network)
+    factored = FactoredBank(Triangles(upper(matrices), system.n_samples), network)
     assert factored.n_nodes == system.n_nodes
     assert_allclose(factored.path_counts, system.path_counts, rtol=1e-13)
     u, V = drawn(system, zeros=zeros)
     old = drawn(system, seed=5)[0]
     assert_allclose(factored.combine(u), system.combine(u), rtol=1e-10, atol=1e-10)
-    one, other = factored.read(V), system.read(V)
+    one, other = factored.path_forms(V), system.path_forms(V)
     for found, wanted in zip(one.sums(u), other.sums(u), strict=True):
         assert_allclose(found, wanted, rtol=1e-10)
-    found, wanted = one.penalty(old, u), other.penalty(old, u)
+    found, wanted = one.half_norm(old, u), other.half_norm(old, u)
     assert found[0] == pytest.approx(wanted[0], rel=1e-10)
     assert_allclose(found[1], wanted[1], rtol=1e-10)
     assert found[2] is None
@@ -250,21 +251,21 @@ def test_factored_systems_agree_with_paths(name, zeros):
 
 def test_factored_systems_in_pieces(monkeypatch):
     network, matrices, _ = setting(NETWORKS["figure"], n=40)
-    system = FactoredSystem(upper(matrices), 40, network)
+    system = FactoredBank(Triangles(upper(matrices), 40), network)
     u, V = drawn(system)
-    whole = system.combine(u), *system.read(V).sums(u)
+    whole = system.combine(u), *system.path_forms(V).sums(u)
     monkeypatch.setattr(module, "_PIECE_BYTES", 1.0)
-    again = FactoredSystem(upper(matrices), 40, network)
+    again = FactoredBank(Triangles(upper(matrices), 40), network)
     assert again.piece == 256
     with threads(2):
-        parts = again.combine(u), *again.read(V).sums(u)
+        parts = again.combine(u), *again.path_forms(V).sums(u)
     for part, one in zip(parts, whole, strict=True):
         assert_allclose(part, one, rtol=1e-11)
 
 
 def test_many_paths_are_counted_without_writing_them_out():
     network = Network.of((A + B + C + D) ** 30)
-    system = FactoredSystem(np.ones((4, 1)), 1, network)
+    system = FactoredBank(Triangles(np.ones((4, 1)), 1), network)
     assert network.count_paths() == 4**30
     # The outer product is on all paths, each of its 120 inner ones on a quarter of them.
     assert system.path_counts.sum() == pytest.approx(4.0**30, rel=1e-12)
@@ -298,7 +299,7 @@ def test_exponents_and_counts_are_those_of_the_oracle(name):
     assert_allclose(sorted(exponents.T @ counts), sorted(wanted.c), rtol=1e-13)
     n = len(instance.Y)
     leaves = upper(np.array([network.nodes[i].kernel.gram for i in network.leaves]))
-    system = PathSystem(leaves, n, network, network.paths(1000))
+    system = PathBank(Triangles(leaves, n), network, network.paths(1000))
     K = np.tensordot(
         wanted.mu * path_weights(wanted.A, np.full(len(wanted.names), 0.3)),
         wanted.kernels(instance.grams),
@@ -322,13 +323,13 @@ def test_gram_kernels():
     assert_array_equal(kernel.block(np.array([3, 1]), np.array([2])), K[[3, 1]][:, [2]])
     ((rows, values),) = kernel.blocks
     assert_array_equal(values, K[rows])
-    assert kernel.bank.dtype == np.float64
+    assert kernel.dtype == np.float64
 
 
 def test_readings_need_only_forms_and_exponents():
     import scipy.sparse as sp
 
-    reading = PathReading(np.array([4.0, 9.0]), sp.csr_array([[0.5, 0.5], [1.0, 0.0]]))
-    total, nodes = reading.sums(np.log([4.0, 9.0]))
+    forms = ExplicitForms(np.array([4.0, 9.0]), sp.csr_array([[0.5, 0.5], [1.0, 0.0]]))
+    total, nodes = forms.sums(np.log([4.0, 9.0]))
     assert total == pytest.approx(4 * 6 + 9 * 4)
     assert_allclose(nodes, [12 + 36, 12])

@@ -6,7 +6,7 @@ import pytest
 
 from kernelweave import MKLClassifier, MKLRegressor, enclosing_ball
 from kernelweave._threads import threads
-from kernelweave.banks import build, judge_ball, make_bank, solve_ball, squared_radii
+from kernelweave.banks import ball_with_centre, build, make_bank, solve_ball, squared_radii
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from radius_oracles import ball_oracle
 
@@ -83,7 +83,9 @@ def test_ball_of_a_combination(bank, ridge, start):
     assert ball.squared_radius == pytest.approx(exact, rel=1e-5)
     assert ball.gap <= 1e-6 * ball.squared_radius
     np.testing.assert_allclose(ball.fitted, K @ ball.centre, rtol=1e-4, atol=1e-4)
-    again = judge_ball(ball.centre, K @ ball.centre, K.diagonal(), full.diagonal() - K.diagonal())
+    again = ball_with_centre(
+        ball.centre, K @ ball.centre, K.diagonal(), full.diagonal() - K.diagonal()
+    )
     assert again.squared_radius == pytest.approx(ball.squared_radius, rel=1e-5)
     short = solve_ball(kernel, tol=1e-9, start=start, ridge=ridge, max_iter=1)
     assert short.squared_radius >= exact * (1 - 1e-5)

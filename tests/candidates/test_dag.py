@@ -18,11 +18,12 @@ from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers.dag_active_set import grow
-from kernelweave.solvers.published.mirror_descent import mirror_descent
+from kernelweave.solvers.dag_active_set import dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 from kernelweave.weights.dag import Hierarchy
 
-MACHINES = {
+LOSSES = {
     "hinge": lambda e: Hinge(),
     "square": lambda e: Square(),
     "huber": Huber,
@@ -43,18 +44,15 @@ def fit(instance, tol, **options):
     graph = graph_of(instance["features"], instance["parents"], instance["d"])
     B = instance["B"]
     unrelated = np.array_equal(B, np.eye(len(B)))
-    result = grow(
+    problem = DagProblem(
         graph,
         instance["Y"],
         instance["cost"],
-        MACHINES[instance["loss"]](instance["epsilon"]),
-        rho=instance["rho"],
-        relation=None if unrelated else B,
-        tol=tol,
-        max_iter=3000,
-        max_nodes=1000,
-        **options,
+        LOSSES[instance["loss"]](instance["epsilon"]),
+        instance["rho"],
+        None if unrelated else B,
     )
+    result = dag_active_set(problem, Limits(tol, 3000), max_nodes=1000, **options)
     return graph, result
 
 
@@ -81,7 +79,7 @@ def test_optimum_and_certificate(number):
 
 @pytest.mark.parametrize("number", range(0, len(INSTANCES), 2), ids=NAMES[::2])
 def test_mirror_descent_and_the_published_condition_end_at_the_same_value(number):
-    for options in ({"inner": mirror_descent}, {"sufficient": True}):
+    for options in ({"solver": "mirror"}, {"certificate": "paper"}):
         _, result = fit(INSTANCES[number], 1e-3, **options)
         assert result.converged
         assert result.objective == pytest.approx(oracle(number).value, rel=1e-3)
@@ -89,8 +87,8 @@ def test_mirror_descent_and_the_published_condition_end_at_the_same_value(number
 
 
 @pytest.fixture(params=range(4))
-def half_played(request):
-    """A random graph some nodes of which are in play, with vectors."""
+def half_active(request):
+    """A random graph some nodes of which are active, with vectors."""
     rng = np.random.default_rng(request.param)
     parents = [[v for v in range(w) if rng.random() < 0.4] for w in range(9)]
     features = [rng.normal(size=(12, 2)) for _ in parents]
@@ -103,43 +101,43 @@ def forms_of(features, V):
     return np.array([np.linalg.norm(phi.T @ V) ** 2 for phi in features])
 
 
-def test_search_finds_what_enumeration_finds(half_played):
-    graph, features, _, V = half_played
+def test_search_finds_what_enumeration_finds(half_active):
+    graph, features, _, V = half_active
     quadratic_forms = forms_of(features, V)
     outside = [w for w in range(9) if w not in graph.nodes]
     ratios = {w: quadratic_forms[w] / graph.all_costs[w] ** 2 for w in outside}
     for level in (0.0, np.median(list(ratios.values())), np.inf):
-        found = graph.search(V, level, 100)
+        found = graph.price(V, level, 100)
         expected = sorted((w for w in outside if ratios[w] > level), key=lambda w: -ratios[w])
-        assert list(found.nodes) == expected
-        assert found.ratios == pytest.approx([ratios[w] for w in expected])
+        assert list(found.ids) == expected
+        assert found.prices == pytest.approx([ratios[w] for w in expected])
         assert found.complete
-    assert len(graph.search(V, 0.0, 2).nodes) == min(2, len(outside))
+    assert len(graph.price(V, 0.0, 2).ids) == min(2, len(outside))
 
 
-def test_sums_of_the_published_condition(half_played):
-    graph, features, ancestors, V = half_played
+def test_sums_of_the_published_condition(half_active):
+    graph, features, ancestors, V = half_active
     quadratic_forms = forms_of(features, V)
-    found = graph.sufficient(V, -1.0, 100)
+    found = graph.price_sources(V, -1.0, 100)
     above = {w: set(np.flatnonzero(ancestors[:, w])) - {w} for w in range(9)}
     sources = {w for w in range(9) if w not in graph.nodes and above[w] <= set(graph.nodes)}
-    assert set(found.nodes) == sources
-    for u, value in zip(found.nodes, found.ratios, strict=True):
+    assert set(found.ids) == sources
+    for u, value in zip(found.ids, found.prices, strict=True):
         assert value == pytest.approx(
             sufficient_sum(quadratic_forms, ancestors, graph.all_costs, u)
         )
 
 
 @pytest.mark.parametrize("rho", [2.0, 1.5, 1.1])
-def test_both_certificates_bound_the_dual_norm(half_played, rho):
-    graph, features, ancestors, V = half_played
+def test_both_certificates_bound_the_dual_norm(half_active, rho):
+    graph, features, ancestors, V = half_active
     true = dual_norm(np.sqrt(forms_of(features, V)), ancestors, graph.all_costs, rho).lower ** 2
-    played = Hierarchy(graph.ancestors, graph.costs, rho)
-    own = played.squared_dual_norm(
+    active = Hierarchy(graph.ancestors, graph.costs, rho)
+    own = active.squared_dual_norm(
         graph.quadratic_forms(V), np.full(len(graph.nodes), 1 / len(graph.nodes))
     )
-    for search in (graph.search, graph.sufficient):
-        assert max(own, search(V, 0.0, 100).ratios.max(initial=0.0)) >= true * (1 - 1e-9)
+    for search in (graph.price, graph.price_sources):
+        assert max(own, search(V, 0.0, 100).prices.max(initial=0.0)) >= true * (1 - 1e-9)
 
 
 def test_nodes_come_with_their_ancestors():

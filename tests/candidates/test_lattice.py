@@ -1,4 +1,4 @@
-"""The lattice of conjunctions: what is in play, what it is worth, and what stands out beyond."""
+"""The lattice of conjunctions: what is active, what it is worth, and what stands out beyond."""
 
 from itertools import combinations
 
@@ -117,10 +117,10 @@ def test_search_is_enumeration(seed, p, n_outputs, base, share, longest, absent)
     }
     level = share * max(ratios.values(), default=0.0)
     expected = {rule: ratio for rule, ratio in outside.items() if ratio > level * (1 + 1e-9)}
-    found = lattice.search(V, level, 10**6)
+    found = lattice.price(V, level, 10**6)
     assert found.complete
-    assert list(found.ratios) == sorted(found.ratios, reverse=True)
-    got = dict(zip(found.nodes, found.ratios, strict=True))
+    assert list(found.prices) == sorted(found.prices, reverse=True)
+    got = dict(zip(found.ids, found.prices, strict=True))
     missed = set(expected) - set(got)
     # A conjunction with the support of a shorter one has the smaller ratio unless base < 1.
     assert not missed or all(ratios[rule] <= max(got.values(), default=level) for rule in missed)
@@ -138,17 +138,17 @@ def test_search_keeps_the_largest():
     P, V = problem(60, 7)
     lattice = ConjunctionLattice(P, base=1.0)
     ratios = sorted((r for rule, r in price_all(P, V, 1.0).items() if len(rule) > 1), reverse=True)
-    few = lattice.search(V, 0.0, 5)
-    assert len(few.nodes) == 5
-    assert few.ratios[0] == pytest.approx(ratios[0])
+    few = lattice.price(V, 0.0, 5)
+    assert len(few.ids) == 5
+    assert few.prices[0] == pytest.approx(ratios[0])
     assert few.complete
 
 
 def test_search_that_gives_up_says_so():
     P, V = problem(60, 7)
     lattice = ConjunctionLattice(P, base=1.0, max_visited=10)
-    assert not lattice.search(V, 0.0, 100).complete
-    assert lattice.search(V, 1e12, 100).complete  # nothing to look at
+    assert not lattice.price(V, 0.0, 100).complete
+    assert lattice.price(V, 1e12, 100).complete  # nothing to look at
 
 
 def test_the_published_condition_is_larger():
@@ -156,10 +156,10 @@ def test_the_published_condition_is_larger():
     P, V = problem(20, 4, seed=3)
     lattice = ConjunctionLattice(P)
     lattice.add([(0, 1), (1, 2)])
-    found = lattice.sufficient(V, 0.0, 100)
-    assert all(lattice.is_source(node) for node in found.nodes)
+    found = lattice.price_sources(V, 0.0, 100)
+    assert all(lattice.is_source(node) for node in found.ids)
     ratios = price_all(P, V, 2.0)
-    for node, value in zip(found.nodes, found.ratios, strict=True):
+    for node, value in zip(found.ids, found.prices, strict=True):
         assert value == pytest.approx((V.T @ sufficient_kernel(P, node, 2.0) @ V).item(), rel=1e-9)
         assert value >= ratios[node] * (1 - 1e-12)
 

@@ -80,8 +80,8 @@ def test_price_finds_exactly_the_kernels_above_the_level(bank, share):
         level = share * quadratic_forms.max()
         priced = listed.price(V, level)
         assert set(priced.ids) == set(np.flatnonzero(quadratic_forms > level))
-        assert_allclose(priced.quadratic_forms, quadratic_forms[priced.ids], rtol=1e-12)
-        assert (np.diff(priced.quadratic_forms) <= 0).all()
+        assert_allclose(priced.prices, quadratic_forms[priced.ids], rtol=1e-12)
+        assert (np.diff(priced.prices) <= 0).all()
         assert priced.bound >= quadratic_forms.max() * (1 - 1e-12)
         assert priced.bound == pytest.approx(max(level, quadratic_forms.max()), rel=1e-9)
         assert priced.complete

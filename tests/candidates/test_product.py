@@ -21,7 +21,9 @@ from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import Factors, _Walk
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.losses import Hinge, Square
-from kernelweave.solvers.dag_active_set import grow
+from kernelweave.solvers.dag_active_set import dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 
 
 def rbf_ladders(p, rungs=1):
@@ -101,14 +103,14 @@ def test_search_finds_what_enumeration_finds(case):
     values = np.sort(list(outside.values()))
     middle = len(values) // 2
     for level in (-1.0, values[middle : middle + 2].mean(), values[-2:].mean(), 2 * values[-1]):
-        found = graph.search(V, level, 10_000)
+        found = graph.price(V, level, 10_000)
         assert found.complete
-        assert set(found.nodes) == {node for node, r in outside.items() if r > level}
-        assert found.ratios == pytest.approx([outside[node] for node in found.nodes], abs=1e-12)
-        assert (np.diff(found.ratios) <= 0).all()
-    best = graph.search(V, -1.0, 3)
+        assert set(found.ids) == {node for node, r in outside.items() if r > level}
+        assert found.prices == pytest.approx([outside[node] for node in found.ids], abs=1e-12)
+        assert (np.diff(found.prices) <= 0).all()
+    best = graph.price(V, -1.0, 3)
     assert best.complete
-    assert best.ratios == pytest.approx(values[::-1][:3])
+    assert best.prices == pytest.approx(values[::-1][:3])
 
 
 def test_bounds_hold_for_all_that_lies_below(case):
@@ -134,7 +136,7 @@ def test_bounds_hold_for_all_that_lies_below(case):
 def test_a_search_that_is_cut_does_not_certify(case):
     graph, _, V = case
     graph.max_visited = len(graph.factors.ladder)  # the single kernels and no more
-    found = graph.search(V, 0.0, 10)
+    found = graph.price(V, 0.0, 10)
     assert not found.complete
     assert not graph.complete
 
@@ -159,12 +161,12 @@ def test_forms_and_sums_of_the_products_in_play(case):
 def test_sums_of_the_published_condition(case):
     graph, everything, V = case
     whole = graph.max_order == len(graph.factors.ladders)
-    found = graph.sufficient(V, -1.0, 10_000)
+    found = graph.price_sources(V, -1.0, 10_000)
     number = {node: k for k, node in enumerate(everything.nodes)}
     missing = [node for node in everything.nodes if node not in graph.nodes]
-    assert set(found.nodes) == {node for node in missing if graph.is_source(node)}
+    assert set(found.ids) == {node for node in missing if graph.is_source(node)}
     quadratic_forms = everything.quadratic_forms(V)
-    for u, value in zip(found.nodes, found.ratios, strict=True):
+    for u, value in zip(found.ids, found.prices, strict=True):
         exact = sufficient_sum(quadratic_forms, everything.ancestors, everything.costs, number[u])
         if whole:
             assert value == pytest.approx(exact)
@@ -178,19 +180,19 @@ def test_the_published_kernel_in_closed_form(base):
     X, V = rng.normal(size=(10, 4)), rng.normal(size=(10, 2))
     graph = graph_of(rbf_ladders(4), X, base=base)
     grams = np.array([ladder[0](X) for ladder in rbf_ladders(4)])
-    found = graph.sufficient(V, -1.0, 100)
-    assert len(found.nodes) == 6
-    for node, value in zip(found.nodes, found.ratios, strict=True):
+    found = graph.price_sources(V, -1.0, 100)
+    assert len(found.ids) == 6
+    for node, value in zip(found.ids, found.prices, strict=True):
         K = sufficient_kernel(grams, [j for j, _ in node], base)
         assert value == pytest.approx(np.vdot(V, K @ V))
     P = rng.random((12, 5)) < 0.6
     V = rng.normal(size=(12, 2))
     lattice = ConjunctionLattice(P, base=base)
     lattice.add([(0, 1, 2)])
-    found = lattice.sufficient(V, -1.0, 100)
-    assert (0, 1) not in found.nodes
-    assert len(found.nodes) == 7
-    for node, value in zip(found.nodes, found.ratios, strict=True):
+    found = lattice.price_sources(V, -1.0, 100)
+    assert (0, 1) not in found.ids
+    assert len(found.ids) == 7
+    for node, value in zip(found.ids, found.prices, strict=True):
         K = sufficient_kernel(P, node, base)
         assert value == pytest.approx(np.vdot(V, K @ V))
 
@@ -226,17 +228,15 @@ def test_optimum_against_the_conic_solver(number, rho):
         B=B,
         loss="square" if squared else "hinge",
     )
-    result = grow(
+    problem = DagProblem(
         graph_of(ladders, X, base=base, max_order=max_order),
         Y,
         cost,
         Square() if squared else Hinge(),
-        rho=rho,
-        relation=B if T > 1 else None,
-        tol=1e-5,
-        max_iter=3000,
-        max_nodes=1000,
+        rho,
+        B if T > 1 else None,
     )
+    result = dag_active_set(problem, Limits(1e-5, 3000), max_nodes=1000)
     assert result.converged
     assert result.objective == pytest.approx(reference.value, rel=1e-4)
     slack = 1e-9 * reference.upper
@@ -249,9 +249,8 @@ def test_many_columns_are_searched_without_enumeration():
     X = rng.normal(size=(60, 40))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)[:, None]
     graph = graph_of(ProductLattice().expand(X), X)
-    result = grow(
-        graph, y, np.full((60, 1), 30.0), Hinge(), rho=1.1, tol=1e-2, max_iter=500, max_nodes=2000
-    )
+    problem = DagProblem(graph, y, np.full((60, 1), 30.0), Hinge(), 1.1)
+    result = dag_active_set(problem, Limits(1e-2, 500), max_nodes=2000)
     assert result.converged
     assert ((0, 1), (1, 1)) in graph.nodes
     assert len(graph.nodes) < 1000

@@ -14,7 +14,7 @@ import pytest
 
 from kernelweave import RBF, MKLClassifier, MKLRegressor, Precomputed, __version__
 from kernelweave.cli import main
-from kernelweave.cli.parsing import COMMANDS
+from kernelweave.cli.commands import COMMANDS
 from kernelweave.io import load, save
 
 N = 120
@@ -83,7 +83,7 @@ def test_fit_then_predict(folder, capsys, file, target):
     code, out, err = run(capsys, "fit", file, "--target", target, *ignoring(target))
     assert (code, err) == (0, "")
     assert "held-out rows" in out
-    assert "plain SVM" in out
+    assert "SVM baseline" in out
     assert "certified within" in out
     model = load("table.kw")
     assert type(model[-1]) is (MKLRegressor if target == "amount" else MKLClassifier)
@@ -312,7 +312,7 @@ FIT = ("fit", "table.csv", "--target")
             (*FIT, "two", "--out", "absent/m.kw"),
         ),
         ("--out: . is a folder", (*FIT, "two", "--out", ".")),
-        ("required: --target (see kernelweave fit --help)", ("fit", "table.csv")),
+        ("Missing option '--target' (see kernelweave fit --help)", ("fit", "table.csv")),
         ("must be a number >= 1 or 'uniform', got '0.5'", (*FIT, "two", "--norm", "0.5")),
         ("must be a number >= 1 or 'uniform', got 'x'", (*FIT, "two", "--norm", "x")),
         ("must be a number > 0 or 'auto', got '-1'", (*FIT, "two", "--C=-1")),
@@ -324,12 +324,14 @@ FIT = ("fit", "table.csv", "--target")
         ("must be NAME=FILE.npy, got 'x.npy'", (*FIT, "two", "--gram", "x.npy")),
         ("table.csv is not a .npy file", (*FIT, "two", "--gram", "x=table.csv")),
         ("must be a number from 0 to below 1", (*FIT, "two", "--test-share", "1")),
-        ("invalid int value: 'x'", (*FIT, "two", "--seed", "x")),
+        ("'--seed': 'x' is not a valid integer", (*FIT, "two", "--seed", "x")),
         ("The 'max_iter' parameter", (*FIT, "two", "--max-iter", "0")),
         ("The 'tol' parameter", (*FIT, "two", "--tol", "1e-20")),
-        ("invalid choice: 'svm'", (*FIT, "two", "--method", "svm")),
-        ("invalid choice: 'learn'", ("learn",)),
-        ("required: COMMAND (see kernelweave --help)", ()),
+        ("'--method': 'svm' is not one of 'auto', 'mkl'", (*FIT, "two", "--method", "svm")),
+        ("No such command 'learn'", ("learn",)),
+        ("Missing command (see kernelweave --help)", ()),
+        ("Got unexpected extra argument (more)", (*FIT, "two", "more")),
+        ("No such option", (*FIT, "two", "--tagret", "two")),
         ("absent.kw cannot be read: No such file", ("info", "absent.kw")),
         ("table.csv is not a kernelweave model", ("info", "table.csv")),
         ("table.csv is not a kernelweave model", ("predict", "table.csv", "table.csv")),
@@ -409,7 +411,7 @@ def test_models_saved_from_python(folder, capsys):
 def test_demo(folder, capsys):
     code, out, err = run(capsys, "demo", "--out", "new/demo")
     assert (code, err) == (0, "")
-    for text in ("rbf(width=", "of 156 kernels are in use", "plain SVM", "certified within"):
+    for text in ("rbf(width=", "of 156 kernels are in use", "SVM baseline", "certified within"):
         assert text in out
     assert (folder / "new/demo/kernels.png").read_bytes().startswith(b"\x89PNG")
     argv = out.splitlines()[-1].split()[1:]  # the command it suggests
@@ -450,6 +452,7 @@ def test_version(capsys):
     ("package", "argv", "message"),
     [
         ("pandas", ("fit", "table.csv", "--target", "two", "--json"), "need pandas"),
+        ("click", ("--help",), "needs click"),
         ("rich", ("fit", "table.csv", "--target", "two"), "needs rich"),
         ("rich", ("demo",), "needs rich"),
         ("matplotlib", ("demo",), "needs matplotlib"),
@@ -476,7 +479,11 @@ def test_pyarrow_is_missing(folder, capsys, monkeypatch):
     [
         (KeyboardInterrupt(), 130, "kernelweave: stopped\n"),
         (BrokenPipeError(), 141, ""),
-        (ZeroDivisionError("x\ny"), 3, "a fault of kernelweave (ZeroDivisionError: x y)\n"),
+        (
+            ZeroDivisionError("x\ny"),
+            3,
+            "an internal error of kernelweave (ZeroDivisionError: x y)\n",
+        ),
     ],
 )
 def test_what_goes_wrong_on_the_way(folder, capsys, monkeypatch, error, code, text):

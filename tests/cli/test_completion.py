@@ -1,4 +1,4 @@
-"""Completion, asked of real shells."""
+"""Completion, asked of the program as the scripts ask it, and of real shells."""
 
 import os
 import pty
@@ -6,11 +6,14 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 
+import click
 import pytest
 
 from kernelweave.cli import main
+from kernelweave.cli.commands import COMMANDS, COMPLETE, make_program
 
 _LIMIT = 60.0  # seconds after which a shell counts as hanging
 
@@ -43,14 +46,19 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with a script for every shell, and a file to be found."""
+    """Return a folder with the program, and a file to be found."""
     folder = tmp_path_factory.mktemp("shell")
     (folder / "table.csv").write_text("a\n")
+    program = folder / "bin" / "kernelweave"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m kernelweave.cli "$@"\n')
+    program.chmod(0o755)
     return folder
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_completes(place, shell, capsys):
+def test_a_shell_completes(place, shell, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
     assert main(["completion", shell]) == 0
     (place / f"script.{shell}").write_text(capsys.readouterr().out)
     found = ASK[shell](place, list(CASES))
@@ -60,9 +68,65 @@ def test_a_shell_completes(place, shell, capsys):
 
 
 def _as_shown(shell, line, word):
-    """Fish repeats the option before the sign of equality."""
+    """In zsh and fish the option before the sign of equality is part of the word."""
     last = line.split()[-1]
-    return f"{last.partition('=')[0]}={word}" if shell == "fish" and "=" in last else word
+    return f"{last.partition('=')[0]}={word}" if shell != "bash" and "=" in last else word
+
+
+def ask_program(shell, line, capsys, monkeypatch):
+    """Ask as the script of a shell does; return the types and values of the answers."""
+    words = line.split(" ")
+    if shell == "bash":
+        words = [word for word in re.split(r" |(=)", line) if word]
+    monkeypatch.setenv(COMPLETE, f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", line if shell == "fish" else "\n".join(words))
+    monkeypatch.setenv("COMP_CWORD", words[-1] if shell == "fish" else str(len(words) - 1))
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    if shell == "zsh":  # type, value and help in a line each
+        return list(zip(lines[::3], lines[1::3], strict=True))
+    return [tuple(line.split("\t")[0].split(",", 1)) for line in lines]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_program_answers(shell, capsys, monkeypatch):
+    for line, words in CASES.items():
+        found = ask_program(shell, line, capsys, monkeypatch)
+        if words == ["table.csv"]:
+            assert [kind for kind, _ in found] == ["file"], line
+        else:
+            assert found == [("plain", _as_shown(shell, line, word)) for word in words], line
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_option_is_completed(shell, capsys, monkeypatch):
+    program = make_program()
+    context = click.Context(program)
+    assert program.list_commands(context) == list(COMMANDS)
+    for name in COMMANDS:
+        found = ask_program(shell, f"kernelweave {name} --", capsys, monkeypatch)
+        options = [o for p in program.get_command(context, name).params for o in _options(p)]
+        assert {value for _, value in found} == {*options, "--help"}
+
+
+def _options(param):
+    return [*param.opts, *param.secondary_opts] if isinstance(param, click.Option) else []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_valid(shell, capsys):
+    assert main(["completion", shell]) == 0
+    out, err = capsys.readouterr()
+    assert (COMPLETE in out, err) == (True, "")
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=out, text=True, check=True)
+
+
+def test_an_unknown_shell(capsys, monkeypatch):
+    assert main(["completion", "tcsh"]) == 2
+    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in capsys.readouterr().err
+    monkeypatch.setenv(COMPLETE, "tcsh_complete")
+    assert main([]) == 2
 
 
 def ask_fish(place, lines):
@@ -87,11 +151,13 @@ def ask_fish(place, lines):
 def ask_bash(place, lines):
     """Ask as readline does: in words, which a sign of equality ends too."""
     script = "source script.bash\n"
+    # Outside of readline there is no default completion, which is by files.
+    script += 'compopt() { COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")); }\n'
     for line in lines:
         words = [word for word in re.split(r"\s+|(=)", line) if word]
         listed = " ".join(f"'{word}'" for word in words)
         script += f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); "
-        script += "_kernelweave; echo ${COMPREPLY[@]}\n"
+        script += "_kernelweave_completion kernelweave; echo ${COMPREPLY[@]}\n"
     done = subprocess.run(
         ["bash", "--norc", "-c", script],
         cwd=place,

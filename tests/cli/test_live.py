@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kernelweave.cli import live as module
 from kernelweave.cli import main
-from kernelweave.cli.live import LiveDisplay, live, make_progress, nobody
+from kernelweave.cli.live import LiveDisplay, live, make_progress, show_nothing
 from kernelweave.solvers import Step
 
 
@@ -80,8 +80,8 @@ def test_a_new_stage_forgets_the_last(screen):
     screen.display.step(step(0.1), tol=1e-3)
     screen.now += 30.0
     screen.display.step(step(0.01), tol=1e-3)
-    screen.display("judging on 100 rows", 0.0)
-    assert "judging on 100 rows" in screen.line()
+    screen.display("evaluating on 100 rows", 0.0)
+    assert "evaluating on 100 rows" in screen.line()
     assert "gap" not in screen.line()
     assert "left" not in screen.line()
 
@@ -131,7 +131,7 @@ def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     assert main(["fit", "t.csv", "--target", "y"]) == 0
     stages = [what for what, _ in shown]
     assert "choosing C (0.1, 1, 10), fold 3 of 3" in stages
-    assert stages[-3:] == ["fitting to 45 rows", "judging on 15 rows", "fitting to all 60 rows"]
+    assert stages[-3:] == ["fitting to 45 rows", "evaluating on 15 rows", "fitting to all 60 rows"]
     assert any(state.startswith("gap ") for _, state in shown)
     assert "fitting to all 60 rows" in terminal.getvalue()
     assert "\x1b" not in capsys.readouterr().out
@@ -152,11 +152,11 @@ def _recording(shown):
     return Recording
 
 
-def test_nobody_looks(monkeypatch):
+def test_nothing_is_shown_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stderr", Terminal())
     with live(quiet=True) as announce:
-        assert announce is nobody
+        assert announce is show_nothing
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with live(quiet=False) as announce:
         announce("anything", 0.5)
-        assert announce is nobody
+        assert announce is show_nothing

@@ -63,7 +63,13 @@ def fails(capsys, message, *argv):
 def test_fit_then_predict(folder, capsys, target):
     code, out, err = run(capsys, *fit(target))
     assert (code, err) == (0, "")
-    for text in ("held-out rows", "plain SVM", "certified within", "lower bound", "squared radius"):
+    for text in (
+        "held-out rows",
+        "SVM baseline",
+        "certified within",
+        "lower bound",
+        "squared radius",
+    ):
         assert text in out
     model = load("table.kw")
     assert type(model[-1]) is RadiusMKLClassifier
@@ -128,12 +134,12 @@ def test_other_methods_have_no_radius(folder, capsys):
     ("message", "argv"),
     [
         (
-            "method radius: it learns classes, but the target 'amount' holds a quantity (numbers "
-            "with decimals, or more than 20 different ones); use the method mkl or rules, or",
+            "method radius: it is for classification, but the target 'amount' has numbers with "
+            "decimals, or more than 20 different ones; use the method mkl or rules, or",
             fit("amount"),
         ),
         (
-            "the target 'count' holds a quantity",
+            "the target 'count' has numbers",
             fit("count"),
         ),
         (
@@ -154,7 +160,9 @@ def test_no_convergence(folder, capsys):
     argv = fit("two", "--quiet", "--max-iter", 1, "--tol", 1e-6, "--test-share", 0)
     code, out, err = run(capsys, *argv)
     assert (code, out) == (0, "")
-    assert err.startswith("kernelweave: warning: stopped after 1 machines at a relative gap of ")
+    assert err.startswith(
+        "kernelweave: warning: stopped after 1 inner solves at a relative gap of "
+    )
     assert run(capsys, *argv, "--strict")[0] == 1
     assert "not reached" in run(capsys, "info", "table.kw")[1]
 

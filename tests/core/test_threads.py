@@ -35,8 +35,8 @@ from kernelweave._threads import (
 from kernelweave.banks import make_bank
 from kernelweave.kernels import RBF, FromCallable, Laplacian, Linear, Precomputed
 from kernelweave.losses import Hinge
-from kernelweave.solvers import closed_form, newton_bundle
-from kernelweave.weights import LpBall
+from kernelweave.solvers import Limits, Problem, lp_alternation, newton_bundle
+from kernelweave.weights import LpBall, Simplex
 
 
 @pytest.fixture(autouse=True)
@@ -145,8 +145,8 @@ def test_solvers_have_the_same_bits(table):
     def work():
         bank = bank_of(table)
         cost = np.ones_like(Y)
-        sparse = newton_bundle(bank, Y, cost, Hinge(), tol=1e-4, max_iter=50)
-        dense = closed_form(bank, Y, cost, Hinge(), LpBall(2.0), tol=1e-3, max_iter=50)
+        sparse = newton_bundle(Problem(bank, Y, cost, Hinge(), Simplex()), Limits(1e-4, 50))
+        dense = lp_alternation(Problem(bank, Y, cost, Hinge(), LpBall(2.0)), Limits(1e-3, 50))
         return [
             r for s in (sparse, dense) for r in (s.weights, s.dual_coef, s.intercept, s.objective)
         ]

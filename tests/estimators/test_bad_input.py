@@ -636,3 +636,9 @@ def test_converged_means_a_small_gap(C, norm):
         model = MKLClassifier(C=C, norm=norm, max_iter=30).fit(X, LABELS)
     assert model.objective_ > 1
     assert not model.converged_ or model.duality_gap_ <= model.tol * model.objective_
+
+
+def test_weights_that_are_all_zero_are_named():
+    for weight in (np.zeros(6), [0] * 6, pd.Series(np.zeros(6))):
+        with pytest.raises(InputError, match=r"^sample_weight: at least one weight"):
+            MKLClassifier().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3, sample_weight=weight)

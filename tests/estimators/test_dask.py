@@ -521,7 +521,7 @@ def test_a_part_that_a_kernel_refuses_is_named(many, monkeypatch):
 
 
 def test_a_table_that_this_process_cannot_hold_is_not_fetched(monkeypatch):
-    monkeypatch.setattr("kernelweave._dask.parse_bytes", lambda limit: 5000.0)
+    monkeypatch.setattr("kernelweave._dask.table.parse_bytes", lambda limit: 5000.0)
     X, f = table()
     with pytest.raises(MemoryBudgetError, match="300 rows of 3 columns"):
         RadiusMKLClassifier(KERNELS).fit(parted(X), f > 0)

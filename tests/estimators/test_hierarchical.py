@@ -32,7 +32,7 @@ from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError, Mo
 from kernelweave.estimators import hierarchical_base
 from kernelweave.io import load, save
 from kernelweave.kernels import FromCallable
-from kernelweave.solvers.dag_active_set import grow
+from kernelweave.solvers.dag_active_set import dag_active_set
 
 KERNELS = {
     "line": Linear(),
@@ -506,10 +506,10 @@ def test_a_small_norm_in_a_large_kernel_is_kept(monkeypatch):
     """The values of a function are as large as its norm times the root of the diagonal."""
 
     def learned(*args, **options):
-        found = {"weights": np.array([1e-26, 1.0]), "forms": np.array([1e26, 1.0])}
-        return replace(grow(*args, **options), **found)
+        found = {"weights": np.array([1e-26, 1.0]), "quadratic_forms": np.array([1e26, 1.0])}
+        return replace(dag_active_set(*args, **options), **found)
 
-    monkeypatch.setattr(hierarchical_base, "grow", learned)
+    monkeypatch.setattr(hierarchical_base, "dag_active_set", learned)
     kernels = [Precomputed(scale * np.outer(X[:, 0], X[:, 0])) for scale in (1e26, 1.0)]
     model = HierarchicalMKLClassifier(kernels, parents={}, normalize=None, max_iter=1)
     with pytest.warns(ConvergenceWarning):

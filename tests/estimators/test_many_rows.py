@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, Polynomial, _core, io, report
 from kernelweave.banks import row_source as source
-from kernelweave.banks.nystroem import bank as features
 from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
@@ -22,7 +21,9 @@ from kernelweave.inner import solve_inner
 from kernelweave.inner.curvature import feature_hessian
 from kernelweave.losses import Hinge, Smoothed
 from kernelweave.plots import plot_history
+from kernelweave.solvers import Problem
 from kernelweave.solvers.sample import take_sample
+from kernelweave.weights import Simplex
 
 
 @pytest.fixture
@@ -239,7 +240,7 @@ def passes(monkeypatch):
         count["rows"] += len(block)
         return descend(block, *args, **options)
 
-    monkeypatch.setattr(features._core, "descend_box", counted_descent)
+    monkeypatch.setattr(_core, "descend_box", counted_descent)
     return count
 
 
@@ -299,7 +300,8 @@ def test_rare_classes_are_in_the_sample(n_positive):
     Y[np.random.default_rng(0).choice(8000, n_positive, replace=False)] = 1.0
     rows = []
     bank = type("Bank", (), {"take": lambda self, index: rows.append(index)})()
-    _, targets, cost = take_sample(bank, Y, np.full((8000, 1), 3.0))
+    part = take_sample(Problem(bank, Y, np.full((8000, 1), 3.0), Hinge(), Simplex()))
+    targets, cost = part.Y, part.cost
     assert (targets > 0).sum() >= min(n_positive, 250)
     for sign in (-1.0, 1.0):  # errors of a class weigh as they do on all rows
         assert cost[targets == sign].sum() == pytest.approx(3.0 * (Y == sign).sum())

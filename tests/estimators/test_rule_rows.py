@@ -11,7 +11,7 @@ from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
 from kernelweave.estimators.duplicates import merge_propositions
-from kernelweave.rules.packing import LocalParts
+from row_blocks import LocalParts
 
 
 def table(n=300, seed=0):

@@ -1,6 +1,7 @@
 """The re-run of the tables on linked documents, on a made-up citation network."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from experiments.pairwise_protocol import KINDS, classify, evaluate
 from experiments.pairwise_published import TABLE_2
 from experiments.pairwise_report import collect, leads, show, to_markdown
 from kernelweave import PairwiseKernelLearner
-from kernelweave.pairs.shrink import GAMMAS, RHOS, STEPS
+from kernelweave.baselines import nonparametric
+from kernelweave.pairs.shrink import GRIDS
 
 SEED = 5
 
@@ -47,9 +49,8 @@ def _data(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.pairwise_methods.RESTARTS", 5)
     monkeypatch.setattr("experiments.pairwise_protocol.DRAWS", 1)
     for shape in ("diag", "words", "graph"):
-        monkeypatch.setitem(GAMMAS, shape, (0.0, 0.5))
-        monkeypatch.setitem(RHOS, shape, (1.0, np.inf))
-        monkeypatch.setitem(STEPS, shape, (1,))
+        few = replace(GRIDS[shape], gamma=(0.0, 0.5), rho=(1.0, np.inf), steps=(1,))
+        monkeypatch.setitem(GRIDS, shape, few)
     open_trial.cache_clear()
     yield
     open_trial.cache_clear()
@@ -119,7 +120,8 @@ def test_what_fails_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_a_system_that_refuses_keeps_its_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernelweave.baselines.nonparametric._LIMIT", 80)
+    few = replace(nonparametric.OPTIONS, max_rows=80)
+    monkeypatch.setattr(nonparametric, "OPTIONS", few)
     run(tmp_path, "--parts", "table", "--methods", "npk")
     page = (tmp_path / "pairs-quick.md").read_text()
     assert "| NPK | 0.016 (0.001) | refused |  |" in page
@@ -147,9 +149,9 @@ def test_trials_share_links_and_draw_the_rest():
     left, right = one.pairs.T
     np.testing.assert_array_equal(one.truth > 0, one.y[left] == one.y[right])
     assert len(one.known) == 10 == len(np.unique(one.known))
-    changed = np.flatnonzero(one.mended != one.constraints.labels)
+    changed = np.flatnonzero(one.corrected != one.constraints.labels)
     assert set(changed) <= set(one.known)
-    np.testing.assert_array_equal(one.mended[one.known], one.truth[one.known])
+    np.testing.assert_array_equal(one.corrected[one.known], one.truth[one.known])
     rows = one.labelled(0)
     assert np.unique(one.y[rows], return_counts=True)[1].tolist() == [PER_CLASS] * 3
     assert set(rows) != set(one.labelled(1))

@@ -16,7 +16,7 @@ from sklearn.compose import make_column_selector
 
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Laplacian, Linear, Overlap, n_rows, take
-from kernelweave.kernels.base import read_table
+from kernelweave.kernels.table import read_table
 
 ARRAY = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 NAMES = ["age", "bmi", "dose"]

@@ -1,4 +1,4 @@
-"""Sums, products and multiples."""
+"""Sums, products, multiples and cosines."""
 
 import pickle
 
@@ -10,10 +10,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.metrics.pairwise import cosine_similarity
 
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import (
     RBF,
+    Cosine,
     Laplacian,
     Linear,
     Overlap,
@@ -24,6 +26,7 @@ from kernelweave.kernels import (
     n_rows,
     take,
 )
+from kernelweave.testing import check_kernel
 
 a, b, c = RBF(columns=0), Linear(columns=1), Laplacian()
 leaves = st.sampled_from([a, b, c, RBF(2.0), Overlap(), Polynomial(2, columns=[1, 0])])
@@ -211,3 +214,46 @@ def test_blocks_of_parts_are_not_written_to():
     (Kept() * y)(np.eye(2))
     (2 * Kept())(np.eye(2))
     np.testing.assert_array_equal(Kept.kept, 1.0)
+
+
+ROWS = np.random.default_rng(0).normal(size=(30, 4))
+
+
+@pytest.mark.parametrize("inner", [Linear(), Polynomial(3), RBF(2.0), Linear() + RBF(columns=[0])])
+def test_cosine_is_a_kernel_with_unit_diagonal(inner):
+    check_kernel(Cosine(inner), ROWS)
+    np.testing.assert_array_equal(Cosine(inner).diag(ROWS), 1.0)
+    np.testing.assert_array_equal(Cosine(inner)(ROWS).diagonal(), 1.0)
+
+
+def test_cosine_of_linear_is_cosine_similarity():
+    np.testing.assert_allclose(Cosine(Linear())(ROWS), cosine_similarity(ROWS), atol=1e-14)
+    np.testing.assert_allclose(
+        Cosine(Linear())(ROWS, ROWS[:5]), cosine_similarity(ROWS, ROWS[:5]), atol=1e-14
+    )
+
+
+def test_rows_without_length_are_similar_to_nothing():
+    rows = ROWS.copy()
+    rows[3] = 0.0
+    K = Cosine(Linear())(rows)
+    assert not K[3].any()
+    assert np.isfinite(K).all()
+
+
+def test_rows_whose_lengths_underflow_are_refused():
+    # x^6 has lost its digits here, so cosines between these rows would be wrong.
+    with pytest.raises(InputError, match="underflow"):
+        Cosine(Polynomial(3, coef0=0.0, columns=[0]))(1e-52 * X)
+
+
+def test_columns_bind_the_inner_kernel():
+    assert Cosine(Linear(), columns=[1]) == Cosine(Linear(columns=[1]))
+    assert Cosine(Linear()).on("a").kernel == Linear(columns="a")
+    assert str(Cosine(Linear(columns="a"))) == "cosine of linear on a"
+    assert pickle.loads(pickle.dumps(Cosine(RBF(2.0)))) == Cosine(RBF(2.0))
+
+
+def test_only_kernels_have_a_cosine():
+    with pytest.raises(InputTypeError, match="Cosine: kernel must be a kernel, got int"):
+        Cosine(3)

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from kernelweave import constraints_from_graph
 from kernelweave.datasets import load_dataset
 from kernelweave.errors import InputError
-from kernelweave.pairs import adjacency, read_links, sample_unlinked, walk_pairs
+from kernelweave.pairs.graphs import adjacency, read_links, sample_unlinked, walk_pairs
 
 EDGES = np.array([[0, 1], [1, 0], [2, 2], [4, 1], [1, 2], [0, 1]])
 LINKS = [[0, 1], [1, 2], [1, 4]]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernelweave.pairs import adjacency, pair_features, read_links
 from kernelweave.pairs import shrink as module
+from kernelweave.pairs.graphs import adjacency, read_links
 from kernelweave.pairs.shapes import ShapedKernel, smoother
 from kernelweave.pairs.shrink import (
     Links,
@@ -20,6 +20,7 @@ from kernelweave.pairs.shrink import (
     select,
     settings,
 )
+from kernelweave.pairs.values import pair_features
 from pair_oracles import solve_weights
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from kernelweave import estimate_pair_rates
 from kernelweave.errors import InputError
-from kernelweave.pairs import Rates, check_rates, correct_statistic, theory_constants
 from kernelweave.pairs.solver import PairProblem, solve_pairs
+from kernelweave.pairs.statistic import Rates, check_rates, correct_statistic, theory_constants
 from pair_oracles import solve_statistic
 
 

@@ -23,7 +23,7 @@ from kernelweave import (
     report,
 )
 from kernelweave.errors import InputError
-from kernelweave.plots.layout import layered
+from kernelweave.plots.structure import layered
 from kernelweave.report.charts import linear, logarithmic
 from kernelweave.report.kernels import in_words
 from kernelweave.report.reproduce import program
@@ -168,6 +168,24 @@ def test_what_is_not_measured_has_a_reason(arguments, reason):
     shown = parse(report.to_html(fitted("mkl")[0], **arguments))
     words = shown.find("section", id="performance")[0].text()
     assert f"Not measured: {reason}" in words
+
+
+def test_a_known_score_is_shown():
+    model = fitted("pairs")[0]
+    plain = report.HeldOut("area under the ROC curve of pairs", 0.8, 12)
+    part = parse(report.to_html(model, cv=None, held_out=plain)).find("section", id="performance")[
+        0
+    ]
+    assert "On 12 rows that were held out, the model reaches" in part.text()
+    assert "0.800" in part.text()
+    assert not part.find("svg")
+    known = report.HeldOut("accuracy", 0.93, 200, (0.886, 0.958), {"SVM baseline": 0.9}, "Good.")
+    shown = parse(report.to_html(fitted("mkl")[0], cv=None, held_out=known))
+    assert shown.find("ul", class_="tiles")[0].find("strong")[0].text() == "93.0%"
+    assert rows(shown, "performance")[1:] == [["this model", "93.0%"], ["SVM baseline", "90.0%"]]
+    part = shown.find("section", id="performance")[0]
+    assert "93.0% (95% interval 88.6% to 95.8%). Good." in part.text()
+    assert len(part.find("line", class_="interval")) == 1
 
 
 def test_models_with_tasks_are_not_measured():

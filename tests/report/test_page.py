@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import UndefinedError
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,9 +20,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelweave
 from kernelweave import Linear, MKLClassifier, RuleEnsembleClassifier, report
-from kernelweave.errors import DataError, InputError, InputTypeError
+from kernelweave.errors import DataError, InputError, InputTypeError, KernelweaveError
 from kernelweave.io import load, save
-from kernelweave.report.html import Cell, Column, Markup, join, table, tag
+from kernelweave.report.rendering import environment
+from kernelweave.report.tables import Column, Table, number, text_column
 from report_models import COUNTS, FRAME, GROUPS, MODELS, TWO, X, fitted, parts
 from report_models import page as written
 from report_pages import parse, rows
@@ -126,7 +130,8 @@ def test_names_are_shown_as_they_are():
 
 
 def test_what_no_page_can_hold_is_replaced():
-    assert tag("b", "a\x00b\ud800c\x1b") == r"<b>a\x00b\ud800c\x1b</b>"
+    shown = environment().from_string("<b>{{ x }}</b>").render(x="a\x00b\ud800c\x1b")
+    assert shown == r"<b>a\x00b\ud800c\x1b</b>"
     model = MKLClassifier([Linear(columns=["x\x00"])]).fit(pd.DataFrame({"x\x00": X[:, 0]}), TWO)
     report.to_html(model).encode("utf-8")
 
@@ -147,23 +152,42 @@ def test_long_names_are_shortened(learner):
     assert not set(page) & {"\x1b", "\u202e"}
 
 
-def test_markup_escapes_all_but_markup():
-    assert tag("a", "<b>", class_="x\"y'") == '<a class="x&quot;y&#x27;">&lt;b&gt;</a>'
-    assert (
-        tag("a", Markup("<b>"), [1, None, ("&",)], hidden=True, title=None)
-        == "<a hidden><b>1&amp;</a>"
-    )
-    assert isinstance(join(["<"]), Markup)
+def test_templates_escape_every_value():
+    template = environment().from_string('<a class="{{ x }}">{{ x }}{{ [x] }}{{ 1 }}</a>')
+    shown = template.render(x="<b>\"y'")
+    assert "<b>" not in shown
+    assert shown.startswith('<a class="&lt;b&gt;&#34;y&#39;">&lt;b&gt;&#34;y&#39;')
+    with pytest.raises(UndefinedError):
+        environment().from_string("{{ absent }}").render()
+
+
+def test_reports_without_jinja2_say_what_to_install(monkeypatch):
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(KernelweaveError, match=r'Reports need jinja2.*"kernelweave\[report\]"'):
+        report.to_html(fitted("mkl")[0])
+
+
+def test_every_template_is_used():
+    folder = Path(report.__file__).parent / "templates"
+    modules = {path.stem for path in folder.parent.glob("*.py")}
+    for path in folder.glob("*.html"):
+        assert path.stem in modules | {"macros"}
+
+
+def render(table):
+    source = '{% from "macros.html" import table %}{{ table(t) }}'
+    return parse(environment().from_string(source).render(t=table))
 
 
 def test_long_tables_are_folded_and_cut():
-    lines = [["x" * 1000, Cell("1", 1.0)]] * 30
-    page = parse(table("things", [Column("name", number=False), Column("n")], lines, n_all=99))
+    lines = [["x" * 1000, number(1.0)]] * 30
+    page = render(Table("things", [text_column("name"), Column("n")], lines, n_all=99))
     assert page.find("table")[0].attributes["data-folded"] == "15"
     assert page.find("input", type="search")
     assert len(page.find("td")[0].text()) == 240
     assert "The first 30 of 99 are shown." in page.text()
-    short = parse(table("things", [Column("n")], [[Cell("1", 1.0)]]))
+    short = render(Table("things", [Column("n")], [[number(1.0)]]))
     assert not short.find("input")
     assert "data-folded" not in short.find("table")[0].attributes
 

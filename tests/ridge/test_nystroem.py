@@ -15,7 +15,7 @@ from kernelweave.kernels import RBF, Additive, Linear, Overlap, Polynomial, Prec
 from kernelweave.ridge import average_ridges
 from kernelweave.ridge.leave_one_out import inverse, loo_values
 from kernelweave.ridge.moments import _groups
-from kernelweave.ridge.nystroem import average_by_landmarks, many_rows
+from kernelweave.ridge.nystroem import average_ridges_nystroem, uses_nystroem
 from kernelweave.ridge.spectrum import kernel_spectrum
 
 RNG = np.random.default_rng(0)
@@ -35,7 +35,7 @@ def small_blocks(monkeypatch):
 def pair(kernels=KERNELS, rows=X, targets=Y, **options):
     bank = make_bank(kernels, rows, tol=1e-9)
     exact = average_ridges(bank, targets, ridges=RIDGES, **options)
-    return exact, average_by_landmarks(kernels, rows, targets, ridges=RIDGES, **options)
+    return exact, average_ridges_nystroem(kernels, rows, targets, ridges=RIDGES, **options)
 
 
 def values(kernels, scales, average, V, rows, table=X):
@@ -77,8 +77,8 @@ def test_exact_landmarks_give_the_same_models(power, joint):
 
 def test_few_landmarks_leave_out_exactly_for_the_kernel_that_predicts(monkeypatch):
     monkeypatch.setattr(large, "_MOST_LANDMARKS", 12)
-    found = average_by_landmarks([RBF(0.7)], X, Y, ridges=RIDGES, power=2)
-    (item,) = found.average.eigen.turned
+    found = average_ridges_nystroem([RBF(0.7)], X, Y, ridges=RIDGES, power=2)
+    (item,) = found.average.eigen.items
     F = item.item.features(X)
     gram = found.scales[0] * F @ F.T
     bank = make_bank([Precomputed(gram)], np.arange(150)[:, None], normalize=None)
@@ -122,13 +122,13 @@ def test_copies_of_kernels_and_columns_that_some_rows_do_not_show(monkeypatch):
     rows = np.column_stack([X[:, 0], np.zeros(150)])
     rows[7, 1] = 1.0
     kernels = [Linear(columns=[0]), Linear(columns=[1]), 2.0 * Linear(columns=[0])]
-    average = average_by_landmarks(kernels, rows, Y).average
+    average = average_ridges_nystroem(kernels, rows, Y).average
     assert (average.kernel_weights > 0).tolist() == [True, True, False]
 
 
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(InputError, match="every kernel is constant"):
-        average_by_landmarks([Linear()], np.ones((50, 2)), Y[:50])
+        average_ridges_nystroem([Linear()], np.ones((50, 2)), Y[:50])
 
 
 def test_a_frame_with_categories():
@@ -139,15 +139,15 @@ def test_a_frame_with_categories():
 
 
 def test_who_reads_in_passes():
-    assert many_rows(1, 5000, np.inf)
-    assert not many_rows(12, 4999, np.inf)
-    assert many_rows(1000, 4999, 1e9)
-    assert not many_rows(1000, 2000, 1e9)  # exact, or refused
+    assert uses_nystroem(1, 5000, np.inf)
+    assert not uses_nystroem(12, 4999, np.inf)
+    assert uses_nystroem(1000, 4999, 1e9)
+    assert not uses_nystroem(1000, 2000, 1e9)  # exact, or refused
 
 
 def test_every_pass_is_reported():
     calls = []
-    average_by_landmarks([RBF(1.0)], X, Y, report=lambda: calls.append(1))
+    average_ridges_nystroem([RBF(1.0)], X, Y, report=lambda: calls.append(1))
     assert len(calls) == 3
 
 
@@ -181,7 +181,7 @@ def test_kernels_that_differ_in_few_rows_are_no_copies():
     Y = np.where((a > 0) ^ (flag > 0), 1.0, -1.0)[:, None]
     rows = np.column_stack([a, flag])
     kernels = [RBF(1.0, columns=[0]), RBF(1.0, columns=[0, 1]), 2.0 * RBF(1.0, columns=[0])]
-    average = average_by_landmarks(kernels, rows, Y).average
+    average = average_ridges_nystroem(kernels, rows, Y).average
     assert (average.kernel_weights[:2] > 0).all()
     assert average.kernel_weights[2] == 0.0
 
@@ -192,8 +192,8 @@ def test_little_memory_means_more_readings_of_the_same(monkeypatch):
     rows = rng.normal(size=(300, 3))
     Y = np.sign(rows[:, [0]] + 0.5 * rng.normal(size=(300, 1)))
     kernels = [RBF(1.0), RBF(2.0), Linear()]
-    plenty = average_by_landmarks(kernels, rows, Y).average
-    little = average_by_landmarks(kernels, rows, Y, memory=1.0).average
+    plenty = average_ridges_nystroem(kernels, rows, Y).average
+    little = average_ridges_nystroem(kernels, rows, Y, memory=1.0).average
     np.testing.assert_array_equal(little.scores, plenty.scores)
     assert _groups([0, 1], [FakeLandmarks(10), FakeLandmarks(10)], 9000.0) == [[0], [1]]
     assert _groups([0, 1], [FakeLandmarks(10), FakeLandmarks(10)], 17_000.0) == [[0, 1]]

@@ -13,8 +13,9 @@ from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
 from kernelweave.rules import summary as summaries
 from kernelweave.rules import table as tables
-from kernelweave.rules.packing import LocalParts, pack_block, pack_rows, read_given
+from kernelweave.rules.packing import pack_block, pack_rows, read_given
 from kernelweave.rules.summary import join_summaries, summarise_block
+from row_blocks import LocalParts
 
 
 def mixed(n=500, seed=0):

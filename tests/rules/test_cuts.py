@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave.rules.cuts import cut_between, place_cuts
+from kernelweave.rules.cuts import count_values, cut_between, cut_values
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def place_cuts(numbers, n_cuts, strategy):
+    return cut_values(*count_values(numbers, None), n_cuts, strategy)
 
 
 @given(finite, finite)

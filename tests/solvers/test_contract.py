@@ -8,7 +8,7 @@ import pytest
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Precomputed
 from kernelweave.losses import Hinge
-from kernelweave.solvers import newton_bundle
+from kernelweave.solvers import Limits, Problem, newton_bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import Simplex
 from oracles import random_problem, solve_mkl
@@ -21,7 +21,8 @@ def solved():
     problem = random_problem(3, n=40, m=4)
     index = np.arange(40)[:, None]
     bank = make_bank([Precomputed(gram) for gram in problem.grams], index, normalize=None)
-    result = newton_bundle(bank, problem.Y, problem.cost, Hinge(), tol=TOL, max_iter=100)
+    task = Problem(bank, problem.Y, problem.cost, Hinge(), Simplex())
+    result = newton_bundle(task, Limits(TOL, 100))
     oracle = solve_mkl(problem.grams, problem.Y, problem.cost, p=1, loss="hinge")
     return problem, bank, result, (oracle.lower, oracle.upper)
 
@@ -29,7 +30,8 @@ def solved():
 def check(result, solved, **options):
     problem, bank, _, reference = solved
     options = {"tol": TOL, "reference": reference} | options
-    check_solver_result(result, bank, problem.Y, problem.cost, Hinge(), Simplex(), **options)
+    task = Problem(bank, problem.Y, problem.cost, Hinge(), Simplex())
+    check_solver_result(result, task, **options)
 
 
 def test_the_intact_result_passes(solved):

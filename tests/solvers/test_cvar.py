@@ -10,7 +10,8 @@ from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
 from kernelweave.losses import CVaRHinge
-from kernelweave.solvers import WarmStart, solve_capped
+from kernelweave.solvers import Limits, Problem, WarmStart, cvar_by_rescaling
+from kernelweave.weights import Simplex
 from noisy_oracles import capped_oracle, least_mean_hinge, random_noisy_problem, structure_oracle
 
 
@@ -32,10 +33,10 @@ class Setting:
         self.machine = CVaRHinge((p.cap,) * p.Y.shape[1])
         self.box = np.full_like(p.Y, 1 / len(p.Y))
 
-    def run(self, *, lam=None, tol=1e-6, max_iter=500, **options):
+    def run(self, *, lam=None, tol=1e-6, max_iter=500, start=None, callback=None):
         lam = self.problem.lam if lam is None else lam
-        options |= {"lam": lam, "tol": tol, "max_iter": max_iter}
-        return solve_capped(self.bank, self.problem.Y, self.box, self.machine, **options)
+        task = Problem(self.bank, self.problem.Y, self.box / lam, self.machine, Simplex())
+        return cvar_by_rescaling(task, Limits(tol, max_iter, callback), start)
 
     def fitted(self, result):
         return np.tensordot(result.weights, self.problem.grams, axes=1) @ result.dual_coef
@@ -138,7 +139,7 @@ def test_limit_on_solves():
 
 def test_report_is_called():
     s, steps = setting(3, n_classes=2, spread=0, cap=0.4), []
-    result = s.run(report=steps.append)
+    result = s.run(callback=steps.append)
     assert steps[-1].solves <= result.history[-1].solves
     assert len(steps) >= 2
 
@@ -151,9 +152,8 @@ def test_zero_is_best_under_a_cap_below_the_least_loss(below):
     grams = np.stack([np.outer(x, x) for x in X.T])
     cap = below * least_mean_hinge(grams, Y)
     bank = make_bank(kernels, X, normalize=None)
-    result = solve_capped(
-        bank, Y, np.full_like(Y, 1 / 30), CVaRHinge((cap,)), lam=0.1, tol=1e-3, max_iter=100
-    )
+    task = Problem(bank, Y, np.full_like(Y, 1 / 3), CVaRHinge((cap,)), Simplex())
+    result = cvar_by_rescaling(task, Limits(1e-3, 100))
     assert 0.1 * result.objective == pytest.approx(cap, rel=1e-9)
     assert 0.1 * result.lower_bound == pytest.approx(cap, rel=1e-6)
     assert result.converged

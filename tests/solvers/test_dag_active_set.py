@@ -1,4 +1,4 @@
-"""Learning on a growing graph: the optimum, the certificate, and what both must obey."""
+"""Active sets of a graph of kernels: the optimum, the certificate, and limits."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,11 @@ import pytest
 from hkl_oracles import arguments, lattice_instances, solve_dag
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers.dag_active_set import grow
+from kernelweave.solvers.dag_active_set import dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 
-MACHINES = {
+LOSSES = {
     "hinge": lambda e: Hinge(),
     "square": lambda e: Square(),
     "huber": Huber,
@@ -24,18 +26,15 @@ def fit(instance, tol=1e-5, max_iter=5000, **options):
     )
     B = instance["B"]
     unrelated = np.array_equal(B, np.eye(len(B)))
-    result = grow(
+    problem = DagProblem(
         lattice,
         instance["Y"],
         instance["cost"],
-        MACHINES[instance["loss"]](instance["epsilon"]),
-        rho=instance["rho"],
-        relation=None if unrelated else B,
-        tol=tol,
-        max_iter=max_iter,
-        max_nodes=10**6,
-        **options,
+        LOSSES[instance["loss"]](instance["epsilon"]),
+        instance["rho"],
+        None if unrelated else B,
     )
+    result = dag_active_set(problem, Limits(tol, max_iter), max_nodes=10**6, **options)
     return lattice, result
 
 
@@ -54,17 +53,17 @@ def test_searches_that_are_cut_are_not_repeated(monkeypatch):
     """A search that reaches its limit proves nothing, and so would the next one."""
     rng = np.random.default_rng(0)
     lattice = ConjunctionLattice(rng.random((60, 14)) < 0.7, base=1.2, max_visited=3000)
-    efforts, search = [], lattice.search
+    efforts, search = [], lattice.price
 
-    def count(V, level, most, effort):
-        found = search(V, level, most, effort)
+    def count(V, level, limit, effort):
+        found = search(V, level, limit, effort)
         efforts.append((effort, found.complete))
         return found
 
-    monkeypatch.setattr(lattice, "search", count)
+    monkeypatch.setattr(lattice, "price", count)
     Y = np.where(rng.random((60, 1)) < 0.5, -1.0, 1.0)
-    options = {"rho": 1.5, "tol": 1e-5, "max_iter": 500, "max_nodes": 300}
-    result = grow(lattice, Y, np.full((60, 1), 10.0), Hinge(), **options)
+    problem = DagProblem(lattice, Y, np.full((60, 1), 10.0), Hinge(), 1.5)
+    result = dag_active_set(problem, Limits(1e-5, 500), max_nodes=300)
     assert not result.converged
     assert efforts.count((1.0, False)) == 1
     assert result.history[-1].solves <= 20  # no certificate will come, however exact they are
@@ -75,6 +74,6 @@ def test_no_more_nodes_than_asked_for():
     rng = np.random.default_rng(0)
     lattice = ConjunctionLattice(rng.random((60, 14)) < 0.7, base=1.2)
     Y = np.where(rng.random((60, 1)) < 0.5, -1.0, 1.0)
-    options = {"rho": 1.5, "tol": 1e-3, "max_iter": 500, "max_nodes": 40}
-    grow(lattice, Y, np.full((60, 1), 10.0), Hinge(), **options)
+    problem = DagProblem(lattice, Y, np.full((60, 1), 10.0), Hinge(), 1.5)
+    dag_active_set(problem, Limits(1e-3, 500), max_nodes=40)
     assert len(lattice.nodes) == 40

@@ -1,4 +1,4 @@
-"""Bounds of a learner for kernels that are stored in single precision."""
+"""Bounds of an evaluator for kernels that are stored in single precision."""
 
 from dataclasses import replace
 
@@ -8,8 +8,9 @@ import pytest
 from kernelweave.banks import KernelBank, make_bank
 from kernelweave.kernels import ARD, RBF, Laplacian
 from kernelweave.losses import Hinge
+from kernelweave.solvers import Problem
 from kernelweave.solvers.bounds import Bounds
-from kernelweave.solvers.evaluator import Evaluator
+from kernelweave.solvers.evaluator import make_evaluator
 from kernelweave.weights import LpBall, Simplex
 
 KERNELS = [RBF(1.0), RBF(2.0), Laplacian(2.0), ARD([1.0] * 4), ARD([3.0] * 4)]
@@ -32,7 +33,7 @@ def test_lower_bounds_hold_for_kernels_stored_in_single_precision(monkeypatch, w
         bank, exact = make_bank(KERNELS, X), make_bank(KERNELS, X, tol=1e-7)
         exact = replace(exact, scales=bank.scales)  # which are rounded, too
         assert bank.rounded.all()
-        evaluator = Evaluator(bank, Y, cost, Hinge(), weight_set, Bounds(tol))
+        evaluator = make_evaluator(Problem(bank, Y, cost, Hinge(), weight_set), Bounds(tol))
         evaluator.exact = True
         weights = np.eye(5)[rng.integers(5)]
         dual_coef = Hinge().repair(rng.random((150, 1)) * Y, Y, cost)

@@ -9,7 +9,13 @@ from sklearn.datasets import make_circles, make_classification, make_moons
 from kernelweave._threads import threads
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF
-from kernelweave.solvers import ARDFamily, MixtureFamily, WidthFamily, learn_family
+from kernelweave.solvers import Limits
+from kernelweave.solvers.kernel_parameters import (
+    ARDFamily,
+    MixtureFamily,
+    WidthFamily,
+    learn_family,
+)
 from kernelweave.solvers.radius.criteria import RadiusMargin
 from radius_oracles import radius_margin_value
 
@@ -80,10 +86,10 @@ def test_gradients(case, name):
     X, Y, cost = case.draw()
     family, criterion = MAKERS[name](X), RadiusMargin(case.intercept)
     parameters = at_random(family, case.seed)
-    judged = criterion.judge(family.combine(parameters), Y, cost, tol=1e-12)
+    point = criterion.evaluate(family.combine(parameters), Y, cost, tol=1e-12)
 
     def value(p):
-        return criterion.judge(family.combine(p), Y, cost, tol=1e-13, start=judged).value
+        return criterion.evaluate(family.combine(p), Y, cost, tol=1e-13, start=point).value
 
     slopes = np.empty(len(parameters))
     for k in range(len(slopes)):
@@ -91,8 +97,8 @@ def test_gradients(case, name):
         near = value(parameters + step) - value(parameters - step)
         far = value(parameters + 2 * step) - value(parameters - 2 * step)
         slopes[k] = (8 * near - far) / (12 * 1e-4)
-    allowed = 1e-6 * np.abs(slopes).max() + 1e-7 * judged.value
-    np.testing.assert_allclose(family.gradient(parameters, judged), slopes, atol=allowed)
+    allowed = 1e-6 * np.abs(slopes).max() + 1e-7 * point.value
+    np.testing.assert_allclose(family.gradient(parameters, point), slopes, atol=allowed)
     assert np.abs(slopes).max() > 100 * allowed  # something to see
 
 
@@ -101,11 +107,11 @@ def test_gradient_does_not_change_what_it_reads(name):
     X, Y, cost = CASES[1].draw()
     family = MAKERS[name](X)
     parameters = at_random(family, 1)
-    judged = RadiusMargin().judge(family.combine(parameters), Y, cost, tol=1e-8)
-    dense = judged.kernel.dense().copy()
-    first = family.gradient(parameters, judged)
-    np.testing.assert_array_equal(family.gradient(parameters, judged), first)
-    np.testing.assert_array_equal(judged.kernel.dense(), dense)
+    point = RadiusMargin().evaluate(family.combine(parameters), Y, cost, tol=1e-8)
+    dense = point.kernel.dense().copy()
+    first = family.gradient(parameters, point)
+    np.testing.assert_array_equal(family.gradient(parameters, point), first)
+    np.testing.assert_array_equal(point.kernel.dense(), dense)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -120,7 +126,7 @@ def test_the_kernel_on_training_rows_is_the_written_one(case, name):
         combined = family.combine(parameters)
         np.testing.assert_allclose(combined.dense(), expected, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(combined.diag(), weights.sum(), rtol=1e-12)
-    value = RadiusMargin().judge(combined, Y, cost, tol=1e-10).value
+    value = RadiusMargin().evaluate(combined, Y, cost, tol=1e-10).value
     assert value == pytest.approx(radius_margin_value(expected, Y, cost), rel=1e-7)
 
 
@@ -128,13 +134,13 @@ def test_weights_of_a_mixture_have_no_scale():
     X, Y, cost = CASES[1].draw()
     family = MixtureFamily(X, 3)
     parameters = at_random(family, 0)
-    judged = RadiusMargin().judge(family.combine(parameters), Y, cost, tol=1e-11)
-    slopes = family.gradient(parameters, judged)[3:]
-    assert abs(slopes.sum()) <= 1e-9 * judged.value
-    assert np.abs(slopes).max() > 1e-4 * judged.value
+    point = RadiusMargin().evaluate(family.combine(parameters), Y, cost, tol=1e-11)
+    slopes = family.gradient(parameters, point)[3:]
+    assert abs(slopes.sum()) <= 1e-9 * point.value
+    assert np.abs(slopes).max() > 1e-4 * point.value
     shifted = parameters + np.repeat([0.0, 2.0], 3)
-    other = RadiusMargin().judge(family.combine(shifted), Y, cost, tol=1e-11)
-    assert other.value == pytest.approx(judged.value, rel=1e-9)
+    other = RadiusMargin().evaluate(family.combine(shifted), Y, cost, tol=1e-11)
+    assert other.value == pytest.approx(point.value, rel=1e-9)
 
 
 # Ranges
@@ -191,7 +197,7 @@ def test_no_parameter_leaves_its_range(name, C):
     # With labels of no meaning the best rate may be as large as is allowed.
     X, Y = noise(4)
     family = Watched(MAKERS[name](X))
-    options = {"n_starts": 2, "tol": 1e-3, "max_iter": 150}
+    options = {"n_starts": 2, "limits": Limits(1e-3, 150)}
     result, _ = learn_family(family, Y, np.full(Y.shape, C), RadiusMargin(), **options)
     lowest, highest = family.bounds()
     seen = np.array(family.seen)
@@ -210,7 +216,7 @@ def test_no_parameter_leaves_its_range(name, C):
 def test_a_constant_column_is_left_out(value):
     X, Y, cost = CASES[1].draw()
     more = np.insert(X, 1, value, axis=1)
-    options = {"n_starts": 1, "tol": 1e-3, "max_iter": 100}
+    options = {"n_starts": 1, "limits": Limits(1e-3, 100)}
     for name, maker in MAKERS.items():
         plain, _ = learn_family(maker(X), Y, cost, RadiusMargin(), **options)
         result, kernel = learn_family(maker(more), Y, cost, RadiusMargin(), **options)
@@ -257,11 +263,11 @@ def test_no_width_of_a_fine_grid_is_better(kind, C):
     grid = np.linspace(*(b[0] for b in family.bounds()), 200)
     values, last = [], None
     for rate in grid:
-        last = criterion.judge(family.combine(np.array([rate])), Y, cost, tol=1e-6, start=last)
+        last = criterion.evaluate(family.combine(np.array([rate])), Y, cost, tol=1e-6, start=last)
         values.append(last.value)
     best = int(np.argmin(values))
     assert 5 < best < 195  # inside, so that there is a slope to follow
-    result, kernel = learn_family(family, Y, cost, criterion, n_starts=2, tol=1e-4, max_iter=200)
+    result, kernel = learn_family(family, Y, cost, criterion, Limits(1e-4, 200), n_starts=2)
     assert result.converged
     assert result.objective <= min(values) * (1 + 1e-5)
     (found,) = kernel.bank.kernels
@@ -281,12 +287,12 @@ def relative_slopes(family, kernel, Y, cost, criterion):
     parameters = -2 * np.log(widths) - np.log(2)
     if isinstance(family, MixtureFamily):
         parameters = np.concatenate([parameters, np.log(weights)])
-    judged = criterion.judge(family.combine(parameters), Y, cost, tol=1e-10)
-    slopes = family.gradient(parameters, judged) / judged.value
+    point = criterion.evaluate(family.combine(parameters), Y, cost, tol=1e-10)
+    slopes = family.gradient(parameters, point) / point.value
     lowest, highest = family.bounds()
     slopes[(parameters <= lowest + 1e-9) & (slopes > 0)] = 0.0
     slopes[(parameters >= highest - 1e-9) & (slopes < 0)] = 0.0
-    return slopes, judged.value
+    return slopes, point.value
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -298,9 +304,7 @@ def test_converged_means_that_no_step_pays(kind, C, name):
     # The criterion falls by two orders of magnitude on labels of no meaning.
     X, Y = noise(4, 50) if kind == "noise" else data(kind, 1)
     cost, family, tol = np.full(Y.shape, C), MAKERS[name](X), 1e-3
-    result, kernel = learn_family(
-        family, Y, cost, RadiusMargin(), n_starts=2, tol=tol, max_iter=400
-    )
+    result, kernel = learn_family(family, Y, cost, RadiusMargin(), Limits(tol, 400), n_starts=2)
     slopes, value = relative_slopes(family, kernel, Y, cost, RadiusMargin())
     assert value == pytest.approx(result.objective, rel=1e-4)
     if result.converged:
@@ -312,7 +316,7 @@ def test_columns_that_matter_get_the_smaller_widths():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
     Y = signed((np.sin(2 * X[:, 2]) > 0).astype(int))
-    options = {"n_starts": 2, "tol": 1e-3, "max_iter": 300}
+    options = {"n_starts": 2, "limits": Limits(1e-3, 300)}
     cost = np.full(Y.shape, 10.0)
     result, kernel = learn_family(ARDFamily(X), Y, cost, RadiusMargin(), **options)
     widths = np.array(kernel.bank.kernels[0].widths)
@@ -328,7 +332,7 @@ def test_more_starts_are_never_worse():
     for maker in MAKERS.values():
         values = []
         for n_starts in (1, 3):
-            options = {"n_starts": n_starts, "tol": 1e-2, "max_iter": 500}
+            options = {"n_starts": n_starts, "limits": Limits(1e-2, 500)}
             values.append(learn_family(maker(X), Y, cost, RadiusMargin(), **options)[0].objective)
         assert values[1] <= values[0] * (1 + 1e-9)
 
@@ -343,9 +347,7 @@ def test_a_short_search_says_so(max_iter):
         np.ones(Y.shape),
         RadiusMargin(),
         n_starts=2,
-        tol=1e-6,
-        max_iter=max_iter,
-        report=steps.append,
+        limits=Limits(1e-6, max_iter, steps.append),
     )
     assert not result.converged
     assert len(steps) == len(result.history) == max_iter
@@ -359,7 +361,7 @@ def test_a_short_search_says_so(max_iter):
 @pytest.mark.parametrize("name", MAKERS)
 def test_scale_and_offset_of_the_rows(name):
     X, Y = data("moons", 2, n=30)
-    cost, options = np.full(Y.shape, 5.0), {"n_starts": 1, "tol": 1e-3, "max_iter": 300}
+    cost, options = np.full(Y.shape, 5.0), {"n_starts": 1, "limits": Limits(1e-3, 300)}
     plain, _ = learn_family(MAKERS[name](X), Y, cost, RadiusMargin(), **options)
     for rows in (X + 1e8, 1e80 * X, 1e-80 * X - 1e-74):
         other, _ = learn_family(MAKERS[name](rows), Y, cost, RadiusMargin(), **options)

@@ -12,8 +12,8 @@ from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Linear, Precomputed
 from kernelweave.losses import CVaRHinge
-from kernelweave.solvers import gradient_play, mirror_prox
-from kernelweave.solvers.mirror_prox import Average, Functions, Game, group_shrink
+from kernelweave.solvers import Limits, Problem, gradient_play, mirror_prox
+from kernelweave.solvers.mirror_prox import Average, Functions, Game, GameOptions, group_shrink
 from kernelweave.weights import Simplex
 from noisy_oracles import capped_oracle, group_prox_oracle, random_noisy_problem
 
@@ -112,9 +112,15 @@ class Setting:
             self.machine = CVaRHinge((min(1.0, (p.cap + slack) / box),) * n_outputs)
         self.cost = np.full_like(p.Y, box / (self.n * p.lam))
 
-    def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, **options):
-        options |= {"lam": self.problem.lam, "n": self.n, "tol": tol, "max_iter": max_iter}
-        return solver(self.bank, self.problem.Y, self.cost, self.machine, **options)
+    @property
+    def task(self):
+        return Problem(self.bank, self.problem.Y, self.cost, self.machine, Simplex())
+
+    def options(self, **changes):
+        return GameOptions(self.problem.lam, self.n, **changes)
+
+    def run(self, solver=mirror_prox, *, tol=1e-12, max_iter=200, callback=None, **options):
+        return solver(self.task, Limits(tol, max_iter, callback), self.options(**options))
 
     @property
     def oracle(self):
@@ -122,16 +128,7 @@ class Setting:
         return capped_oracle(p.grams, p.Y, p.lam, p.cap, self.slack, self.exact)
 
     def game(self):
-        return Game(
-            self.bank,
-            self.problem.Y,
-            self.cost,
-            self.machine,
-            lam=self.problem.lam,
-            n=self.n,
-            tol=1e-6,
-            report=None,
-        )
+        return Game(self.task, Limits(1e-6), self.options())
 
 
 @cache
@@ -286,7 +283,8 @@ def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
     Y = np.where(np.arange(n) % 3 > 0, 1.0, -1.0)[:, None]
     machine, bank = CVaRHinge((0.5,), free=0.1), make_bank([Linear()], X, normalize=None)
     cost = np.full_like(Y, 1 / (n * lam))
-    result = mirror_prox(bank, Y, cost, machine, lam=lam, n=n, tol=1e-4, max_iter=2000)
+    task = Problem(bank, Y, cost, machine, Simplex())
+    result = mirror_prox(task, Limits(1e-4, 2000), GameOptions(lam, n))
     assert result.converged
     wanted = capped_oracle((X @ X.T)[None], Y, lam / 0.9, 0.5, slack=1 / 9, exact=True)
     assert lam * result.objective == pytest.approx(0.9 * wanted.value, rel=1e-4)
@@ -294,7 +292,7 @@ def test_the_largest_eigenvector_may_be_orthogonal_to_the_ones():
 
 def test_report_sees_the_history():
     steps = []
-    result = setting(1).run(restarts=False, max_iter=50, report=steps.append)
+    result = setting(1).run(restarts=False, max_iter=50, callback=steps.append)
     assert tuple(steps) == result.history[:5]
     assert [step.solves for step in steps] == [10, 20, 30, 40, 50]
 

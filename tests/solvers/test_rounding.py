@@ -235,7 +235,7 @@ def test_no_capped_model_is_worse_than_zero_whatever_the_solver(seed):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_structure_without_any_finite_objective_is_the_zero_function(monkeypatch):
-    sums = "kernelweave.banks.paths.PathReading.sums"
+    sums = "kernelweave.banks.paths.ExplicitForms.sums"
     monkeypatch.setattr(sums, lambda self, u: (np.inf, np.zeros(len(u))))
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2

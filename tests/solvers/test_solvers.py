@@ -11,8 +11,15 @@ from kernelweave.banks import make_bank
 from kernelweave.inner import solve_inner, unsolved
 from kernelweave.kernels import RBF, Linear, Polynomial, Precomputed
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers import WarmStart, closed_form, newton_bundle, one_shot
-from kernelweave.solvers.newton_bundle import _Bundle
+from kernelweave.solvers import (
+    Limits,
+    Problem,
+    WarmStart,
+    lp_alternation,
+    newton_bundle,
+    solve_fixed_weights,
+)
+from kernelweave.solvers.newton_bundle import BundleOptions, _Bundle
 from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_fixed, solve_mkl
@@ -35,15 +42,11 @@ def bank_of(grams):
     return make_bank([Precomputed(gram) for gram in grams], index, normalize=None)
 
 
-def solve(bank, Y, cost, machine, p, *, tol=TOL, max_iter=300, start=None, report=None):
-    """Pick the solver for an exponent as the estimators do."""
-    options = {"tol": tol, "start": start, "report": report}
-    if p == "uniform":
-        return one_shot(bank, Y, cost, machine, Uniform(), **options)
-    options["max_iter"] = max_iter
-    if p == 1:
-        return newton_bundle(bank, Y, cost, machine, **options)
-    return closed_form(bank, Y, cost, machine, LpBall(p), **options)
+def solve(bank, Y, cost, machine, p, *, tol=TOL, max_iter=300, start=None, callback=None):
+    """Pick the solver for an exponent as `learn_weights` does, without smoothing."""
+    problem = Problem(bank, Y, cost, machine, weight_set_for(p))
+    solver = {"uniform": solve_fixed_weights, 1: newton_bundle}.get(p, lp_alternation)
+    return solver(problem, Limits(tol, max_iter, callback), start)
 
 
 def weight_set_for(p):
@@ -122,11 +125,7 @@ def compare(case, p):
     assert result.converged
     check_solver_result(
         result,
-        bank,
-        Y,
-        cost,
-        case.machine,
-        weight_set_for(p),
+        Problem(bank, Y, cost, case.machine, weight_set_for(p)),
         tol=TOL,
         reference=(expected.lower, expected.upper),
     )
@@ -169,7 +168,7 @@ def test_one_shot(case):
     assert result.converged
     reference = (expected.lower, expected.upper)
     check_solver_result(
-        result, bank, Y, cost, case.machine, Uniform(), tol=TOL, reference=reference
+        result, Problem(bank, Y, cost, case.machine, Uniform()), tol=TOL, reference=reference
     )
     assert_allclose(result.weights, 1 / len(grams))
 
@@ -181,11 +180,7 @@ def test_a_full_multiclass_problem_with_many_kernels():
     result = solve(bank, problem.Y, problem.cost, Hinge(), 1, tol=1e-6)
     check_solver_result(
         result,
-        bank,
-        problem.Y,
-        problem.cost,
-        Hinge(),
-        Simplex(),
+        Problem(bank, problem.Y, problem.cost, Hinge(), Simplex()),
         tol=1e-6,
         reference=(expected.lower, expected.upper),
     )
@@ -206,11 +201,7 @@ def test_kernels_outside_the_first_working_set(tol):
     assert result.converged
     check_solver_result(
         result,
-        bank,
-        problem.Y,
-        cost,
-        Hinge(),
-        Simplex(),
+        Problem(bank, problem.Y, cost, Hinge(), Simplex()),
         tol=tol,
         reference=(best.lower_bound, best.objective),
     )
@@ -244,11 +235,7 @@ def test_factors_and_distances(loss, p):
         assert result.converged
         check_solver_result(
             result,
-            bank,
-            Y,
-            np.ones_like(Y),
-            machine,
-            weight_set_for(p),
+            Problem(bank, Y, np.ones_like(Y), machine, weight_set_for(p)),
             tol=tol,
             reference=(best.lower_bound, best.objective),
         )
@@ -259,7 +246,7 @@ class TestHistory:
     def test_bounds_only_improve(self, p):
         grams, Y, cost = CASES[2].draw()
         seen = []
-        result = solve(bank_of(grams), Y, cost, Hinge(), p, report=seen.append)
+        result = solve(bank_of(grams), Y, cost, Hinge(), p, callback=seen.append)
         assert seen == list(result.history)
         assert len(seen) >= 1
         for before, after in pairwise(seen):
@@ -281,11 +268,7 @@ class TestHistory:
         assert result.gap > 0
         check_solver_result(
             result,
-            bank,
-            Y,
-            cost,
-            Hinge(),
-            weight_set_for(p),
+            Problem(bank, Y, cost, Hinge(), weight_set_for(p)),
             tol=1e-9,
             reference=(expected.lower, expected.upper),
         )
@@ -497,7 +480,10 @@ class TestAwkwardProblems:
         assert result.objective == pytest.approx(2)
         assert np.isfinite(result.weights).all()
         check_solver_result(
-            result, bank, Y, np.ones_like(Y), Hinge(), weight_set_for(p), tol=TOL, reference=2.0
+            result,
+            Problem(bank, Y, np.ones_like(Y), Hinge(), weight_set_for(p)),
+            tol=TOL,
+            reference=2.0,
         )
 
     @pytest.mark.parametrize("p", [1, 2.0, "uniform"])
@@ -530,11 +516,7 @@ class TestAwkwardProblems:
         expected = solve_mkl(problem.grams, problem.Y, cost, p=p, loss="hinge")
         check_solver_result(
             result,
-            bank,
-            problem.Y,
-            cost,
-            Hinge(),
-            weight_set_for(p),
+            Problem(bank, problem.Y, cost, Hinge(), weight_set_for(p)),
             tol=1e-4,
             reference=(expected.lower, expected.upper),
         )
@@ -587,7 +569,7 @@ def test_stored_grams_are_set_aside_and_priced(n, tol):
     grams = [Precomputed(kernel(X), check=False) for kernel in kernels]
     bank, cost = make_bank(grams, np.arange(n)[:, None], normalize=None), np.ones_like(Y)
     result = solve(bank, Y, cost, Hinge(), 1, tol=tol)
-    check_solver_result(result, bank, Y, cost, Hinge(), Simplex(), tol=tol)
+    check_solver_result(result, Problem(bank, Y, cost, Hinge(), Simplex()), tol=tol)
     assert result.converged
     last = result.history[-1]
     assert last.n_passes < 0.6 * last.solves
@@ -606,17 +588,16 @@ def test_solves_that_rounding_holds_up_end_the_search(share, growth, most, monke
 
     monkeypatch.setattr("kernelweave.solvers.evaluator.solve_inner", careless)
     cost = np.full_like(problem.Y, 1e3)
-    result = newton_bundle(
-        bank_of(problem.grams), problem.Y, cost, Hinge(), tol=1e-6, max_iter=1000
-    )
+    result = solve(bank_of(problem.grams), problem.Y, cost, Hinge(), 1, tol=1e-6, max_iter=1000)
     assert not result.converged
     assert n_solves <= most
 
 
 def test_kernels_with_a_large_slope_stay_in_the_working_set():
     problem = random_problem(0, m=6)
-    bundle = _Bundle(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), 1e-3, 9, None)
+    task = Problem(bank_of(problem.grams), problem.Y, problem.cost, Hinge(), Simplex())
+    bundle = _Bundle(task, Limits(1e-3, 9), BundleOptions())
     bundle.which, weights = np.arange(6), np.eye(6)[0]
     point = bundle.evaluator.at(weights, np.zeros_like(problem.Y), bundle.which)
     point = replace(point, quadratic_forms=np.array([1.0, 0.7, 0.5, 0.1, 0.1, 0.1]))
-    assert bundle._set_aside(point).which.tolist() == [0, 1]
+    assert bundle._drop_idle(point).which.tolist() == [0, 1]

@@ -8,13 +8,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelweave.banks.kernel_sum import GramKernel
-from kernelweave.banks.paths import FactoredSystem, PathSystem
+from kernelweave.banks.paths import FactoredBank, PathBank
+from kernelweave.banks.triangles import Triangles
 from kernelweave.inner import solve_inner
 from kernelweave.kernels import Precomputed
 from kernelweave.kernels.network import Network
 from kernelweave.losses import Hinge
 from kernelweave.solvers.anderson import Mixer
-from kernelweave.solvers.structure import alternate, projected_update
+from kernelweave.solvers.problem import Limits
+from kernelweave.solvers.published.projected_gradient import projected_gradient
+from kernelweave.solvers.structure import StructureProblem, alternate_structure
 from kernelweave.weights.sum_product import SumProduct
 from spn_oracles import (
     deep,
@@ -64,9 +67,9 @@ class Problem:
         grams = [network.nodes[i].kernel.gram for i in network.leaves]
         leaves = np.array([K[rows, columns] for K in grams])
         if factored:
-            self.system = FactoredSystem(leaves, n, network)
+            self.system = FactoredBank(Triangles(leaves, n), network)
         else:
-            self.system = PathSystem(leaves, n, network, network.paths(1000))
+            self.system = PathBank(Triangles(leaves, n), network, network.paths(1000))
         p = []
         for i in network.products:
             own, name = network.nodes[i].p, network.names[i]
@@ -75,11 +78,11 @@ class Problem:
         self.weights = SumProduct(self.system.path_counts, np.array(p, float), instance.lam)
         self.network = network
 
-    def run(self, **options):
+    def run(self, tol=1e-3, max_iter=600, callback=None, **options):
         i = self.instance
-        options = {"certified": True, "tol": 1e-3, "max_iter": 600} | options
         cost = np.full_like(i.Y, i.C)
-        return alternate(self.system, i.Y, cost, Hinge(i.intercept), self.weights, **options)
+        problem = StructureProblem(self.system, i.Y, cost, Hinge(i.intercept), self.weights)
+        return alternate_structure(problem, Limits(tol, max_iter, callback), **options)
 
     def objective(self, weights, dual_coef, intercept):
         """Return problem (2) by its definition."""
@@ -129,7 +132,7 @@ def test_results_have_the_objective_they_say(name):
     result = run(name, True)
     value = problem(name).objective(result.weights, result.dual_coef, result.intercept)
     assert result.objective == pytest.approx(value, rel=1e-9)
-    total, nodes = problem(name).system.read(result.dual_coef).sums(np.log(result.weights))
+    total, nodes = problem(name).system.path_forms(result.dual_coef).sums(np.log(result.weights))
     assert_allclose(result.quadratic_forms, nodes, rtol=1e-9, atol=1e-12)
     assert nodes.sum() == pytest.approx(total, rel=1e-9)
 
@@ -164,7 +167,7 @@ def test_nodes_are_balanced_at_the_end(name):
 
 def test_history_and_report():
     seen = []
-    result = problem("fig1_p1").run(report=seen.append)
+    result = problem("fig1_p1").run(callback=seen.append)
     assert seen == list(result.history)
     assert [step.solves for step in seen] == list(range(1, len(seen) + 1))
     assert all(a.upper >= b.upper for a, b in pairwise(seen))
@@ -197,11 +200,11 @@ def test_plain_steps_never_raise_the_objective():
 
     i = prob.instance
 
-    def update(u, reading):
+    def update(u, forms):
         kernel = GramKernel(prob.system.combine(u))
         exact = solve_inner(Hinge(True), kernel, i.Y, np.full_like(i.Y, i.C), tol=1e-7)
         values.append(exact.primal + prob.weights.penalty(u))
-        return prob.weights.update(u, reading)
+        return prob.weights.update(u, forms)
 
     prob.run(update=update, mix=False, tol=1e-3)
     assert len(values) >= 5
@@ -222,7 +225,7 @@ def test_wrongly_small_weights_recover_or_show_in_the_gap():
 @pytest.mark.parametrize("name", INSTANCES)
 def test_projected_gradients_reach_the_same_objective(name):
     prob, sol = problem(name), optimum(name)
-    result = prob.run(update=projected_update(prob.weights), mix=False)
+    result = prob.run(update=projected_gradient(prob.weights), mix=False)
     assert result.converged
     assert result.gap <= 1e-3 * result.objective
     assert sol.lower * (1 - 1e-9) <= result.objective <= sol.value * (1 + 1e-3)
@@ -234,7 +237,7 @@ def test_projected_gradients_cost_no_more_machines_than_exact_steps():
     projected = 0
     for name in INSTANCES:
         prob = problem(name)
-        result = prob.run(update=projected_update(prob.weights), mix=False)
+        result = prob.run(update=projected_gradient(prob.weights), mix=False)
         projected += result.history[-1].solves
     assert projected <= 1.1 * sum(run(name, False).history[-1].solves for name in INSTANCES)
 
@@ -257,14 +260,14 @@ def halves():
 
 
 def test_without_a_certificate():
-    result = halves().run(certified=False)
+    result = halves().run()
     assert result.lower_bound == -np.inf
     assert result.gap == np.inf
     assert result.converged
-    cut = halves().run(certified=False, max_iter=3)
+    cut = halves().run(max_iter=3)
     assert not cut.converged
     # The end is stationary: another round changes next to nothing.
-    again = halves().run(certified=False, start=np.log(result.weights), max_iter=2)
+    again = halves().run(start=np.log(result.weights), max_iter=2)
     assert again.objective == pytest.approx(result.objective, rel=1e-3)
 
 
@@ -293,17 +296,17 @@ UNCERTIFIED = {
 def test_ends_without_a_certificate_are_stationary(solver, name, p):
     structure, n_kernels = UNCERTIFIED[name]
     prob = Problem(spn_instance(1, structure, n_kernels, p=p))
-    find = projected_update(prob.weights) if solver == "projected" else prob.weights.update
+    find = projected_gradient(prob.weights) if solver == "projected" else prob.weights.update
     values = []
 
-    def update(u, reading):
+    def update(u, forms):
         values.append(least(prob, u))
-        found = find(u, reading)
-        before, after = (reading.penalty(u, v)[0] + prob.weights.penalty(v) for v in (u, found))
+        found = find(u, forms)
+        before, after = (forms.half_norm(u, v)[0] + prob.weights.penalty(v) for v in (u, found))
         assert after <= before * (1 + 1e-12)
         return found
 
-    result = prob.run(certified=False, tol=1e-4, update=update, mix=solver == "newton")
+    result = prob.run(tol=1e-4, update=update, mix=solver == "newton")
     assert result.converged
     assert result.gap == np.inf
     if solver == "projected":  # a mixture may be worse, and is then taken back
@@ -312,7 +315,7 @@ def test_ends_without_a_certificate_are_stationary(solver, name, p):
     assert result.objective == pytest.approx(least(prob, u), rel=1e-4)
     slopes = [(least(prob, u + e) - least(prob, u - e)) / (2 * h) for e in h * np.eye(len(u))]
     assert np.abs(slopes).max() <= 1e-3 * result.objective
-    cut = prob.run(certified=False, tol=1e-4, update=find, mix=False, max_iter=4)
+    cut = prob.run(tol=1e-4, update=find, mix=False, max_iter=4)
     assert not cut.converged
     assert cut.gap == np.inf
 
@@ -322,7 +325,7 @@ def test_the_end_depends_on_the_start():
     ends = set()
     for seed in range(8):
         start = np.random.default_rng(seed).normal(size=prob.system.n_nodes)
-        result = prob.run(certified=False, tol=1e-4, start=start)
+        result = prob.run(tol=1e-4, start=start)
         value = prob.objective(result.weights, result.dual_coef, result.intercept)
         assert result.objective == pytest.approx(value, rel=1e-9)
         ends.add(round(result.objective, 2))

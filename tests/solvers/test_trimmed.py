@@ -11,8 +11,9 @@ from kernelweave._threads import threads
 from kernelweave.banks import make_bank
 from kernelweave.kernels import Precomputed
 from kernelweave.losses import Hinge
-from kernelweave.solvers import newton_bundle, trimmed
+from kernelweave.solvers import Limits, Problem, newton_bundle, trimmed
 from kernelweave.solvers.trimmed import _best_fitted
+from kernelweave.weights import Simplex
 from noisy_oracles import plain_mkl_oracle, random_noisy_problem
 from oracles import solve_mkl
 
@@ -32,10 +33,11 @@ def setting(seed):
     return p, bank, np.full_like(p.Y, 1 / (len(p.Y) * p.lam))
 
 
-def run(seed, share, tol=1e-6, max_iter=1000, cost=None, **options):
+def run(seed, share, tol=1e-6, max_iter=1000, cost=None, callback=None):
     p, bank, even = setting(seed)
     cost = even if cost is None else cost
-    return trimmed(bank, p.Y, cost, share=share, tol=tol, max_iter=max_iter, **options)
+    task = Problem(bank, p.Y, cost, Hinge(fit_intercept=False), Simplex())
+    return trimmed(task, Limits(tol, max_iter, callback), share)
 
 
 def losses_of(result, p, cost):
@@ -79,7 +81,8 @@ def test_rounds_end_where_neither_step_helps(seed, share):
 def test_keeping_all_rows_is_plain_learning(seed):
     p, bank, cost = setting(seed)
     result = run(seed, 1.0)
-    plain = newton_bundle(bank, p.Y, cost, Hinge(fit_intercept=False), tol=1e-6, max_iter=1000)
+    task = Problem(bank, p.Y, cost, Hinge(fit_intercept=False), Simplex())
+    plain = newton_bundle(task, Limits(1e-6, 1000))
     assert result.converged
     assert result.objective == pytest.approx(plain.objective, rel=1e-10)
     assert_allclose(result.dual_coef, plain.dual_coef, rtol=0, atol=1e-6 * cost.max())
@@ -116,7 +119,7 @@ def test_limit_on_solves():
 
 def test_report_sees_every_round():
     steps = []
-    result = run(1, 0.6, report=steps.append)
+    result = run(1, 0.6, callback=steps.append)
     assert tuple(steps) == result.history
     assert len(steps) > 1
 

@@ -35,7 +35,7 @@ TABLE["level"] = SCORE.astype(float)
 def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
     ignore = ["level" if target == "ill" else "ill"]
     if target == "level" and METHODS[method].regressor is None:
-        with pytest.raises(InputError, match=f"method {method}: it learns classes"):
+        with pytest.raises(InputError, match=f"method {method}: it is for classification"):
             fit_table(TABLE, target, method=method, ignore=ignore)
         return
     C = 10.0 if METHODS[method].has_cost else "auto"
@@ -72,7 +72,7 @@ def test_what_was_done_is_said():
 
 def test_rules_are_in_the_units_of_the_table():
     fit = fit_table(TABLE, "ill", ignore=["level"], method="rules", C=10.0, test_share=0)
-    assert "the column 'note' is left out: rules know no text and no matrices" in fit.notes
+    assert "the column 'note' is left out: rules take no text and no matrices" in fit.notes
     cuts = [p.value for p in fit.model[-1].propositions_ if p.feature == "age" and p.value]
     assert all(20 < cut < 80 for cut in cuts if isinstance(cut, float))
     years = [p.value for p in fit.model[-1].propositions_ if p.feature == "seen"]
@@ -142,3 +142,9 @@ def test_mistakes():
         fit_table(TABLE, "ill", method="svm")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
+
+
+def test_estimators_declare_the_methods_that_offer_them():
+    for name, method in METHODS.items():
+        for kind in filter(None, (method.classifier, method.regressor)):
+            assert kind._declaration.method == name

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from kernelweave.banks.paths import FactoredSystem, PathReading, PathSystem
+from kernelweave.banks.paths import ExplicitForms, FactoredBank, PathBank
+from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network
-from kernelweave.solvers.structure import projected_update
+from kernelweave.solvers.published.projected_gradient import projected_gradient
 from kernelweave.weights.sum_product import SumProduct, is_convex
 from spn_oracles import (
     beta_step_oracle,
@@ -73,7 +74,7 @@ def test_update_minimises(name, p):
         paths, p_v, weights, q, u = case(STRUCTURES[name], EXPONENTS[p], seed)
         r = path_weights(paths.A, np.exp(u)) ** 2 * q
         wanted = np.log(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v))
-        found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
+        found = weights.update(u, ExplicitForms(q, sp.csr_array(paths.A)))
         least = value(paths, weights, q, u, wanted)
         assert value(paths, weights, q, u, found) <= least * (1 + 1e-11)
         assert np.max(np.abs(found - wanted)) <= 1e-6
@@ -84,7 +85,7 @@ def test_flat_networks_have_a_closed_form(p):
     rng = np.random.default_rng(0)
     q, u, lam = np.exp(rng.normal(size=4)), rng.normal(size=4), 0.7
     weights = SumProduct(np.ones(4), np.full(4, p), lam)
-    found = weights.update(u, PathReading(q, sp.csr_array(np.eye(4))))
+    found = weights.update(u, ExplicitForms(q, sp.csr_array(np.eye(4))))
     r = np.exp(2 * u) * q
     assert_allclose(np.exp(found), (r / (2 * lam * p)) ** (1 / (p + 1)), rtol=1e-7)
 
@@ -96,7 +97,7 @@ def test_nodes_without_functions_shrink_and_the_others_are_best(p):
     q[:2] = 0.0  # the paths of 8, 1 and 2
     r = path_weights(paths.A, np.exp(u)) ** 2 * q
     wanted = beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v)
-    found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
+    found = weights.update(u, ExplicitForms(q, sp.csr_array(paths.A)))
     dead = wanted == 0
     assert [paths.names[v] for v in np.flatnonzero(dead)] == ["8", "1", "2"]
     assert_allclose(found[~dead], np.log(wanted[~dead]), atol=1e-6)
@@ -106,12 +107,12 @@ def test_nodes_without_functions_shrink_and_the_others_are_best(p):
 
 
 def test_weights_at_their_limit_cost_no_evaluations():
-    class Counting(PathReading):
+    class Counting(ExplicitForms):
         calls = 0
 
-        def penalty(self, old, u):
+        def half_norm(self, old, u):
             self.calls += 1
-            return super().penalty(old, u)
+            return super().half_norm(old, u)
 
     paths, _, weights, q, u = case(fig1(), 0.5, 3)
     q[:2] = 0.0
@@ -122,7 +123,7 @@ def test_weights_at_their_limit_cost_no_evaluations():
 
 def test_no_functions_at_all():
     weights = SumProduct(np.ones(2), np.ones(2), 1.0)
-    found = weights.update(np.zeros(2), PathReading(np.zeros(2), sp.csr_array(np.eye(2))))
+    found = weights.update(np.zeros(2), ExplicitForms(np.zeros(2), sp.csr_array(np.eye(2))))
     assert_allclose(np.exp(found), 1e-30, rtol=0.1)
     assert np.isfinite(weights.penalty(found))
 
@@ -138,7 +139,7 @@ def test_update_never_raises_the_objective(name, p, seed, shift):
     """From far away too: the point is moved by up to twelve in all logarithms."""
     paths, _, weights, q, u = case(STRUCTURES[name], EXPONENTS[p], seed)
     u = u + shift
-    found = weights.update(u, PathReading(q, sp.csr_array(paths.A)))
+    found = weights.update(u, ExplicitForms(q, sp.csr_array(paths.A)))
     assert np.isfinite(found).all()
     here = value(paths, weights, q, u, u)
     best = value(paths, weights, q, u, found)
@@ -156,8 +157,8 @@ def factored(n=8, seed=0):
     K = W @ W.transpose(0, 2, 1)
     rows, columns = np.triu_indices(n)
     leaves = np.ascontiguousarray(K[:, rows, columns])
-    paths = PathSystem(leaves, n, network, network.paths(100))
-    return paths, FactoredSystem(leaves, n, network)
+    paths = PathBank(Triangles(leaves, n), network, network.paths(100))
+    return paths, FactoredBank(Triangles(leaves, n), network)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 0.5])
@@ -166,9 +167,9 @@ def test_steps_without_paths_reach_the_same_weights(p):
     rng = np.random.default_rng(1)
     V, u = rng.normal(size=(8, 1)), rng.normal(size=paths.n_nodes)
     weights = SumProduct(paths.path_counts, np.full(paths.n_nodes, p), 0.8)
-    wanted, found = weights.update(u, paths.read(V)), weights.update(u, same.read(V))
+    wanted, found = weights.update(u, paths.path_forms(V)), weights.update(u, same.path_forms(V))
     assert_allclose(found, wanted, atol=1e-3)
-    values = [paths.read(V).penalty(u, v)[0] + weights.penalty(v) for v in (wanted, found)]
+    values = [paths.path_forms(V).half_norm(u, v)[0] + weights.penalty(v) for v in (wanted, found)]
     assert values[1] <= values[0] * (1 + 1e-8)
 
 
@@ -184,7 +185,7 @@ def test_projected_gradients_reach_the_same_value(name, p, shift):
             q[:2] = 0.0
         r = path_weights(paths.A, np.exp(u)) ** 2 * q
         wanted = np.log(np.maximum(beta_step_oracle(paths.A, paths.c, r, weights.lam, p_v), 1e-30))
-        found = projected_update(weights)(u, PathReading(q, sp.csr_array(paths.A)))
+        found = projected_gradient(weights)(u, ExplicitForms(q, sp.csr_array(paths.A)))
         least = value(paths, weights, q, u, wanted)
         assert value(paths, weights, q, u, found) <= least * (1 + 1e-6)
         assert value(paths, weights, q, u, found) >= least * (1 - 1e-9)
@@ -193,7 +194,7 @@ def test_projected_gradients_reach_the_same_value(name, p, shift):
 def test_projected_gradients_take_few_evaluations():
     """Weights that differ by many orders are no reason for small steps."""
 
-    class Counting(PathReading):
+    class Counting(ExplicitForms):
         calls = 0
 
         def sums(self, u):
@@ -202,14 +203,14 @@ def test_projected_gradients_take_few_evaluations():
 
     paths, _, weights, q, u = case(STRUCTURES["deep"], 1.0, 0)
     read = Counting(q * np.geomspace(1.0, 1e-8, len(q)), sp.csr_array(paths.A))
-    projected_update(weights)(u, read)
+    projected_gradient(weights)(u, read)
     assert read.calls <= 100
 
 
 def test_projected_gradients_without_functions():
     weights = SumProduct(np.ones(3), np.array([0.5, 1.0, 2.0]), 1.0)
-    reading = PathReading(np.zeros(3), sp.csr_array(np.eye(3)))
-    found = projected_update(weights)(np.zeros(3), reading)
+    forms = ExplicitForms(np.zeros(3), sp.csr_array(np.eye(3)))
+    found = projected_gradient(weights)(np.zeros(3), forms)
     assert weights.penalty(found) <= 1e-12
 
 
@@ -221,14 +222,14 @@ def test_penalty():
 # Lower bounds
 
 
-def reading(sol, instance, alpha):
+def forms(sol, instance, alpha):
     q = np.array(
         [
             np.sum(alpha * instance.Y * (K @ (alpha * instance.Y)))
             for K in sol.paths.kernels(instance.grams)
         ]
     )
-    return q, PathReading(sol.paths.mu * np.maximum(q, 0.0), sp.csr_array(sol.paths.A))
+    return q, ExplicitForms(sol.paths.mu * np.maximum(q, 0.0), sp.csr_array(sol.paths.A))
 
 
 def feasible(instance, rng):
@@ -253,7 +254,7 @@ def test_bounds_are_below_the_optimum(name):
         u = rng.normal(size=len(p)) * (2.0 if k % 2 else 0.3)
         if k % 5 == 0 and sol.beta.min() > 0:
             u = 0.1 * u + np.log(sol.beta)
-        q, read = reading(sol, instance, alpha)
+        q, read = forms(sol, instance, alpha)
         bound = weights.lower_bound(alpha.sum(), read, u)
         assert bound <= sol.upper * (1 + 1e-9)
         same = lower_bound(
@@ -268,7 +269,7 @@ def test_bounds_are_below_the_optimum(name):
 def test_bounds_are_tight_at_the_optimum(name):
     instance, sol = spn_instances()[name], solved(name)
     weights = SumProduct(sol.paths.c, sol.paths.exponents(instance.p), instance.lam)
-    _, read = reading(sol, instance, sol.alpha)
+    _, read = forms(sol, instance, sol.alpha)
     bound = weights.lower_bound(sol.alpha.sum(), read, np.log(sol.beta))
     assert bound == pytest.approx(sol.value, rel=1e-6)
 
@@ -277,7 +278,7 @@ def test_bounds_are_tight_at_the_optimum(name):
 def test_bounds_far_from_the_best_weights_are_tight_at_the_best_dual_point(name):
     instance, sol = spn_instances()[name], solved(name)
     weights = SumProduct(sol.paths.c, sol.paths.exponents(instance.p), instance.lam)
-    _, read = reading(sol, instance, sol.alpha)
+    _, read = forms(sol, instance, sol.alpha)
     u = np.log(sol.beta) + 0.3 * np.random.default_rng(0).normal(size=len(sol.beta))
     bound = weights.lower_bound(sol.alpha.sum(), read, u)
     best = weights.best_bound(sol.alpha.sum(), read, u)
@@ -286,7 +287,7 @@ def test_bounds_far_from_the_best_weights_are_tight_at_the_best_dual_point(name)
 
 def test_bound_of_nothing_is_zero():
     weights = SumProduct(np.ones(2), np.full(2, 2.0), 1.0)
-    read = PathReading(np.zeros(2), sp.csr_array(np.eye(2)))
+    read = ExplicitForms(np.zeros(2), sp.csr_array(np.eye(2)))
     assert weights.lower_bound(0.0, read, np.zeros(2)) == 0.0
     assert weights.best_bound(0.0, read, np.zeros(2)) == 0.0
 
@@ -296,11 +297,11 @@ def test_bounds_hold_beside_weights_that_vanished(p):
     """A weight of 1e-30 has a power that is zero in floating point where p is large."""
     q = np.array([50.0, 0.0])
     weights = SumProduct(np.ones(2), np.array([1.0, p]), 1.0)
-    read = PathReading(q, sp.csr_array(np.eye(2)))
+    read = ExplicitForms(q, sp.csr_array(np.eye(2)))
     bound = weights.lower_bound(9.0, read, np.array([0.0, -69.0]))
     alone = SumProduct(np.ones(1), np.ones(1), 1.0)
     assert bound == pytest.approx(
-        alone.lower_bound(9.0, PathReading(q[:1], sp.csr_array(np.eye(1))), np.zeros(1))
+        alone.lower_bound(9.0, ExplicitForms(q[:1], sp.csr_array(np.eye(1))), np.zeros(1))
     )
 
 

@@ -1,8 +1,10 @@
 """Banks: all kernels of a fit over the training rows."""
 
-from .ball import Ball, enclosing_ball, judge_ball, solve_ball
+from kernelweave._memory import check_memory
+
+from .ball import Ball, ball_with_centre, enclosing_ball, solve_ball
 from .base import KernelBank
-from .build import check_memory, make_bank, squared_radii
+from .build import make_bank, squared_radii
 from .cross import cross_block, cross_products
 from .kernel_sum import CombinedKernel, GramKernel, KernelSum
 from .protocol import Bank, Features, KernelFunction, KernelOperator, WeightedSum
@@ -20,11 +22,11 @@ __all__ = [
     "KernelSum",
     "Views",
     "WeightedSum",
+    "ball_with_centre",
     "check_memory",
     "cross_block",
     "cross_products",
     "enclosing_ball",
-    "judge_ball",
     "make_bank",
     "solve_ball",
     "squared_radii",

@@ -1,4 +1,13 @@
-"""The smallest ball around the training points in the feature space of a kernel."""
+"""The smallest ball around the training points in the feature space of a kernel.
+
+The dual problem ``max beta' diag(K) - beta' K beta`` over the simplex is solved by moving weight
+between pairs of points (in C++); exact solutions on the points in use speed up slow convergence.
+
+References
+----------
+K. Gai, G. Chen, C. Zhang, "Learning kernels with radiuses of minimum enclosing balls", NIPS 23,
+2010, equations (7), (8) and (17).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +23,7 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_number
 
-_CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # what run answers
+_PAUSED, _NEEDS_ROWS = 1, 2  # status of a run; 0: converged
 _ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
 _BATCH = 32  # rows fetched together
 _MOST_USED = 1500  # points in use above which their linear system costs more than it saves
@@ -49,7 +58,7 @@ class Ball:
 
 
 class Rows(Protocol):
-    """What a ball is computed from: a Gram matrix whose rows come when asked for."""
+    """A Gram matrix whose rows are computed on demand."""
 
     @property
     def n_samples(self) -> int: ...
@@ -67,7 +76,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class _Whole:
-    """A Gram matrix that is there."""
+    """A Gram matrix in memory."""
 
     K: Floats
     dtype: Any = np.float64
@@ -81,7 +90,7 @@ class _Whole:
         return [(np.arange(len(self.K)), self.K)]
 
     def fetch(self, index: Indices) -> None:
-        raise AssertionError("every row is there")
+        raise AssertionError("all rows are in memory")
 
     def rows(self, index: Indices) -> Stored:
         return self.K[index]
@@ -136,7 +145,8 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
         raise InputError(f"tol: must be a number > 0, got {tol!r}.")
     if not is_number(max_iter) or not 1 <= max_iter < np.inf or max_iter != int(max_iter):
         raise InputError(f"max_iter: must be a whole number >= 1, got {max_iter!r}.")
-    # The ball does not see translations: seen from the first point, an offset costs no digits.
+    # The ball is invariant under translations: relative to the first point, a common offset of
+    # the points cancels no digits.
     scale = 2.0 ** float(np.frexp(np.abs(given).max())[1] - 1)  # a power of two rounds nothing
     unit = given / scale
     gram = unit - unit[0] - unit[0][:, None] + unit[0, 0]
@@ -148,7 +158,7 @@ def enclosing_ball(K: Any, *, tol: float = 1e-8, max_iter: int = 10_000_000) -> 
             f"{scale * extent[i, j]:.3g}."
         )
     np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
-    inner = float(gram.diagonal().max()) or 1.0  # an offset leaves small numbers
+    inner = float(gram.diagonal().max()) or 1.0  # what a large offset leaves is small
     ball = solve_ball(_Whole(gram / inner), tol=float(tol), max_iter=int(max_iter))
     squared_radius, gap = scale * (inner * ball.squared_radius), scale * (inner * ball.gap)
     return Ball(squared_radius, ball.centre, gap, given @ ball.centre)
@@ -187,7 +197,7 @@ def solve_ball(
     Parameters
     ----------
     K : CombinedKernel
-        Rows are asked for as they are needed.
+        Rows are computed as they are needed.
     tol : float
         Gap to stop at, relative to the squared radius.
     start : ndarray of shape (n_samples,), optional
@@ -195,7 +205,7 @@ def solve_ball(
     ridge : ndarray of shape (n_samples,), optional
         Added to the diagonal of the kernel.
     max_iter : int
-        Moves of weight at most.
+        Maximum number of moves of weight.
     """
     n = K.n_samples
     diagonal = K.diag()
@@ -220,23 +230,23 @@ def solve_ball(
         elif status != _PAUSED or solver.updates >= max_iter:
             break
         elif jumping:
-            # Moves between pairs crawl where points nearly depend on each other.
-            now = judge_ball(solver.beta, solver.fitted, diagonal, ridge)
+            # Moves between pairs are slow where points are nearly linearly dependent.
+            now = ball_with_centre(solver.beta, solver.fitted, diagonal, ridge)
             centre = _jump(K, now.centre, diagonal, ridge)
             if centre is None:
                 jumping = False
                 continue
             fitted = np.ascontiguousarray((K @ centre[:, None])[:, 0])
-            there = judge_ball(centre, fitted, diagonal, ridge)
-            # Where the system is singular to rounding the jump leads nowhere, again and again.
+            there = ball_with_centre(centre, fitted, diagonal, ridge)
+            # Where the system is singular to rounding a jump gains nothing: stop jumping.
             gain = (there.squared_radius - there.gap) - (now.squared_radius - now.gap)
             jumping = gain > 1e-12 * now.squared_radius
             if jumping:
                 solver.start(centre, fitted)
-    return judge_ball(solver.beta, solver.fitted, diagonal, ridge)
+    return ball_with_centre(solver.beta, solver.fitted, diagonal, ridge)
 
 
-def judge_ball(centre: Floats, fitted: Floats, diagonal: Floats, ridge: Floats) -> Ball:
+def ball_with_centre(centre: Floats, fitted: Floats, diagonal: Floats, ridge: Floats) -> Ball:
     """Return the ball with a given centre.
 
     Parameters

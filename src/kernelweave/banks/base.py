@@ -1,4 +1,4 @@
-"""A bank holds all kernels of a fit over the training rows and answers products with them."""
+"""The bank that holds kernels exactly, or to a tolerance far below that of the fit."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, Linear, Precomputed
 from kernelweave.kernels.base import is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
 from .protocol import Bank
-from .storage import Part, Weighted, support
-from .views import Views, is_plain_gaussian
+from .storage import Part, Selected, support
+from .views import Views, gaussian_rate
 
-# A quadratic form may be this far below zero, relative to trace * |V|^2, before a Gram matrix is
-# called indefinite rather than rounded.
-_NEGATIVE = 1e-8
-_TINY = 1e-12  # coefficients for which forms of kernels up to the largest number are numbers
+_NEGATIVE = 1e-8  # negative quadratic form, relative to trace * |V|^2, that counts as rounding
+_TINY = 1e-12  # coefficients for which quadratic forms of huge kernels do not overflow
 _UNDERFLOW = 1e-240  # below which products of tiny numbers have no digits
-_CHUNK = 512  # rows of exact kernels at a time
+_CHUNK = 512  # rows of exact kernels evaluated at a time
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
 
 
@@ -41,7 +39,7 @@ class KernelBank(Bank):
     kernels : tuple of Kernel
         The kernels, in the user's order.
     parts : tuple of (Part, ndarray)
-        Where kernels are held, with the positions in `kernels` that each part holds.
+        Storage, with the positions in `kernels` that each part holds.
     scales : ndarray of shape (n_kernels,)
         A normalised kernel is ``scales_j * K_j``; test blocks use the same numbers.
     views : Views
@@ -49,7 +47,7 @@ class KernelBank(Bank):
     measured : ndarray of shape (n_kernels,) or None
         `centred_traces`, if they were computed already.
     dtype : dtype
-        Of combined Gram matrices.
+        Of the Gram matrices of weighted sums.
     """
 
     kernels: tuple[Kernel, ...]
@@ -65,24 +63,10 @@ class KernelBank(Bank):
 
     @property
     def nbytes(self) -> int:
-        """Memory held by all parts."""
         return sum(part.nbytes for part, _ in self.parts)
 
     def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return ``tr(V' K_j V)`` of the normalised kernels.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n_samples, n_outputs)
-            Vectors, usually dual coefficients; rows of zeros are skipped.
-        which : ndarray of int, optional
-            Kernels asked for; all by default.
-
-        Returns
-        -------
-        quadratic_forms : ndarray of shape (n_kernels,)
-            Never negative.
-        """
+        """Return ``tr(V' K_j V)``; rows of zeros cost nothing."""
         out = np.zeros(self.n_kernels)
         with np.errstate(over="ignore", invalid="ignore"):
             for part, ids, local in self._split(which):
@@ -90,7 +74,7 @@ class KernelBank(Bank):
         wanted = np.arange(self.n_kernels) if which is None else which
         values = out[wanted] * self.scales[wanted]
         if not np.isfinite(values).all() and (largest := float(np.abs(V).max())) > _TINY:
-            # The sizes of huge kernels are divided out too late; of tiny vectors they are numbers.
+            # Huge kernels overflow before their scales are applied; with tiny vectors they do not.
             return (self.quadratic_forms(V * (_TINY / largest), which) / _TINY**2) * largest**2
         self._refuse_negative(values, wanted, V)
         return np.maximum(values, 0.0)
@@ -111,17 +95,7 @@ class KernelBank(Bank):
             )
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        """Return ``K_j[rows] V`` of the normalised kernels, shape (len(which), n_rows, n_outputs).
-
-        Parameters
-        ----------
-        V : ndarray of shape (n_samples, n_outputs)
-            Vectors; rows of zeros are skipped.
-        which : ndarray of int
-            Kernels asked for, in any order.
-        rows : ndarray of int, optional
-            Rows asked for; all by default.
-        """
+        """Return ``K_j[rows] V``; ``which`` may be in any order, and rows of zeros cost nothing."""
         place = np.full(self.n_kernels, -1)
         place[which] = np.arange(len(which))
         if (place[which] != np.arange(len(which))).any():  # some are asked for twice
@@ -135,7 +109,6 @@ class KernelBank(Bank):
         return out
 
     def traces(self, *, centred: bool = False) -> Floats:
-        """Return the traces of the normalised kernels."""
         if centred:
             return self.scales * self.centred_traces
         out = np.empty(self.n_kernels)
@@ -144,11 +117,8 @@ class KernelBank(Bank):
         return self.scales * out
 
     def trace_bounds(self, *, centred: bool) -> Floats:
-        """Bound the traces of the normalised kernels, of the centred ones if these are at hand.
-
-        Centring takes a pass over all entries, which of stored Gram matrices costs more than
-        sharper bounds save.
-        """
+        # Centring takes a pass over all entries, which for stored Gram matrices costs more than
+        # sharper bounds save.
         costly = self.measured is None and any(part.form == "dense" for part, _ in self.parts)
         return self.traces(centred=centred and not costly)
 
@@ -163,14 +133,11 @@ class KernelBank(Bank):
     def centred_means(self, share: Floats) -> Floats:
         """Return the mean diagonals of the centred Gram matrices as written, without scales.
 
-        Parameters
-        ----------
-        share : ndarray of shape (n_samples,)
-            How much each row counts; they sum to one.
+        Rows have the weights ``share``, which sum to one.
         """
         means = self._diagonal_sums(share)
         centred = means - self.quadratic_forms(share[:, None]) / self.scales
-        # What is left of a constant kernel is rounding.
+        # The difference of a constant kernel is rounding.
         centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
         for j, kernel in enumerate(self.kernels):
             rows = self.views[j]
@@ -184,7 +151,6 @@ class KernelBank(Bank):
         return centred
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        """Return ``sum_i shares_i K_j[i, i]`` of the normalised kernels."""
         return self.scales * self._diagonal_sums(shares)
 
     def _diagonal_sums(self, shares: Floats) -> Floats:
@@ -196,7 +162,6 @@ class KernelBank(Bank):
 
     @property
     def is_constant(self) -> Bools:
-        """Which kernels are known to be constant, so that an intercept leaves nothing of them."""
         if self.measured is None:
             return np.zeros(self.n_kernels, dtype=bool)
         return np.asarray(self.measured == 0.0)
@@ -210,7 +175,7 @@ class KernelBank(Bank):
         return np.asarray(self.diagonal_sums(centre) - self.quadratic_forms(centre[:, None]))
 
     def residual_forms(self, V: Floats) -> Floats:
-        """Bound ``tr(V' E_j V)``, where ``E_j`` is what the form of kernel j leaves out.
+        """Bound ``tr(V' E_j V)``, where ``E_j`` is what the factor of kernel j leaves out.
 
         Two bounds follow from ``|E_ik| <= sqrt(d_i d_k)`` with the diagonal d of E: the smaller of
         ``trace(E) |V|^2`` and ``(sum_i |V_i| sqrt(d_i))^2`` is returned; no kernel is evaluated.
@@ -224,7 +189,7 @@ class KernelBank(Bank):
         return self.scales * out
 
     def residual_roots(self, which: Indices) -> Floats:
-        """Return ``sqrt(d)``, d the diagonals of what the forms leave out, zeros for exact forms.
+        """Return ``sqrt(d)``, d the diagonals of what storage leaves out.
 
         With e_j from `residual_forms`, ``|(E_j V)_i| <= sqrt(e_j d_i)``.
         """
@@ -239,7 +204,6 @@ class KernelBank(Bank):
 
     @cached_property
     def leaves_out(self) -> bool:
-        """Whether some form leaves out part of its kernel."""
         roots = (part.residual_roots() for part, _ in self.parts)
         return any(r is not None and bool(r.any()) for r in roots)
 
@@ -256,15 +220,12 @@ class KernelBank(Bank):
         """Which kernels have values in double precision but are stored in single precision."""
         return self._storage_units > 0
 
-    def storage_errors(self, V: Floats) -> Floats:
-        return self.form_errors(V, np.empty(0))
-
     @property
     def refinement(self) -> float | None:
         return 1e9 if self.leaves_out else None
 
     def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
-        """Bound how far `quadratic_forms` are from those of `exact_forms`, without any evaluation.
+        """Bound the rounding of storage in single precision.
 
         With ``|E[i, k]| <= unit sqrt(K[i, i] K[k, k])`` for the errors of entries,
         ``|v' E v| <= unit (sum_i |v_i| sqrt(K[i, i]))^2 <= unit |v|_1 sum_i |v_i| K[i, i]``.
@@ -276,17 +237,12 @@ class KernelBank(Bank):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every kernel is held as it is, so that combined Grams need no second look."""
+        """Whether storage neither leaves out nor rounds anything."""
         return self.dtype == np.float64 and not self.leaves_out
 
     def exact_product(
         self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
     ) -> Floats:
-        """Return ``sum_j weights_j K_j V`` from the kernels themselves, not from their forms.
-
-        The array ``quadratic_forms`` receives ``tr(V' K_j V)`` of the weighted kernels that are
-        `rounded`, at no extra cost.
-        """
         raw = weights * self.scales
         out = np.zeros(V.shape)
         single = np.flatnonzero((raw != 0) & self.rounded)
@@ -308,14 +264,14 @@ class KernelBank(Bank):
             if len(active):
                 out += np.tensordot(raw[ids[active]], part.products(V, active), axes=1)
             for j in ids[asked & ~whole].tolist():
-                if is_plain_gaussian(self.kernels[j], self.views[j]):
+                if self.views.is_plain_gaussian(self.kernels[j], j):
                     gaussians.setdefault(self.views.keys[j], []).append(j)
                 else:
                     out += weights[j] * self.exact_products(V, np.array([j]))[0]
         for members in gaussians.values():
             rows = self.views[members[0]]
             features = np.ascontiguousarray(rows.T)
-            rates = np.array([0.5 / self.kernels[j].width ** 2 for j in members])  # type: ignore[attr-defined]
+            rates = np.array([gaussian_rate(self.kernels[j]) for j in members])
             out += _core.gaussian_products(
                 features,
                 np.ascontiguousarray(features[:, used]),
@@ -326,7 +282,6 @@ class KernelBank(Bank):
         return out
 
     def exact_forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return `quadratic_forms` without the rounding of storage in single precision."""
         which = np.arange(self.n_kernels) if which is None else which
         out = np.zeros(len(which))
         stored = ~self.rounded[which]
@@ -350,23 +305,25 @@ class KernelBank(Bank):
         picked = np.ascontiguousarray(V[used])
         groups: dict[Any, list[int]] = {}
         for k, j in enumerate(which.tolist()):
-            plain = is_plain_gaussian(self.kernels[j], self.views[j])
+            plain = self.views.is_plain_gaussian(self.kernels[j], j)
             groups.setdefault((self.views.keys[j],) if plain else k, []).append(k)
         for places in groups.values():
-            kernel, view = self.kernels[which[places[0]]], self.views[which[places[0]]]
+            first = int(which[places[0]])
+            kernel, view = self.kernels[first], self.views[first]
+            plain = self.views.is_plain_gaussian(kernel, first)
             A, B = view if rows is None else take(view, rows), take(view, used)
             for start in range(0, self.n_samples if rows is None else len(rows), _CHUNK):
                 part = slice(start, start + _CHUNK)
-                if is_plain_gaussian(kernel, view):
+                if plain:
                     distances = squared_distances(take(A, part), B)
-                    rates = np.array([0.5 / self.kernels[which[k]].width ** 2 for k in places])
+                    rates = np.array([gaussian_rate(self.kernels[which[k]]) for k in places])
                     index = np.arange(len(distances)), np.arange(len(used))
                     yield places, part, _core.ladder_products(distances, rates, *index, picked)
                 else:
                     yield places, part, (kernel.block(take(A, part), B) @ picked)[None]
 
     def exact_products(self, V: Floats, which: Indices, chunk: int = _CHUNK) -> Floats:
-        """Return ``K_j V`` from the kernels themselves, whatever their form holds."""
+        """Return ``K_j V`` from the kernels themselves."""
         rows = support(V)
         out = np.zeros((len(which), *V.shape))
         for k, j in enumerate(which):
@@ -385,14 +342,13 @@ class KernelBank(Bank):
         return out
 
     def subset(self, which: Indices) -> KernelBank:
-        """Return a bank of some kernels, sharing memory."""
         place = np.full(self.n_kernels, -1)
         place[which] = np.arange(len(which))
         parts = []
         for part, ids in self.parts:
             inside = np.flatnonzero(place[ids] >= 0)
             if len(inside):
-                parts.append((_Selected(part, inside), place[ids[inside]]))
+                parts.append((Selected(part, inside), place[ids[inside]]))
         return replace(
             self,
             kernels=tuple(self.kernels[j] for j in which),
@@ -403,7 +359,6 @@ class KernelBank(Bank):
         )
 
     def take(self, rows: Indices) -> KernelBank:
-        """Return a bank of the same kernels, with the same scales, over some of the rows."""
         return replace(
             self,
             parts=tuple((part.take(rows), ids) for part, ids in self.parts),
@@ -412,23 +367,12 @@ class KernelBank(Bank):
         )
 
     def combine(self, weights: Floats, *, coarse: bool = False) -> KernelSum:
-        """Return the weighted sum of the normalised kernels, evaluated lazily.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_kernels,)
-            Not negative.
-        coarse : bool
-            Let factors keep only the leading columns, which hold 95 % of their traces: enough for a
-            first guess of the coefficients, at a fraction of the cost.
-        """
         return KernelSum(self, weights, coarse=coarse)
 
     def predictor(self, support: Indices, which: Indices, columns: Floats | None = None) -> Views:
         return self.views.take(support).subset([int(j) for j in which])
 
     def summary(self) -> list[dict[str, Any]]:
-        """Describe every kernel: name, form, rank, relative trace left out."""
         rows: list[dict[str, Any]] = [{} for _ in self.kernels]
         for part, ids in self.parts:
             roots, traces, ranks = part.residual_roots(), part.traces(), part.ranks()
@@ -443,7 +387,7 @@ class KernelBank(Bank):
         return rows
 
     def _split(self, which: Indices | None) -> Sequence[tuple[Part, Indices, Indices]]:
-        """Return (part, kernels asked for, their places in the part) for every part concerned."""
+        """Return (part, kernels asked for, their places in the part) for each part with some."""
         asked = np.full(self.n_kernels, which is None)
         if which is not None:
             asked[which] = True
@@ -453,49 +397,3 @@ class KernelBank(Bank):
             if len(local):
                 out.append((part, ids[local], local))
         return out
-
-
-class _Selected(Part):
-    """Some kernels of another part."""
-
-    def __init__(self, part: Part, which: Indices) -> None:
-        self.part, self.which, self.form = part, which, part.form
-
-    @property
-    def n_kernels(self) -> int:
-        return len(self.which)
-
-    @property
-    def nbytes(self) -> int:
-        return self.part.nbytes
-
-    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
-        return self.part.quadratic_forms(V, self.which[which])
-
-    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        return self.part.products(V, self.which[which], rows)
-
-    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
-        spread = np.zeros(self.part.n_kernels)
-        spread[self.which] = weights
-        return self.part.weighted(spread, coarse=coarse)
-
-    def traces(self) -> Floats:
-        return self.part.traces()[self.which]
-
-    def diagonal_sums(self, shares: Floats) -> Floats:
-        return self.part.diagonal_sums(shares)[self.which]
-
-    def take(self, rows: Indices) -> Part:
-        return _Selected(self.part.take(rows), self.which)
-
-    def ranks(self) -> list[int | None]:
-        ranks = self.part.ranks()
-        return [ranks[j] for j in self.which]
-
-    def residual_roots(self) -> Floats | None:
-        roots = self.part.residual_roots()
-        return None if roots is None else roots[self.which]
-
-    def storage_units(self) -> Floats:
-        return self.part.storage_units()[self.which]

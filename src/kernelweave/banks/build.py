@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._memory import parse_bytes
+from kernelweave._memory import check_memory
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
 from kernelweave.kernels.base import Rows, is_sparse, take
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
 from .storage import Factors, Grams, Ladder, Part
-from .views import Views, is_plain_gaussian
+from .views import Views, gaussian_rate
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
@@ -219,7 +219,7 @@ def _try_factors(
             if rows.shape[1] <= limit:
                 found[j] = _Factor(np.ascontiguousarray(kernel.centred(rows).T), np.zeros(n))
                 continue
-        if isinstance(kernel, RBF) and is_plain_gaussian(kernel, rows):
+        if isinstance(kernel, RBF) and views.is_plain_gaussian(kernel, j):
             # Within a view, rank only grows as the width falls.
             if hopeless.get(view, 0.0) >= kernel.width:
                 continue
@@ -270,10 +270,7 @@ def _width(kernel: Kernel) -> float:
 
 
 def _rate(kernel: Kernel) -> float:
-    if isinstance(kernel, RBF):
-        return 0.5 / kernel.width**2
-    assert isinstance(kernel, Laplacian)
-    return 1.0 / kernel.width
+    return 1.0 / kernel.width if isinstance(kernel, Laplacian) else gaussian_rate(kernel)
 
 
 def _group_rest(
@@ -285,7 +282,7 @@ def _group_rest(
     for j, kernel in enumerate(kernels):
         if j in factors:
             continue
-        plain = is_plain_gaussian(kernel, views[j])
+        plain = views.is_plain_gaussian(kernel, j)
         if plain or (isinstance(kernel, Laplacian) and 1e-100 < kernel.width < 1e100):
             ladders.setdefault((type(kernel), views.keys[j]), []).append(j)
         else:
@@ -358,45 +355,3 @@ def _check_budget(
         memory_limit,
         "use fewer rows, kernels on one or two columns (their rank is small)",
     )
-
-
-def check_memory(
-    what: str, pieces: dict[str, float], memory_limit: float | str | None, hint: str
-) -> None:
-    """Refuse what does not fit in the memory allowed.
-
-    Parameters
-    ----------
-    what : str
-        Begins the sentence, up to "need".
-    pieces : dict
-        Bytes by what takes them.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
-    hint : str
-        What else could be done.
-    """
-    need, limit = sum(pieces.values()), parse_bytes(memory_limit)
-    if need > limit:
-        listed = ", ".join(f"{name}: {_size(size)}" for name, size in pieces.items())
-        digits = next(d for d in range(1, 20) if _size(need, d) != _size(limit, d))
-        raise MemoryBudgetError(
-            f"{what} {_size(need, digits)} ({listed}), and the limit is {_size(limit, digits)}. "
-            f"Hint: {hint}, or memory_limit='{_rounded_up(need)}'."
-        )
-
-
-def _rounded_up(n_bytes: float) -> str:
-    """Return a limit that allows so many bytes."""
-    unit, size = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
-    tenths = int(np.ceil(10 * n_bytes / size))
-    while parse_bytes(f"{tenths / 10}{unit}") < n_bytes:  # by rounding of the quotient
-        tenths += 1
-    return f"{tenths / 10}{unit}"
-
-
-def _size(n_bytes: float, digits: int = 1) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.{digits}f} {unit}"
-    return f"{n_bytes / 1e3:.{digits}f} kB"

@@ -11,9 +11,9 @@ from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
-from .views import Views, is_plain_gaussian
+from .views import Views, gaussian_rate
 
 
 def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) -> Floats:
@@ -42,7 +42,7 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
     everything = np.arange(A.n_samples)
     for members in ladders:
         distances = squared_distances(A[members[0]], B[members[0]])
-        rates = np.array([_rate(kernels[j]) for j in members])
+        rates = np.array([gaussian_rate(kernels[j]) for j in members])
         _core.ladder_combine_rows(distances, rates, weights[members], everything, out)
     return _finite(out)
 
@@ -72,7 +72,7 @@ def cross_products(kernels: Sequence[Kernel], dual_coef: Floats, A: Views, B: Vi
         distances = squared_distances(A[members[0]], B[members[0]])
         block = np.empty_like(distances)
         for j in members:
-            np.multiply(distances, -_rate(kernels[j]), out=block)
+            np.multiply(distances, -gaussian_rate(kernels[j]), out=block)
             out += np.exp(block, out=block) @ dual_coef[j].T
     return _finite(out)
 
@@ -84,15 +84,11 @@ def _split(
     ladders: dict[Any, list[int]] = {}
     others = []
     for j in which:
-        if is_plain_gaussian(kernels[j], A[j], B[j]):
+        if A.is_plain_gaussian(kernels[j], j) and B.is_plain_gaussian(kernels[j], j):
             ladders.setdefault(A.keys[j], []).append(j)
         else:
             others.append(j)
     return list(ladders.values()), others
-
-
-def _rate(kernel: Kernel) -> float:
-    return 0.5 / float(kernel.width) ** 2  # type: ignore[attr-defined]
 
 
 def _finite(out: Floats) -> Floats:

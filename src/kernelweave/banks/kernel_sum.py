@@ -12,13 +12,13 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
 from .protocol import KernelFunction, KernelOperator, WeightedSum
-from .storage import WeightedFactors, WeightedGrams, support
+from .storage import support
+from .weighted import PANEL, WeightedFactors, WeightedGrams
 
 if TYPE_CHECKING:
     from .base import KernelBank
 
-_MOST_ROWS = 0.35  # share of rows from which all are computed: that costs as much as half of them
-_PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count
+_MOST_ROWS = 0.35  # share of rows from which all are computed, at the cost of half of them
 
 
 class GramKernel(KernelOperator):
@@ -32,10 +32,6 @@ class GramKernel(KernelOperator):
 
     def __init__(self, gram: Floats) -> None:
         self.gram, self.n_samples, self.dtype = gram, len(gram), gram.dtype
-
-    @property
-    def bank(self) -> GramKernel:  # transitional: for `K.bank.dtype`
-        return self
 
     @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
@@ -65,7 +61,7 @@ class GramKernel(KernelOperator):
 
 def gram_product(gram: Stored, V: Floats) -> Floats:
     """Return ``gram @ V`` in panels of rows, the same for any number of threads."""
-    return np.concatenate(run_blocks(lambda rows: gram[rows] @ V, len(gram), _PANEL))
+    return np.concatenate(run_blocks(lambda rows: gram[rows] @ V, len(gram), PANEL))
 
 
 class KernelSum(WeightedSum):
@@ -183,8 +179,6 @@ class KernelSum(WeightedSum):
         """
         stored = all(isinstance(part, WeightedGrams) for part in self._parts)
         return stored and self.dtype == np.float64
-
-    forms_for, sums_rows = _multiplies_gram, _sums_rows  # transitional
 
     def __matmul__(self, V: Floats) -> Floats:
         if self._multiplies_gram(V):

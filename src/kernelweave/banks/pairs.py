@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from kernelweave._memory import parse_bytes
+from kernelweave._memory import check_memory, parse_bytes
 from kernelweave._types import Floats, Indices, Stored
 
-from .build import check_memory
 from .nystroem.blocks import LocalBlocks, new_store, release
 from .row_source import rows_at_a_time
 

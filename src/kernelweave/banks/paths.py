@@ -1,7 +1,9 @@
-"""Sums over the paths of a sum-product network, computed in pieces of the Gram matrices.
+"""The kernels of a sum-product network over the training rows, as functions of node weights.
 
-No path has a matrix of its own. Paths that share all leaves but the last share the product of
-these, and the last leaves of all paths are one matrix product.
+With ``u`` the logarithms of the node weights, the weight of path m is ``g_m = exp(sum_v a_mv u_v)``
+and its kernel ``K_m`` the product of its leaves. No path has a matrix of its own: paths that share
+all leaves but the last share the product of these, and the last leaves of all paths are one matrix
+product. A network with too many paths is evaluated as it is, without writing them out.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices
 from kernelweave.kernels.network import Network, Path
 
+from .triangles import Triangles
+
 _SMALL = 1_000_000  # exponents up to which a dense array is the faster one
 _PIECE_BYTES = 1.6e7  # of the products held at a time, per thread
 
@@ -30,7 +34,7 @@ class PathTable:
     Parameters
     ----------
     n_leaves : int
-        Leaves there are.
+        Number of leaves.
     parents, factors : ndarray of int of shape (n_products,)
         Product k is product ``parents[k]`` times leaf ``factors[k]``; product 0 is one.
     products, lasts : ndarray of int of shape (n_paths,)
@@ -61,7 +65,7 @@ class PathTable:
 
     @property
     def n_paths(self) -> int:
-        """How many paths there are."""
+        """Number of paths."""
         return len(self.lasts)
 
     @property
@@ -77,19 +81,11 @@ class PathTable:
         return out
 
     def quadratic_forms(self, leaves: Floats, weights: Floats) -> Floats:
-        """Return ``sum_t weights_t prod leaves_t`` of every path.
-
-        Parameters
-        ----------
-        leaves : ndarray of shape (n_leaves, n_entries)
-            Entries of the leaves.
-        weights : ndarray of shape (n_entries,)
-            Weights of the entries.
-        """
+        """Return ``sum_t weights_t prod leaves_t`` of every path; ``t`` runs over the entries."""
 
         def part(piece: slice) -> Floats:
             here = leaves[:, piece]
-            with np.errstate(over="ignore", invalid="ignore"):  # of products of large kernels
+            with np.errstate(over="ignore", invalid="ignore"):  # products of large kernels
                 common = self._common(here)
                 common *= weights[piece]
                 return np.asarray(common @ here.T)
@@ -100,15 +96,7 @@ class PathTable:
         return np.asarray(total[self.products, self.lasts])
 
     def combine(self, leaves: Floats, weights: Floats) -> Floats:
-        """Return ``sum_m weights_m prod leaves`` for every entry.
-
-        Parameters
-        ----------
-        leaves : ndarray of shape (n_leaves, n_entries)
-            Entries of the leaves.
-        weights : ndarray of shape (n_paths,)
-            Weights of the paths.
-        """
+        """Return ``sum_m weights_m prod leaves_m`` for every entry; ``m`` runs over the paths."""
         spread = sp.coo_array(
             (weights, (self.products, self.lasts)), shape=(len(self.parents), self.n_leaves)
         ).toarray()
@@ -125,106 +113,75 @@ class PathTable:
         return out
 
 
-class Reading(ABC):
-    """What the coefficients of a machine say about the weights of nodes.
-
-    With ``q_m = tr(V' K_m V)`` and path weights ``g_m(u) = prod_v exp(a_mv u_v)``.
-    """
+class PathForms(ABC):
+    """Quadratic forms ``q_m = tr(V' K_m V)`` of all paths, summed for given node weights."""
 
     @abstractmethod
     def sums(self, u: Floats) -> tuple[float, Floats]:
         """Return ``sum_m g_m q_m``, and ``sum_m a_mv g_m q_m`` of every node."""
 
     @abstractmethod
-    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+    def half_norm(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
         """Return ``1/2 sum_m g_m(old)^2 q_m / g_m(u)`` with its gradient and Hessian in u.
 
-        The Hessian may be missing.
+        This is half the squared norm of the functions found at ``old``, as weights ``u`` count it.
+        The Hessian is None where paths are not written out.
         """
 
 
-class NodeSystem(ABC):
+class NetworkBank(ABC):
     """The kernels of a network over training rows, by the weights of its products.
 
     Parameters
     ----------
-    leaves : ndarray of shape (n_leaves, n_entries)
-        Upper triangles of the leaves' Gram matrices, row by row.
-    n_samples : int
-        Rows.
+    leaves : Triangles
+        Gram matrices of the leaves.
     """
 
     path_counts: Floats  # sum_m a_mv of every node
 
-    def __init__(self, leaves: Floats, n_samples: int) -> None:
-        self.leaves, self.n_samples = leaves, n_samples
-        self._upper = np.triu_indices(n_samples)
+    def __init__(self, leaves: Triangles) -> None:
+        self.leaves, self.n_samples = leaves, leaves.n_samples
 
     @property
     def n_nodes(self) -> int:
-        """How many weights there are."""
+        """Number of product nodes, which have weights."""
         return len(self.path_counts)
 
     @abstractmethod
-    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
-        """Return the upper triangle of the weighted sum, or some entries of it."""
+    def _entries(self, leaves: Floats, u: Floats) -> Floats:
+        """Return the weighted sum of all paths from entries of the leaves."""
+
+    @abstractmethod
+    def _forms(self, leaves: Floats, weights: Floats) -> PathForms: ...
+
+    @abstractmethod
+    def largest_exponents(self, p: Floats) -> Floats:
+        """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
 
     def combine(self, u: Floats) -> Floats:
         """Return the Gram matrix for weights ``exp(u)``."""
-        return self._square(self._entries(u))
+        return self.leaves.square(self._entries(self.leaves.entries, u))
 
     def diagonal(self, u: Floats) -> Floats:
         """Return the diagonal of the Gram matrix for weights ``exp(u)``."""
-        return self._entries(u, np.flatnonzero(self._upper[0] == self._upper[1]))
+        return self._entries(self.leaves.diagonals(), u)
 
-    def _square(self, entries: Floats) -> Floats:
-        out = np.empty((self.n_samples, self.n_samples))
-        out[self._upper] = entries
-        out.T[self._upper] = entries
-        return out
-
-    @abstractmethod
-    def _read(self, leaves: Floats, weights: Floats) -> Reading: ...
-
-    def read(self, V: Floats, added: Floats | None = None) -> Reading:
-        """Read what coefficients say; rows of zeros are skipped.
-
-        Forms are raised by ``sum_i added_i K_ii``, if that is given.
-        """
-        return self._read(*weigh_pairs(self.leaves, self._upper, V, added))
+    def path_forms(self, V: Floats, added: Floats | None = None) -> PathForms:
+        """Return the quadratic forms of coefficients, raised by ``sum_i added_i K_ii`` if given."""
+        return self._forms(*self.leaves.weigh(V, added))
 
 
-def weigh_pairs(
-    leaves: Floats, upper: tuple[Indices, Indices], V: Floats, added: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Return entries of matrices, and weights with which these sum up to ``tr(V' K V)``.
+class ExplicitForms(PathForms):
+    """Quadratic forms of paths that are written out.
 
     Parameters
     ----------
-    leaves : ndarray of shape (n_leaves, n_entries)
-        Upper triangles of symmetric matrices, row by row.
-    upper : tuple of ndarray of int
-        Rows and columns of the entries.
-    V : ndarray of shape (n_samples, n_outputs)
-        Vectors; entries that meet a row of zeros are left out where that pays.
-    added : ndarray of shape (n_samples,), optional
-        Weights to add to the diagonals, of rows whose vectors are not zero.
+    quadratic_forms : ndarray of shape (n_paths,)
+        Of every path, times the number of equal paths.
+    A : ndarray or csr_array of shape (n_paths, n_nodes)
+        Exponents of the node weights.
     """
-    rows, columns = upper
-    used = np.asarray(V.any(axis=1))
-    inside = np.flatnonzero(used[rows] & used[columns])
-    whole = len(inside) > 0.5 * len(rows)
-    if whole:
-        inside = np.arange(len(rows))
-    i, k = rows[inside], columns[inside]
-    weights = np.einsum("to,to->t", V[i], V[k]) * np.where(i == k, 1.0, 2.0)
-    if added is not None:
-        weights += np.where(i == k, added[i], 0.0)
-    return leaves if whole else leaves[:, inside], weights
-
-
-class PathReading(Reading):
-    """Forms of all paths."""
 
     def __init__(self, quadratic_forms: Floats, A: Floats | sp.csr_array) -> None:
         self.quadratic_forms, self.A = quadratic_forms, A
@@ -233,7 +190,7 @@ class PathReading(Reading):
         parts = np.exp(self.A @ u) * self.quadratic_forms
         return float(parts.sum()), np.asarray(self.A.T @ parts)
 
-    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+    def half_norm(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
         parts = 0.5 * np.exp(self.A @ (2.0 * old - u)) * self.quadratic_forms
         gradient = -np.asarray(self.A.T @ parts)
         if isinstance(self.A, np.ndarray):
@@ -242,45 +199,46 @@ class PathReading(Reading):
         return float(parts.sum()), gradient, hessian.toarray()
 
 
-class PathSystem(NodeSystem):
+class PathBank(NetworkBank):
     """A network with its paths written out.
 
     Parameters
     ----------
-    leaves, n_samples
-        As in `NodeSystem`.
+    leaves : Triangles
+        Gram matrices of the leaves.
     network : Network
         Canonical.
     paths : list of Path
         Its paths.
     """
 
-    def __init__(self, leaves: Floats, n_samples: int, network: Network, paths: list[Path]) -> None:
-        super().__init__(leaves, n_samples)
+    def __init__(self, leaves: Triangles, network: Network, paths: list[Path]) -> None:
+        super().__init__(leaves)
         self.paths = paths
         self.table, self.A, self.counts = arrange(network, paths)
         self.path_counts = np.asarray(self.A.T @ self.counts)
 
     def path_weights(self, u: Floats) -> Floats:
-        """Return the weight of every path, equal ones counted."""
+        """Return the weight of every path, times the number of equal paths."""
         return np.asarray(self.counts * np.exp(self.A @ u))
 
     def diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K[i, i]`` of the kernel of every path."""
-        diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
-        return self.table.quadratic_forms(self.leaves[:, diagonal], shares)
+        return self.table.quadratic_forms(self.leaves.diagonals(), shares)
 
     def combine_paths(self, weights: Floats) -> Floats:
         """Return the Gram matrix for weights of the paths."""
-        return self._square(self.table.combine(self.leaves, weights))
+        return self.leaves.square(self.table.combine(self.leaves.entries, weights))
 
-    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
-        leaves = self.leaves if which is None else self.leaves[:, which]
+    def largest_exponents(self, p: Floats) -> Floats:
+        return np.asarray(self.A @ (1.0 / p))
+
+    def _entries(self, leaves: Floats, u: Floats) -> Floats:
         return self.table.combine(leaves, self.path_weights(u))
 
-    def _read(self, leaves: Floats, weights: Floats) -> Reading:
+    def _forms(self, leaves: Floats, weights: Floats) -> ExplicitForms:
         quadratic_forms = np.maximum(self.table.quadratic_forms(leaves, weights), 0.0)
-        return PathReading(self.counts * quadratic_forms, self.A)
+        return ExplicitForms(self.counts * quadratic_forms, self.A)
 
 
 def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, Floats | sp.csr_array, Floats]:
@@ -296,26 +254,26 @@ def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, Floats | sp
     return table, A.toarray() if small else A, counts
 
 
-class FactoredSystem(NodeSystem):
+class FactoredBank(NetworkBank):
     """A network evaluated as it is: its cost does not depend on the number of paths.
 
     Parameters
     ----------
-    leaves, n_samples
-        As in `NodeSystem`.
+    leaves : Triangles
+        Gram matrices of the leaves.
     network : Network
         Canonical, with the same exponents on all paths.
     """
 
-    def __init__(self, leaves: Floats, n_samples: int, network: Network) -> None:
-        super().__init__(leaves, n_samples)
+    def __init__(self, leaves: Triangles, network: Network) -> None:
+        super().__init__(leaves)
         exponents = network.uniform_exponents()
         assert exponents is not None, "exponents differ between paths"
         self.network = network
         self.exponents = np.array([float(exponents[i]) for i in network.products])
         ones = np.ones((len(network.leaves), 1))
-        zero = np.zeros(len(exponents))
-        through = self.differentiate(ones, np.ones(1), zero)[1]
+        # The derivative of a sum of ones in the logarithm of a weight counts the paths through it.
+        through = self.differentiate(ones, np.ones(1), np.zeros(len(exponents)))[1]
         self.path_counts = self.exponents * through
 
     @cached_property
@@ -366,9 +324,18 @@ class FactoredSystem(NodeSystem):
         parts = run_blocks(part, leaves.shape[1], self.piece)
         return sum(p[0] for p in parts), np.asarray(np.sum([p[1] for p in parts], axis=0))
 
-    def _entries(self, u: Floats, which: Indices | None = None) -> Floats:
-        logs, leaves = self.exponents * u, self.leaves if which is None else self.leaves[:, which]
-        out = np.empty(leaves.shape[1])
+    def largest_exponents(self, p: Floats) -> Floats:
+        network = self.network
+        share = dict(zip(network.products, self.exponents / p, strict=True))
+        most: dict[int, float] = {}
+        for i in network.order:
+            below = [most[c] for c in network.nodes[i].children]
+            kind = network.nodes[i].kind
+            most[i] = max(below) if kind == "sum" else sum(below) + share.get(i, 0.0)
+        return np.array([most[network.root]])
+
+    def _entries(self, leaves: Floats, u: Floats) -> Floats:
+        logs, out = self.exponents * u, np.empty(leaves.shape[1])
 
         def part(piece: slice) -> None:
             out[piece] = self.evaluate(leaves[:, piece], logs)[self.network.root]
@@ -376,21 +343,21 @@ class FactoredSystem(NodeSystem):
         run_blocks(part, leaves.shape[1], self.piece)
         return out
 
-    def _read(self, leaves: Floats, weights: Floats) -> Reading:
-        return FactoredReading(self, leaves, weights)
+    def _forms(self, leaves: Floats, weights: Floats) -> PathForms:
+        return FactoredForms(self, leaves, weights)
 
 
-class FactoredReading(Reading):
-    """Sums over paths that are never written out."""
+class FactoredForms(PathForms):
+    """Sums over paths that are not written out, by differentiating the network."""
 
-    def __init__(self, system: FactoredSystem, leaves: Floats, weights: Floats) -> None:
-        self.system, self.leaves, self.weights = system, leaves, weights
+    def __init__(self, bank: FactoredBank, leaves: Floats, weights: Floats) -> None:
+        self.bank, self.leaves, self.weights = bank, leaves, weights
 
     def sums(self, u: Floats) -> tuple[float, Floats]:
-        a = self.system.exponents
-        total, slopes = self.system.differentiate(self.leaves, self.weights, a * u)
+        a = self.bank.exponents
+        total, slopes = self.bank.differentiate(self.leaves, self.weights, a * u)
         return total, a * slopes
 
-    def penalty(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
+    def half_norm(self, old: Floats, u: Floats) -> tuple[float, Floats, Floats | None]:
         total, slopes = self.sums(2.0 * old - u)
         return 0.5 * total, -0.5 * slopes, None

@@ -14,7 +14,8 @@ from kernelweave.kernels import Kernel, Product
 from .base import KernelBank
 from .cross import cross_block
 from .kernel_sum import GramKernel
-from .paths import PathTable, weigh_pairs
+from .paths import PathTable
+from .triangles import Triangles
 from .views import Views
 
 
@@ -28,15 +29,9 @@ class ProductBank:
     """
 
     def __init__(self, bank: KernelBank) -> None:
-        self.n_samples = n = bank.n_samples
-        self.n_factors = bank.n_kernels
-        self.upper = np.triu_indices(n)
-        # A row of ones first: the product of no kernel is one of the products too.
-        self.leaves = np.ones((1 + self.n_factors, len(self.upper[0])))
-        for j, kernel in enumerate(bank.kernels):
-            # From the kernel itself: what a factor leaves out may be multiplied by anything.
-            view = bank.views[j]
-            self.leaves[1 + j] = bank.scales[j] * kernel.block(view, view)[self.upper]
+        self.n_samples = bank.n_samples
+        # A matrix of ones first: the product of no kernel is one of the products too.
+        self.leaves = Triangles.of(bank, range(bank.n_kernels), n_ones=1)
         self.products: list[tuple[int, ...]] = []
 
     @staticmethod
@@ -51,7 +46,7 @@ class ProductBank:
     @cached_property
     def _table(self) -> PathTable:
         paths = [tuple(1 + j for j in product) or (0,) for product in self.products]
-        return PathTable.of(paths, len(self.leaves))
+        return PathTable.of(paths, len(self.leaves.entries))
 
     def add(self, products: Sequence[tuple[int, ...]]) -> None:
         """Append products, given by the numbers of their factors."""
@@ -59,8 +54,8 @@ class ProductBank:
         self.__dict__.pop("_table", None)
 
     def pairs(self, V: Floats) -> tuple[Floats, Floats]:
-        """Return entries of all factors, after a row of ones, and weights as `weigh_pairs` does."""
-        return weigh_pairs(self.leaves, self.upper, V)
+        """Return entries of all factors, after a row of ones, and their weights."""
+        return self.leaves.weigh(V)
 
     def quadratic_forms(self, V: Floats) -> Floats:
         """Return ``tr(V' K V)`` of every product."""
@@ -68,15 +63,11 @@ class ProductBank:
 
     def diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K[i, i]`` of every product."""
-        diagonal = np.flatnonzero(self.upper[0] == self.upper[1])
-        return self._table.quadratic_forms(self.leaves[:, diagonal], shares)
+        return self._table.quadratic_forms(self.leaves.diagonals(), shares)
 
     def combine(self, weights: Floats) -> GramKernel:
         """Return the weighted sum of the products."""
-        gram = np.empty((self.n_samples, self.n_samples))
-        gram[self.upper] = values = self._table.combine(self.leaves, weights)
-        gram.T[self.upper] = values
-        return GramKernel(gram)
+        return GramKernel(self.leaves.square(self._table.combine(self.leaves.entries, weights)))
 
 
 @dataclass(frozen=True)
@@ -105,15 +96,7 @@ class ProductSum:
         return cls(tuple(place), PathTable.of(paths, len(place)))
 
     def block(self, weights: Floats, A: Views, B: Views) -> Floats:
-        """Return the weighted sum between prepared rows.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_kernels,)
-            Weights of the kernels as written.
-        A, B : Views
-            Rows prepared for the factors.
-        """
+        """Return the weighted sum between rows prepared for the factors."""
         if len(self.table.parents) == 1:  # no product, and Gaussians share their distances
             spread = np.zeros(len(self.factors))
             np.add.at(spread, self.table.lasts, weights)

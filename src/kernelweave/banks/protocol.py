@@ -145,12 +145,24 @@ class KernelOperator(ABC):
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """The function of a solution: its values at the training rows and its norms."""
+    """The function of a solution.
 
-    fitted: Floats  # of shape (n_samples, n_outputs)
-    norms: Floats  # in the space of each normalised kernel
-    squared_norm: float  # sum_j norms_j^2 / weights_j
-    columns: Floats | None = None  # weights of the columns of a Nystroem bank
+    Parameters
+    ----------
+    fitted : ndarray of shape (n_samples, n_outputs)
+        Its values at the training rows.
+    norms : ndarray of shape (n_kernels,)
+        Norms of its parts, each in the space of a normalised kernel.
+    squared_norm : float
+        ``sum_j norms_j^2 / weights_j``.
+    columns : ndarray of shape (n_columns, n_outputs), optional
+        The function as weights of the columns of a Nystroem bank.
+    """
+
+    fitted: Floats
+    norms: Floats
+    squared_norm: float
+    columns: Floats | None = None
 
 
 class WeightedSum(KernelOperator):
@@ -224,6 +236,7 @@ class Bank(ABC):
 
     kernels: Sequence[Kernel]
     scales: Floats  # a normalised kernel is scales_j * K_j
+    dtype: Any  # of storage
 
     # Share of the tolerance that is reserved for the correction by `form_errors` after the last
     # step; zero where bounds are corrected whenever the tolerance is met.
@@ -331,6 +344,10 @@ class Bank(ABC):
     @abstractmethod
     def refinement(self) -> float | None:
         """Factor by which a smaller tolerance would make the bank exact; None if none does."""
+
+    @abstractmethod
+    def summary(self) -> list[dict[str, Any]]:
+        """Describe every kernel: name, storage form, rank, relative trace left out."""
 
     def values(self, columns: Floats) -> Floats:
         """Return the values at the rows of a function given by weights of Nystroem columns."""

@@ -11,41 +11,42 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._dask import add_up_here
-from kernelweave._memory import parse_bytes
+from kernelweave._memory import check_memory, parse_bytes
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
-from .build import check_memory
 from .nystroem.blocks import LocalBlocks, RowBlocks, gram_bytes, new_store, release
 from .nystroem.landmarks import Landmarks
 from .views import Views
 
-SAMPLE = 4096  # rows among which landmarks are looked for first
-_VECTORS = 40  # with an entry per row, of the inner solvers on Nystroem features
-_FILLING = 4  # copies of the values of a kernel while features are computed
-_PRODUCTS = 5  # matrices that a pass leaves of a kernel: of landmarks, products, eigenvectors
-_PASSING = 5  # copies of the features of a block of rows in such a pass
+SAMPLE = 4096  # rows in which landmarks are looked for first
 MOST_LANDMARKS = 500  # of a kernel whose rank is not low
+WORK_ROWS = 16_384  # rows of a task: its work outweighs the milliseconds that Dask adds
 _WORST = 32  # rows of every block and kernel that may become landmarks
-_BLOCK_BYTES = 3.2e7
-WORK_ROWS = 16_384  # of a block of work: worth the milliseconds that a task of Dask costs
+_BLOCK_BYTES = 3.2e7  # of a block of features, about the size of a cache
+# Measured peaks of memory, in vectors of n, in copies and in matrices:
+_VECTORS = 40  # vectors of the inner solvers on Nystroem features
+_FILLING = 4  # copies of the values of a kernel while features are computed
+_PRODUCTS = 5  # matrices of a kernel in a pass: of landmarks, products, eigenvectors
+_PASSING = 5  # copies of the features of a block of rows in such a pass
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass over the rows measured, by kernel."""
+    """Measurements of one pass over the rows, by kernel."""
 
     diagonals: Floats  # traces
-    kept: Floats  # what the features kept leave out of them
-    left: Floats  # what all landmarks together leave out
-    weighted: Floats  # means of the diagonals, by weight
-    means: list[Floats]  # means of the features kept, by weight
-    worst: list[Indices]  # rows that all landmarks together serve worst
+    kept: Floats  # traces that the features kept leave out
+    left: Floats  # traces that all landmarks together leave out
+    weighted: Floats  # weighted means of the diagonals
+    means: list[Floats]  # weighted means of the features kept
+    worst: list[Indices]  # rows with the largest residuals
 
     @classmethod
     def of(cls, answers: Sequence[Sequence[PartAnswer]]) -> Pass:
-        """Add up the answers of all blocks, kernel by kernel."""
+        """Add the measurements of all blocks."""
         sums = np.array([[part[0] for part in answer] for answer in answers]).sum(axis=0)
         kernels = range(len(answers[0]))
         means = [np.asarray(sum(answer[j][1] for answer in answers)) for j in kernels]
@@ -58,7 +59,7 @@ BlockWork = Callable[[Views, Floats, int, Any], Any]
 
 
 class RowSource(ABC):
-    """All rows, as far as a bank of features needs them."""
+    """The training rows, as a Nystroem bank needs them."""
 
     n_samples: int
     n_columns: int
@@ -66,6 +67,10 @@ class RowSource(ABC):
     @abstractmethod
     def take(self, index: Indices) -> Views:
         """Return some rows, prepared for every kernel."""
+
+    @abstractmethod
+    def prepared_for(self, kernels: Sequence[Kernel]) -> RowSource:
+        """Return the rows for other kernels with the same views, or made of kernels with these."""
 
     @abstractmethod
     def features(
@@ -76,7 +81,7 @@ class RowSource(ABC):
         memory_limit: float | str | None,
         passes: bool,
     ) -> tuple[RowBlocks, Pass]:
-        """Compute all features, and what they leave out, in one pass over the rows.
+        """Compute all features and their residuals in one pass over the rows.
 
         With ``passes``, there must be memory for passes by other landmarks (`pass_pieces`), too.
         """
@@ -91,7 +96,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def collect(self, work: BlockWork, by_row: Floats, known: Any) -> Floats:
-        """Return what ``work`` says of the rows of every block, one after the other."""
+        """Return the results of ``work`` for all blocks, concatenated."""
 
     @abstractmethod
     def sums(self, j: int, item: Landmarks, V: Floats) -> Floats:
@@ -99,21 +104,16 @@ class RowSource(ABC):
 
 
 class LocalRows(RowSource):
-    """Rows in the memory of this process, or mapped.
-
-    Parameters
-    ----------
-    views : Views
-        Prepared for every kernel.
-    n_columns : int
-        Of the table they come from.
-    """
+    """Rows in the memory of this process, from a table of ``n_columns``."""
 
     def __init__(self, views: Views, n_columns: int) -> None:
         self.views, self.n_samples, self.n_columns = views, views.n_samples, n_columns
 
     def take(self, index: Indices) -> Views:
         return self.views.take(index)
+
+    def prepared_for(self, kernels: Sequence[Kernel]) -> LocalRows:
+        return LocalRows(Views.of(kernels, None, self.views), self.n_columns)
 
     def features(
         self,
@@ -144,7 +144,7 @@ class LocalRows(RowSource):
         memory_limit: float | str | None,
         passes: bool,
     ) -> bool:
-        """Tell whether features go to a file; refuse where even their blocks do not fit."""
+        """Return whether features go to a file; refuse where even their blocks do not fit."""
         n, rank, item = self.n_samples, total_rank(landmarks), np.dtype(dtype).itemsize
         largest = max(one.size for one in landmarks)
         rows = min(n, rows_at_a_time(rank, dtype, self.n_columns))
@@ -195,15 +195,15 @@ class LocalRows(RowSource):
 
 
 def pass_pieces(sizes: Indices, largest: int, n: int) -> dict[str, float]:
-    """Return the bytes of passes over the rows that sum up features by so many landmarks.
+    """Return the bytes of passes that sum features by ``sizes`` landmarks of each kernel.
 
-    The most that one kernel has are given: a sum of kernels may have more than each of them.
+    A sum of kernels may have ``largest`` landmarks, more than each of them.
     """
     rows = min(n, WORK_ROWS, rows_at_a_time(largest, float))
     at_once = min(_core.get_threads(), len(work_slices(n)))
     return {
         "products of features": 8.0 * _PRODUCTS * float((sizes.astype(float) ** 2).sum()),
-        # The sample in which landmarks are looked for is let go before all rows are read.
+        # The sample for landmarks is freed before the pass over all rows.
         "blocks of rows": 8.0
         * float(max(min(n, SAMPLE) * sizes.sum(), _PASSING * at_once * rows * largest)),
     }
@@ -215,18 +215,18 @@ def work_slices(n: int) -> list[slice]:
 
 
 def total_rank(landmarks: Sequence[Landmarks]) -> int:
-    """Return how many features there are; one at least, so that there is something to hold."""
+    """Return the number of features, at least one so that arrays are not empty."""
     return max(1, sum(item.rank for item in landmarks))
 
 
 def row_slices(n: int, rank: int, dtype: Any, n_columns: int = 1) -> list[slice]:
-    """Return rows in blocks of a size that a processor likes."""
+    """Return rows in blocks of about the size of a cache."""
     at_a_time = rows_at_a_time(rank, dtype, n_columns)
     return [slice(a, min(a + at_a_time, n)) for a in range(0, n, at_a_time)]
 
 
 def rows_at_a_time(rank: int, dtype: Any, n_columns: int = 1) -> int:
-    """Return the number of rows of a block, by its features and by columns of the table."""
+    """Return the number of rows of a block with so many features, of a table with columns."""
     bytes_a_row = max(np.dtype(dtype).itemsize * max(1, rank), 8 * n_columns)
     return int(max(1, _BLOCK_BYTES // bytes_a_row))
 
@@ -234,20 +234,10 @@ def rows_at_a_time(rank: int, dtype: Any, n_columns: int = 1) -> int:
 def fill_block(
     out: Stored, landmarks: Sequence[Landmarks], parts: Any, share: Floats, first_row: int
 ) -> list[PartAnswer]:
-    """Compute the features of some rows, and tell what they leave out.
+    """Write the features of some rows into ``out``, and return their measurements.
 
-    Parameters
-    ----------
-    out : ndarray of shape (n_rows, n_features)
-        Filled.
-    landmarks : sequence of Landmarks
-        Of every kernel.
-    parts : iterable of prepared rows
-        For every kernel.
-    share : ndarray of shape (n_rows,)
-        Weights; those of all blocks sum to one.
-    first_row : int
-        Number of the first of these rows among all.
+    ``parts`` are the rows prepared for every kernel, ``share`` their weights, which sum to one over
+    all blocks, and ``first_row`` the number of the first row.
     """
     answers, first = [], 0
     if not sum(item.rank for item in landmarks):
@@ -268,6 +258,6 @@ def fill_block(
 
 
 def feature_sums(item: Landmarks, rows: Any, V: Floats) -> Floats:
-    """Return ``F' V`` of some rows by all landmarks; rows of zeros cost nothing."""
+    """Return ``F' V`` of some rows with all landmarks; rows of zeros cost nothing."""
     used = np.flatnonzero(V.any(axis=1))
     return np.asarray(item.features(take(rows, used)).T @ V[used])

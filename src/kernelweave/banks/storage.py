@@ -1,7 +1,7 @@
 """Storage forms of kernels in a bank: factors, shared distances, Gram matrices.
 
-Each part holds several kernels of one form and answers the same questions about them. Numbers
-are those of the kernels as written; the bank applies normalising scales.
+Each part holds several kernels in one storage form. Values are those of the kernels as written; the
+bank applies normalising scales.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from kernelweave import _core
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 
-_PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
-_SINGLE = np.finfo(np.float32)  # its eps is twice the largest rounding error, for what is on top
+from .weighted import PANEL, Weighted, WeightedFactors, WeightedGrams, WeightedLadder
+
+_SINGLE = np.finfo(np.float32)  # eps is twice the rounding error, which covers errors on top of it
 
 
 def support(V: Floats) -> Indices:
@@ -25,28 +26,8 @@ def support(V: Floats) -> Indices:
     return np.flatnonzero(V.any(axis=1))
 
 
-class Weighted(ABC):
-    """A weighted sum of the kernels of a part, ready to be added to what others hold."""
-
-    @abstractmethod
-    def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        """Add to the upper triangle of ``out``; write it instead where ``out`` is ``fresh``."""
-
-    @abstractmethod
-    def add_rows(self, index: Indices, out: Stored) -> None:
-        """Add some rows to ``out``."""
-
-    @abstractmethod
-    def add_block(self, index: Indices, out: Floats) -> None:
-        """Add the block of some rows and the same columns to the upper triangle of ``out``."""
-
-    @abstractmethod
-    def add_diagonal(self, out: Floats) -> None:
-        """Add the diagonal to ``out``."""
-
-
 class Part(ABC):
-    """Several kernels over the same rows, held in one form.
+    """Several kernels over the same rows, held in one storage form.
 
     ``which`` is always an increasing array of positions within the part.
     """
@@ -56,12 +37,12 @@ class Part(ABC):
     @property
     @abstractmethod
     def n_kernels(self) -> int:
-        """How many kernels the part holds."""
+        """Number of kernels."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Memory the part holds."""
+        """Memory held."""
 
     @abstractmethod
     def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
@@ -88,11 +69,11 @@ class Part(ABC):
         """Return the same kernels over some of the rows."""
 
     def ranks(self) -> list[int | None]:
-        """Return the rank of every kernel where the form knows it."""
+        """Return the rank of every kernel where it is known."""
         return [None] * self.n_kernels
 
     def residual_roots(self) -> Floats | None:
-        """Return square roots of the diagonals of what the form leaves out; None if nothing is."""
+        """Return square roots of the diagonals of what is left out; None if nothing is."""
         return None
 
     def storage_units(self) -> Floats:
@@ -101,7 +82,7 @@ class Part(ABC):
 
 
 def _sums(diagonals: Floats, shares: Floats) -> Floats:
-    # One by one: a product with all of them would round each by its place.
+    # One by one: a product with all of them would round each differently by its place.
     return np.array([float(diagonal @ shares) for diagonal in diagonals])
 
 
@@ -118,7 +99,7 @@ class Factors(Part):
     roots : ndarray of shape (n_kernels, n_samples)
         Square roots of the diagonals of ``K_j - L_j L_j'``.
     diagonals : ndarray of shape (n_kernels, n_samples)
-        Those of the kernels themselves: a pass over all columns costs as much as quadratic forms.
+        Of the kernels themselves: a pass over all columns would cost as much as quadratic forms.
     """
 
     columns: Floats
@@ -142,7 +123,7 @@ class Factors(Part):
         """Return ``L_j' V`` for each kernel; one pass over the array when most are asked for."""
         if 2 * len(which) > self.n_kernels and len(self.columns):
             everything = np.concatenate(
-                run_blocks(lambda block: self.columns[block] @ V, len(self.columns), _PANEL)
+                run_blocks(lambda block: self.columns[block] @ V, len(self.columns), PANEL)
             )
             return [np.asarray(everything[self.offsets[j] : self.offsets[j + 1]]) for j in which]
         return [self._of(int(j)) @ V for j in which]
@@ -198,8 +179,8 @@ class Factors(Part):
 class Ladder(Part):
     """Kernels ``exp(-rate_j * distance)`` of one distance matrix; only the distances are held.
 
-    Computing an exponential is hardly dearer than reading a stored number, so that hundreds of
-    widths cost the memory of one Gram matrix.
+    An exponential costs hardly more than a memory access, so that hundreds of widths need the
+    memory of one Gram matrix.
 
     Parameters
     ----------
@@ -277,7 +258,7 @@ class Grams(Part):
         return sum(gram.nbytes for gram in self.grams)
 
     def _alike(self, which: Indices) -> list[tuple[Indices, list[Stored]]]:
-        """Return the matrices asked for by their type, with their places in ``which``."""
+        """Return matrices grouped by dtype, with their places in ``which``."""
         types = np.array([self.grams[j].dtype.char for j in which])
         groups = [np.flatnonzero(types == kind) for kind in np.unique(types)]
         return [(places, [self.grams[which[k]] for k in places]) for places in groups]
@@ -310,7 +291,7 @@ class Grams(Part):
 
     @cached_property
     def _diagonals(self) -> Floats:
-        """The diagonals one below the other; picking them out takes a cache line per entry."""
+        """The diagonals, kept: each entry in the matrix is a cache line of its own."""
         return np.array([gram.diagonal() for gram in self.grams], dtype=np.float64)
 
     def traces(self) -> Floats:
@@ -329,100 +310,47 @@ class Grams(Part):
         return np.where(single, error, 0.0)
 
 
-@dataclass(frozen=True)
-class WeightedFactors(Weighted):
-    """A factor of the weighted sum, one factor column per row."""
+class Selected(Part):
+    """Some kernels of another part."""
 
-    Z: Floats
+    def __init__(self, part: Part, which: Indices) -> None:
+        self.part, self.which, self.form = part, which, part.form
 
-    def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        Z = self.Z.astype(out.dtype, copy=False)
+    @property
+    def n_kernels(self) -> int:
+        return len(self.which)
 
-        def panel(rows: slice) -> None:
-            here = out[rows, rows.start :]
-            if fresh:
-                np.matmul(Z[:, rows].T, Z[:, rows.start :], out=here)
-            else:
-                here += Z[:, rows].T @ Z[:, rows.start :]
+    @property
+    def nbytes(self) -> int:
+        return self.part.nbytes
 
-        if len(Z) or fresh:
-            run_blocks(panel, len(out), _PANEL)
+    def quadratic_forms(self, V: Floats, which: Indices) -> Floats:
+        return self.part.quadratic_forms(V, self.which[which])
 
-    def add_rows(self, index: Indices, out: Stored) -> None:
-        picked = np.ascontiguousarray(self.Z[:, index].T)
+    def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
+        return self.part.products(V, self.which[which], rows)
 
-        def panel(columns: slice) -> None:
-            out[:, columns] += picked @ self.Z[:, columns]
+    def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
+        spread = np.zeros(self.part.n_kernels)
+        spread[self.which] = weights
+        return self.part.weighted(spread, coarse=coarse)
 
-        if len(self.Z):
-            run_blocks(panel, out.shape[1], 4 * _PANEL)
+    def traces(self) -> Floats:
+        return self.part.traces()[self.which]
 
-    def add_block(self, index: Indices, out: Floats) -> None:
-        Z = self.Z[:, index]
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return self.part.diagonal_sums(shares)[self.which]
 
-        def panel(rows: slice) -> None:
-            out[rows, rows.start :] += Z[:, rows].T @ Z[:, rows.start :]
+    def take(self, rows: Indices) -> Part:
+        return Selected(self.part.take(rows), self.which)
 
-        run_blocks(panel, len(out), _PANEL)
+    def ranks(self) -> list[int | None]:
+        ranks = self.part.ranks()
+        return [ranks[j] for j in self.which]
 
-    def add_diagonal(self, out: Floats) -> None:
-        out += np.einsum("rn,rn->n", self.Z, self.Z)
+    def residual_roots(self) -> Floats | None:
+        roots = self.part.residual_roots()
+        return None if roots is None else roots[self.which]
 
-
-@dataclass(frozen=True)
-class WeightedLadder(Weighted):
-    """Weights of kernels that share a distance matrix."""
-
-    distances: Stored
-    rates: Floats
-    weights: Floats
-
-    def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        if fresh:
-            out[:] = 0.0
-        if len(self.rates):
-            _core.ladder_combine_upper(self.distances, self.rates, self.weights, out)
-
-    def add_rows(self, index: Indices, out: Stored) -> None:
-        if len(self.rates):
-            _core.ladder_combine_rows(self.distances, self.rates, self.weights, index, out)
-
-    def add_block(self, index: Indices, out: Floats) -> None:
-        if len(self.rates):
-            _core.ladder_combine_block(self.distances, self.rates, self.weights, index, out)
-
-    def add_diagonal(self, out: Floats) -> None:
-        out += self.weights.sum()
-
-
-@dataclass(frozen=True)
-class WeightedGrams(Weighted):
-    """Weights of stored matrices.
-
-    Parameters
-    ----------
-    groups : list of (ndarray, list of ndarray)
-        Weights and matrices, one pair per type of storage.
-    diagonal : ndarray of shape (n_samples,)
-        Diagonal of the weighted sum.
-    """
-
-    groups: list[tuple[Floats, list[Stored]]]
-    diagonal: Floats
-
-    def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        if fresh:
-            out[:] = 0.0
-        for weights, grams in self.groups:
-            _core.gram_combine_upper(grams, weights, out)
-
-    def add_rows(self, index: Indices, out: Stored) -> None:
-        for weights, grams in self.groups:
-            _core.gram_combine_rows(grams, weights, index, out)
-
-    def add_block(self, index: Indices, out: Floats) -> None:
-        for weights, grams in self.groups:
-            _core.gram_combine_block(grams, weights, index, out)
-
-    def add_diagonal(self, out: Floats) -> None:
-        out += self.diagonal
+    def storage_units(self) -> Floats:
+        return self.part.storage_units()[self.which]

@@ -11,15 +11,26 @@ from kernelweave.errors import InputError
 from kernelweave.kernels import RBF, Kernel
 from kernelweave.kernels.base import Rows, is_sparse, n_rows, take
 
+_HUGE = 1e100  # entries and widths below which squared distances neither overflow nor vanish
 
-def is_plain_gaussian(kernel: Kernel, *rows: Rows) -> bool:
-    """Tell whether the fused loops serve: a Gaussian on dense rows without overflow."""
-    return (
-        isinstance(kernel, RBF)
-        and 1e-100 < kernel.width < 1e100
-        and not any(is_sparse(part) for part in rows)
-        and all(float(np.abs(part).max(initial=0.0)) < 1e100 for part in rows)
-    )
+
+def is_plain_gaussian(kernel: Kernel, rows: Rows) -> bool:
+    """Whether the fused loops of the core serve: a Gaussian on dense rows without overflow."""
+    return _has_plain_width(kernel) and _is_moderate(rows)
+
+
+def gaussian_rate(kernel: Kernel) -> float:
+    """Return the rate r of ``exp(-r |x - z|^2)``."""
+    assert isinstance(kernel, RBF)
+    return 0.5 / kernel.width**2
+
+
+def _has_plain_width(kernel: Kernel) -> bool:
+    return isinstance(kernel, RBF) and 1.0 / _HUGE < kernel.width < _HUGE
+
+
+def _is_moderate(rows: Rows) -> bool:
+    return not is_sparse(rows) and float(np.abs(rows).max(initial=0.0)) < _HUGE
 
 
 class Views:
@@ -39,26 +50,36 @@ class Views:
         self.n_samples = n_rows(next(iter(rows.values())))
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel], X: Any) -> Views:
-        """Prepare the rows of ``X`` for every kernel."""
-        keys = [kernel.view for kernel in kernels]
-        rows: dict[Hashable, Rows] = {}
-        for key, kernel in zip(keys, kernels, strict=True):
-            if key not in rows:
-                rows[key] = kernel.prepare(X)
+    def of(cls, kernels: Sequence[Kernel], X: Any, known: Views | None = None) -> Views:
+        """Prepare the rows of ``X`` for every kernel, each view once; ``known`` ones are shared."""
+        prepared = {} if known is None else dict(known.rows)
+        rows = {kernel.view: kernel.prepare_once(X, prepared) for kernel in kernels}
         sizes = {n_rows(part) for part in rows.values()}
         if len(sizes) > 1:
             raise InputError(f"The kernels see different numbers of rows in X: {sorted(sizes)}.")
-        return cls(keys, rows)
+        return cls([kernel.view for kernel in kernels], rows)
 
     def __getitem__(self, kernel: int) -> Rows:
         return self.rows[self.keys[kernel]]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_moderate"}
+
+    def is_plain_gaussian(self, kernel: Kernel, j: int) -> bool:
+        """Whether the fused loops serve the j-th kernel; each view is scanned once."""
+        if not _has_plain_width(kernel):
+            return False
+        known = self.__dict__.setdefault("_moderate", {})
+        key = self.keys[j]
+        if key not in known:
+            known[key] = _is_moderate(self.rows[key])
+        return bool(known[key])
+
     def take(self, index: Any) -> Views:
-        """Keep some rows."""
+        """Return some of the rows."""
         return Views(self.keys, {key: take(rows, index) for key, rows in self.rows.items()})
 
     def subset(self, which: Sequence[int]) -> Views:
-        """Keep some kernels, and only the views they need."""
+        """Return some of the kernels, and only the views they need."""
         keys = [self.keys[j] for j in which]
         return Views(keys, {key: self.rows[key] for key in keys})

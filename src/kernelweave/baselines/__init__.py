@@ -1,7 +1,7 @@
-"""Methods to compare with that no well-kept package carries.
+"""Comparison methods that no maintained package provides, as scikit-learn estimators.
 
-Equal weights of all columns, the plainest comparison for methods that learn from pairs, need no
-class: they are `KernelSpectralClustering` on the rows themselves.
+Equal weights of all columns, the simplest baseline for methods that learn from pairs, are
+`KernelSpectralClustering` on the rows themselves.
 """
 
 from .balanced_svm import BalancedKernelSVM

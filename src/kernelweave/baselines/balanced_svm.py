@@ -1,4 +1,4 @@
-"""The comparison for labels of which one class has more wrong ones."""
+"""A class-balanced SVM on the mean kernel, for labels wrong more often in one class."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
 from kernelweave._validation import N_JOBS, Interval, check_table, fit_context, pick_rows
@@ -20,14 +18,16 @@ from kernelweave.estimators.fit import check_costs
 from kernelweave.kernels import complete_ladder
 from kernelweave.noise.ranking import read_labels
 
+from .classifier_base import DecisionClassifier
 
-class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
-    """Support vector machine on the mean of several kernels, every class counting the same.
+
+class BalancedKernelSVM(DecisionClassifier):
+    """Support vector machine on the mean of several kernels, with balanced class weights.
 
     Costs are inverse to the observed counts of the classes, and C is chosen by cross-validated
-    balanced accuracy on the given labels. Under class-conditional noise that criterion keeps the
-    order that it has for the true labels, and balanced costs move the threshold to where it
-    belongs: this is what a method for wrong labels must beat, and the first thing to try.
+    balanced accuracy on the given labels. Under class-conditional noise balanced accuracy ranks
+    classifiers as it does for the true labels, and balanced costs correct the threshold. A method
+    for wrong labels must be better than this baseline.
 
     Columns are taken as they are: put scikit-learn's `StandardScaler` in front.
 
@@ -37,22 +37,22 @@ class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
         Averaged with equal weights, each of unit mean diagonal after centring. None:
         `complete_ladder`.
     Cs : iterable of float
-        Costs of errors to choose from.
+        Candidate costs of errors.
     cv : int
         Stratified folds; fewer where the smallest class has fewer examples.
     tol : float
         Relative duality gap to stop at.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     random_state : int, RandomState or None
-        Of the folds.
+        Seed of the folds.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
 
     Attributes
     ----------
     C_ : float
-        The cost chosen: of equal ones the smallest.
+        The chosen cost; the smallest of equally good ones.
     cv_scores_ : ndarray of shape (n_Cs,)
         Mean balanced accuracy over folds of every cost.
     model_ : MKLClassifier
@@ -128,7 +128,7 @@ class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
         """
         Cs = sorted(set(check_costs(self.Cs)))
         X = check_table(self, X, reset=True)
-        models = self._machine().fit_path(X, y, Cs)  # this checks y
+        models = self._svm().fit_path(X, y, Cs)  # this checks y
         codes, _ = read_labels(X, y)
         scores = np.array(
             [self._scores(X, codes, Cs, train, test) for train, test in self._folds(codes)]
@@ -140,7 +140,7 @@ class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
         self.classes_ = self.model_.classes_
         return self
 
-    def _machine(self) -> MKLClassifier:
+    def _svm(self) -> MKLClassifier:
         return MKLClassifier(
             complete_ladder() if self.kernels is None else self.kernels,
             norm="uniform",
@@ -162,41 +162,12 @@ class BalancedKernelSVM(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any, codes: Any, Cs: list[float], train: Any, test: Any) -> list[float]:
         """Return the balanced accuracy of every C on one fold; one bank serves them all."""
-        models = self._machine().fit_path(pick_rows(X, train), codes[train], Cs)
+        models = self._svm().fit_path(pick_rows(X, train), codes[train], Cs)
         held_out = pick_rows(X, test)
         return [balanced_accuracy_score(codes[test], m.predict(held_out)) for m in models]
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return decision values.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
-        """
-        check_is_fitted(self)
+    def _decide(self, X: Any) -> Floats:
         return self.model_.decision_function(X)
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        check_is_fitted(self)
-        return self.model_.predict(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

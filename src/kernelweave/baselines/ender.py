@@ -1,37 +1,34 @@
-"""Rule ensembles by maximum likelihood, of Dembczynski, Kotlowski and Slowinski."""
+"""ENDER with the logistic loss: a rule ensemble by maximum likelihood."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_softmax
-from sklearn.utils import check_random_state, column_or_1d
 
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, fit_context
-from kernelweave.noise.ranking import read_labels
+from kernelweave._validation import Interval
 
-from .votes import Rule, RuleVotes, covered
+from .classifier_base import Rule, RuleVotes, covered
 
-_TRIES = 20  # subsamples without a rule after which there is nothing more to find
+_TRIES = 20  # subsamples without a rule after which learning stops; chosen by hand
 
 
 class EnderClassifier(RuleVotes):
     """ENDER with the logistic loss (MLRules): rules that vote for one class each.
 
-    After a default rule, which makes the loss smallest alone, rules are added one by one. For
-    every class a conjunction is grown on a part of the rows by the condition that makes
-    ``sum g / sqrt(sum h)`` over covered rows largest, until none improves it; g and h are minus the
-    first and the second derivative of the loss by the score of the class. The best of them gets
-    the Newton step on all rows, ``sum g / sum h``, times ``shrinkage``, and half of it as often as
-    the loss would rise.
+    Rules are added one by one to a default rule that minimises the loss alone. For every class a
+    conjunction is grown on a subsample by the condition that maximises ``sum g / sqrt(sum h)`` over
+    covered rows, until none improves it; g and h are minus the first and the second derivative of
+    the loss in the score of the class. The best conjunction gets the Newton step on all rows,
+    ``sum g / sum h``, times ``shrinkage``, halved while the loss would rise.
 
     Parameters
     ----------
     n_rules : int
-        Rules to learn. There are fewer where nothing more is found.
+        Maximum number of rules.
     shrinkage : float
         Share of the Newton step.
     subsample : float
@@ -39,15 +36,15 @@ class EnderClassifier(RuleVotes):
     threshold : float or None
         Values above it are true. None: columns must hold 0 and 1 only.
     random_state : int, RandomState or None
-        Of the subsamples.
+        Seed of the subsamples.
 
     Attributes
     ----------
     rules_ : list of tuple of int
-        The columns that must be true, for every rule in the order of learning; the same rule may
-        come again.
+        The columns that must be true, for every rule in the order of learning; a rule may occur
+        several times.
     weights_ : ndarray of shape (n_rules,)
-        What a rule adds to the score of its class, positive.
+        Increase of the score of the class, positive.
     rule_classes_ : ndarray of shape (n_rules,)
         The class that each rule votes for.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -83,11 +80,10 @@ class EnderClassifier(RuleVotes):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **RuleVotes._parameter_constraints,
         "n_rules": [Interval(Integral, 1, None, closed="left")],
         "shrinkage": [Interval(Real, 0, 1, closed="right")],
         "subsample": [Interval(Real, 0, 1, closed="right")],
-        "threshold": [Real, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -105,25 +101,7 @@ class EnderClassifier(RuleVotes):
         self.threshold = threshold
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the rules.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Propositions of the training rows.
-        y : array of shape (n_samples,)
-            Class labels, two classes or more.
-
-        Returns
-        -------
-        self : EnderClassifier
-            The fitted estimator.
-        """
-        X = self._propositions(X, reset=True)
-        codes, self.classes_ = read_labels(X, column_or_1d(y, warn=True))
-        random = check_random_state(self.random_state)
+    def _learn(self, X: Floats, codes: Indices, random: Any) -> None:
         shares = np.bincount(codes) / len(codes)
         prior = np.log(shares) if len(shares) > 2 else np.log(shares[1:] / shares[:1])
         likelihood = _Likelihood(codes, prior)
@@ -140,12 +118,11 @@ class EnderClassifier(RuleVotes):
             votes.append(k)
         self.train_loss_: Floats = np.array(losses)
         self._keep(rules, weights, np.array(votes, dtype=np.intp), prior)
-        return self
 
     def _find(
         self, X: Floats, likelihood: _Likelihood, random: Any
     ) -> tuple[Rule, int, Floats] | None:
-        """Return a rule, its class and what it covers; it must speak for the class on all rows."""
+        """Return a rule, its class and the rows it covers; on all rows it must favour the class."""
         n = len(X)
         G, H = likelihood.derivatives()
         for _ in range(_TRIES):
@@ -159,7 +136,7 @@ class EnderClassifier(RuleVotes):
 
 
 class _Likelihood:
-    """Scores of the training rows; two classes have one score, as in logistic regression."""
+    """Logistic loss of the scores of the training rows; two classes have one score."""
 
     def __init__(self, codes: Indices, prior: Floats) -> None:
         self.codes, self.binary = codes, len(prior) == 1
@@ -220,5 +197,5 @@ def _grow(X: Floats, G: Floats, H: Floats) -> tuple[Rule, int]:
 
 
 def _scores(g: Floats, h: Floats) -> Floats:
-    """Return ``g / sqrt(h)``, and zero where nothing is covered."""
+    """Return ``g / sqrt(h)``, and zero where no row is covered."""
     return np.divide(g, np.sqrt(h), out=np.zeros_like(g), where=h > 1e-12)

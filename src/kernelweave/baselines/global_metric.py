@@ -1,4 +1,4 @@
-"""A metric that brings same pairs together and keeps the others apart, by Xing et al."""
+"""GDM (MMC): a metric with small distances of same pairs and large ones of different pairs."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from kernelweave._validation import Interval
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_sparse
 
-from .distance_sums import factor_metric, weigh_columns
-from .pair_base import PairMetric, differences, leading_directions
+from .distance_sums import minimize_diagonal, minimize_full
+from .pair_base import PairMetric, dense, differences, leading_directions, square
 
 
 class GlobalDistanceMetric(PairMetric):
-    """GDM, also called MMC: small squared distances of same pairs, large distances of others.
+    """GDM, also called MMC: small distances of same pairs, large distances of different pairs.
 
     Solves ::
 
         min over A >= 0 of sum_same |x - x'|_A^2 - ln sum_different |x - x'|_A,
 
-    to a true bound of the distance from the optimum. With ``diagonal=True`` there is a weight for
-    every column, found by projected Newton steps on sparse squared differences; otherwise ``A`` is
+    to a bound of the distance from the optimum. With ``diagonal=True`` there is a weight for every
+    column, found by a projected Newton method on sparse squared differences; otherwise ``A`` is
     any metric of the leading directions of the rows.
 
     Parameters
     ----------
     diagonal : bool, default=True
-        Whether to weigh columns only.
+        Whether the metric is diagonal.
     n_components : int or None, default=100
         Directions kept before a full metric is learned; None: all columns.
     ridge : float, default=0.01
         Added to the squared differences of same pairs in every column, in units of their mean over
-        columns. Without it a column in which same pairs never differ has no best weight.
+        columns. Without it the weight of a column in which same pairs never differ is unbounded.
     tol : float, default=1e-6
         Distance of the objective from its optimum to stop at.
     max_iter : int, default=1000
-        Steps at most.
+        Maximum number of steps.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
@@ -48,11 +48,11 @@ class GlobalDistanceMetric(PairMetric):
     Attributes
     ----------
     components_ : ndarray of shape (n_features,) or (n_features, n_components)
-        Factors of the columns in `transform`, or what rows are multiplied with.
+        Factors of the columns in `transform`, or the matrix that multiplies rows.
     objective_ : float
         Value reached, ridge included.
     gap_ : float
-        How far at most it is above the optimum.
+        Upper bound of its distance from the optimum.
     n_iter_ : int
         Steps.
     converged_ : bool
@@ -83,8 +83,6 @@ class GlobalDistanceMetric(PairMetric):
         "diagonal": ["boolean"],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "ridge": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -117,40 +115,32 @@ class GlobalDistanceMetric(PairMetric):
                 "pairs: the rows of all different pairs are equal, so no metric keeps them apart."
             )
         if self.diagonal:
-            self._weigh(_square(same), _square(other))
+            self._fit_diagonal(square(same), square(other))
         else:
-            self._factor(_dense(same), _dense(other), directions)
+            self._fit_full(dense(same), dense(other), directions)
         self._report(self.n_iter_, self.gap_, self.tol, "gap")
 
-    def _weigh(self, same: Any, other: Any) -> None:
+    def _fit_diagonal(self, same: Any, other: Any) -> None:
         sigma = np.asarray(same.sum(axis=0)).ravel()
         sums = np.asarray(other.sum(axis=0)).ravel()
         sigma = sigma + self.ridge * (sigma.mean() or sums.mean())
-        used = np.flatnonzero(sums > 0)  # other columns only cost
+        used = np.flatnonzero(sums > 0)  # weights of the other columns are zero
         G = other[:, used]
         G = G[np.asarray(G.sum(axis=1)).ravel() > 0]
         G = G.multiply(1.0 / sigma[used]).tocsr() if is_sparse(G) else G / sigma[used]
-        found = weigh_columns(G, self.tol, self.max_iter)
+        found = minimize_diagonal(G, self.tol, self.max_iter)
         self.components_ = np.zeros(len(sigma))
         self.components_[used] = np.sqrt(found.point / sigma[used])
         self.objective_, self.gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
 
-    def _factor(self, same: Floats, other: Floats, directions: Floats | None) -> None:
+    def _fit_full(self, same: Floats, other: Floats, directions: Floats | None) -> None:
         S = same.T @ same
         unit = float(np.trace(S)) or float(np.sum(other**2))
         S += np.eye(len(S)) * self.ridge * unit / len(S)
         values, vectors = np.linalg.eigh(S)
-        whiten = vectors / np.sqrt(values)  # so that the squares of same pairs sum to the trace
+        whiten = vectors / np.sqrt(values)  # the squares of same pairs then sum to the trace
         Z = other[np.abs(other).sum(axis=1) > 0] @ whiten
-        found = factor_metric(Z, self.tol, self.max_iter)
+        found = minimize_full(Z, self.tol, self.max_iter)
         components = whiten @ found.point
         self.components_ = components if directions is None else directions @ components
         self.objective_, self.gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
-
-
-def _square(V: Any) -> Any:
-    return V.multiply(V).tocsr() if is_sparse(V) else V**2
-
-
-def _dense(V: Any) -> Floats:
-    return np.asarray(V.toarray() if is_sparse(V) else V)

@@ -1,4 +1,4 @@
-"""A metric near the one begun with that meets bounds of distances, by Davis et al."""
+"""ITML: the metric nearest to the Euclidean one that meets bounds of distances."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from sklearn.utils import check_random_state
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import InputError
-from kernelweave.kernels.base import is_sparse
 
 from .logdet import Descent, Projections
-from .pair_base import PairMetric, differences, leading_directions
+from .pair_base import PairMetric, dense, differences, leading_directions
 
-_ROWS = 1000  # rows whose distances set the bounds where none are given
-_PERCENTILES = (5, 95)
+_ROWS = 1000  # rows whose distances set the bounds where none are given; chosen by hand
+_PERCENTILES = (5, 95)  # of squared distances, as published
 
 
 class InformationTheoreticMetric(PairMetric):
@@ -32,15 +31,15 @@ class InformationTheoreticMetric(PairMetric):
     where ``v_i`` is the difference of a pair, ``D`` the LogDet divergence (for numbers
     ``x/y - ln(x/y) - 1``) and ``xi0`` a bound for each kind of pair.
 
-    The published solver projects onto one constraint after the other, and may need thousands of
-    sweeps. Its step is ``gamma / (gamma + 1) (1/p - 1/xi)`` here; the ``1/2 (1/p - gamma/xi)`` in
-    print is right at ``gamma = 1`` only. The best slack for a metric is known, so that descent over
-    factors of the metric alone gets to the same point sooner.
+    The published solver, cyclic projections onto the constraints, may need thousands of sweeps. Its
+    step is ``gamma / (gamma + 1) (1/p - 1/xi)`` here; the ``1/2 (1/p - gamma/xi)`` in print is
+    right at ``gamma = 1`` only. The optimal slack of a metric has a closed form, so that L-BFGS
+    over factors of the metric alone reaches the same optimum sooner.
 
     Parameters
     ----------
     n_components : int or None, default=100
-        Leading directions of the rows that the metric is learned for; None: all columns.
+        Leading directions of the rows that carry the metric; None: all columns.
     gamma : float, default=1.0
         Cost of slack.
     bounds : tuple of two floats or None, default=None
@@ -51,7 +50,7 @@ class InformationTheoreticMetric(PairMetric):
     tol : float, default=1e-3
         Relative duality gap to stop at.
     max_iter : int, default=1000
-        Steps, or sweeps over all pairs, at most.
+        Maximum number of steps, or of sweeps over all pairs.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
@@ -62,15 +61,15 @@ class InformationTheoreticMetric(PairMetric):
     metric_ : ndarray of shape (n_directions, n_directions)
         ``A``, for the directions kept.
     components_ : ndarray of shape (n_features, n_directions)
-        What rows are multiplied with in `transform`.
+        Matrix that multiplies rows in `transform`.
     bounds_ : tuple of two floats
         The bounds used.
     multipliers_ : ndarray of shape (n_pairs,)
-        Of the constraints; zero where one does not bind, or where both rows are equal.
+        Of the constraints; zero where one is inactive, or where both rows are equal.
     objective_ : float
         Value reached.
     gap_ : float
-        How far at most it is above the optimum, relative to its size.
+        Duality gap, relative to the objective.
     n_iter_ : int
         Steps or sweeps.
     converged_ : bool
@@ -82,7 +81,8 @@ class InformationTheoreticMetric(PairMetric):
 
     References
     ----------
-    Davis, Kulis, Jain, Sra and Dhillon (2007), Information-theoretic metric learning, ICML 24.
+    Davis, Kulis, Jain, Sra and Dhillon (2007), Information-theoretic metric learning, ICML 24,
+    Algorithm 1.
 
     Examples
     --------
@@ -99,10 +99,8 @@ class InformationTheoreticMetric(PairMetric):
         **PairMetric._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "gamma": [Interval(Real, 0, None, closed="neither")],
-        "bounds": "no_validation",  # checked with a sentence
+        "bounds": "no_validation",  # checked in `_check_bounds`
         "solver": [StrOptions({"descent", "projections"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -130,21 +128,21 @@ class InformationTheoreticMetric(PairMetric):
         directions = leading_directions(X, self.n_components)
         if directions is not None:
             X = np.asarray(X @ directions)
-        X = X.toarray() if is_sparse(X) else X
+        X = dense(X)
         self.bounds_ = self._check_bounds(X)
         V = differences(X, pairs)
         apart = np.flatnonzero(np.sum(V**2, axis=1) > 1e-12 * self.bounds_[0])
         start = np.where(labels[apart] > 0, *self.bounds_)
-        kind = Projections if self.solver == "projections" else Descent
-        found = kind(V[apart], labels[apart], start, float(self.gamma))
-        sweeps = found.run(self.tol, self.max_iter)
+        solver = Projections if self.solver == "projections" else Descent
+        found = solver(V[apart], labels[apart], start, float(self.gamma))
+        steps = found.run(self.tol, self.max_iter)
         self.metric_: Floats = found.metric
         self.multipliers_: Floats = np.zeros(len(labels))
         self.multipliers_[apart] = found.multipliers
         factor = np.asarray(np.linalg.cholesky(found.metric), dtype=np.float64)
         self.components_ = factor if directions is None else directions @ factor
         self.objective_, self.gap_ = found.objective, found.gap
-        self._report(sweeps, self.gap_, self.tol, "relative duality gap")
+        self._report(steps, self.gap_, self.tol, "relative duality gap")
 
     def _check_bounds(self, X: Floats) -> tuple[float, float]:
         if self.bounds is None:

@@ -1,46 +1,43 @@
-"""The metric nearest to the Euclidean one under bounds of squared distances, with slack."""
+"""Solvers of ITML: the LogDet-nearest metric under bounds of squared distances, with slack.
+
+References
+----------
+Davis, Kulis, Jain, Sra and Dhillon (2007), Information-theoretic metric learning, ICML 24,
+Algorithm 1 (with the step size corrected).
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import blas
-from scipy.optimize import minimize
 
 from kernelweave._types import Floats
 
-_STRETCH = 16.0  # the first step of L-BFGS has length one, and must not reach a singular factor
+from .pair_base import minimize_to_gap
+
+_STRETCH = 16.0  # scale of the variables: the first step of L-BFGS, of length one, stays regular
 
 
 class LogDet:
-    """A metric and multipliers of its bounds, and how far they are from each other.
+    """A metric and multipliers of its bounds, with objective and duality gap.
 
-    Parameters
-    ----------
-    V : ndarray of shape (n_pairs, n_features)
-        Differences, none of them zero.
-    labels : ndarray of shape (n_pairs,)
-        +1 where the bound is from above, -1 where it is from below.
-    start : ndarray of shape (n_pairs,)
-        Bounds without slack.
-    gamma : float
-        Cost of slack.
+    ``V`` holds the differences of the pairs, none of them zero; ``labels`` are +1 for upper and -1
+    for lower bounds, ``start`` the bounds without slack, ``gamma`` the cost of slack.
     """
 
     def __init__(self, V: Floats, labels: Floats, start: Floats, gamma: float) -> None:
         self.V, self.labels, self.start, self.gamma = V, labels, start, gamma
         self.metric: Floats = np.asfortranarray(np.eye(V.shape[1]))
         self.multipliers: Floats = np.zeros(len(V))
-        self.judge()
+        self.evaluate()
 
     def needed(self, p: Floats) -> Floats:
         """Return the slack that squared distances need, in units of the bounds."""
         ratio = p / self.start
         return np.where(self.labels > 0, np.maximum(ratio, 1.0), np.minimum(ratio, 1.0))
 
-    def judge(self) -> None:
-        """Compare the metric, with as much slack as it needs, with the dual value."""
+    def evaluate(self) -> None:
+        """Set the objective of the metric with the slack it needs, and the relative duality gap."""
         A, m = self.metric, len(self.metric)
         ratio = self.needed(np.sum((self.V @ A) * self.V, axis=1))
         slack = float((ratio - np.log(ratio) - 1.0).sum())
@@ -51,7 +48,7 @@ class LogDet:
         dual = -np.inf
         if values[0] > 0 and left.min(initial=1.0) > 0:
             dual = float(np.log(values).sum()) + self.gamma * float(np.log(left).sum())
-        self.gap = max(0.0, self.objective - dual) / max(self.objective, 1e-300)
+        self.gap = float(max(0.0, self.objective - dual) / max(self.objective, 1e-300))
 
 
 class Projections(LogDet):
@@ -62,7 +59,7 @@ class Projections(LogDet):
         sweeps = 0
         while self.gap > tol and sweeps < max_iter:
             self._sweep()
-            self.judge()
+            self.evaluate()
             sweeps += 1
         return sweeps
 
@@ -70,7 +67,7 @@ class Projections(LogDet):
         A, gamma = self.metric, self.gamma
         share = gamma / (gamma + 1.0)
         signs, now = self.labels.tolist(), self.multipliers.tolist()
-        # of the slack: a projection adds to it
+        # Reciprocal slack, to which a projection adds.
         inverse = (1.0 / self.start - self.labels * self.multipliers / gamma).tolist()
         for i, v in enumerate(self.V):
             Av = blas.dsymv(1.0, A, v)
@@ -87,11 +84,11 @@ class Projections(LogDet):
 
 
 class Descent(LogDet):
-    """L-BFGS over a square factor of the metric, the slack being the best for each metric."""
+    """L-BFGS over a square factor of the metric, with the optimal slack of each metric."""
 
     def run(self, tol: float, max_iter: int) -> int:
         """Descend until the gap is small; return the number of steps."""
-        m, steps = len(self.metric), 0
+        m = len(self.metric)
         if self.gap <= tol:
             return 0
 
@@ -105,28 +102,20 @@ class Descent(LogDet):
             grad = W - np.linalg.inv(W).T + self.V.T @ (VW * pull[:, None])
             return value, (2.0 / _STRETCH) * grad.ravel()
 
-        def stop(intermediate_result: Any) -> None:
-            nonlocal steps
-            steps += 1
-            self._stand(intermediate_result.x.reshape(m, m) / _STRETCH)
-            if self.gap <= tol:
-                raise StopIteration
+        def gap(flat: Floats) -> float:
+            self._move_to(flat.reshape(m, m) / _STRETCH)
+            return self.gap
 
-        result = minimize(
-            descend,
-            _STRETCH * np.eye(m).ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            callback=stop,
-            options={"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 0.0, "gtol": 0.0},
-        )
-        self._stand(np.asarray(result.x).reshape(m, m) / _STRETCH)
+        start = _STRETCH * np.eye(m).ravel()
+        options = {"maxiter": max_iter, "maxfun": 4 * max_iter}
+        flat, steps = minimize_to_gap(descend, start, gap, tol, **options)
+        gap(flat)
         return steps
 
-    def _stand(self, W: Floats) -> None:
-        """Take the metric of a factor, and the multipliers that belong to its slack."""
+    def _move_to(self, W: Floats) -> None:
+        """Set the metric of a factor, and the multipliers of its slack."""
         self.metric = W @ W.T
         ratio = self.needed(np.sum((self.V @ W) ** 2, axis=1))
         signed = self.gamma * (1.0 - 1.0 / ratio) / self.start
         self.multipliers = self.labels * signed
-        self.judge()
+        self.evaluate()

@@ -1,4 +1,4 @@
-"""K-means with a metric for every cluster and pairs to respect, by Bilenko, Basu and Mooney."""
+"""MPCK-means: k-means with pairwise constraints and a diagonal metric for every cluster."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import InputError
 
-from .mpck_search import Search, dense, distances
-from .pair_base import PairMethod
+from .mpck_search import Search, distances
+from .pair_base import PairMethod, dense
 
 
 class MPCKMeans(ClusterMixin, PairMethod):
-    """MPCK-means: clusters with a diagonal metric each, and a price for every pair not respected.
+    """MPCK-means: clusters with a diagonal metric each, and a penalty for every violated pair.
 
     Minimises, over clusters ``l_i``, means ``mu`` and metrics ``A`` of columns, ::
 
@@ -31,15 +31,15 @@ class MPCKMeans(ClusterMixin, PairMethod):
         + w sum over different pairs in one cluster of the largest squared distance less their own,
 
     where the largest is over all different pairs given. Rows are assigned one after the other in
-    random order, then means and metrics follow; no step raises the objective. The start are parts
-    that same pairs connect, each the farthest from those before, counted by rows; parts with more
-    rows than a cluster has on average are left out, since a few wrong pairs join everything, and
-    k-means++ fills up. Without pairs it is k-means with metrics.
+    random order, then means and metrics are updated; no step raises the objective. The initial
+    means are those of components connected by same pairs, chosen by weighted farthest-first
+    traversal. Components larger than an average cluster are left out, since a few wrong pairs join
+    all rows; k-means++ adds the missing means. Without pairs this is k-means with metrics.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        How many clusters.
+        Number of clusters.
     weight : float, default=1.0
         ``w``.
     floor : float, default=0.01
@@ -47,11 +47,11 @@ class MPCKMeans(ClusterMixin, PairMethod):
     tol : float, default=1e-6
         Decrease of the objective to stop at, relative to its size.
     max_iter : int, default=100
-        Rounds at most.
+        Maximum number of rounds.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
-        For the start, the order of rows and drawing pairs.
+        For the initial means, the order of rows and drawing pairs.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class MPCKMeans(ClusterMixin, PairMethod):
     metrics_ : ndarray of shape (n_clusters, n_features)
         Weights of columns in each cluster.
     history_ : ndarray of shape (``n_iter_ + 1``,)
-        Objective after every round, the start first.
+        Objective at the start and after every round.
     objective_ : float
         Value reached.
     n_iter_ : int
@@ -96,7 +96,6 @@ class MPCKMeans(ClusterMixin, PairMethod):
         "weight": [Interval(Real, 0, None, closed="left")],
         "floor": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -148,7 +147,7 @@ class MPCKMeans(ClusterMixin, PairMethod):
     def fit_predict(
         self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None
     ) -> Indices:
-        """Find the clusters, and return that of every row.
+        """Find the clusters, and return the cluster of every row.
 
         Parameters
         ----------
@@ -168,7 +167,7 @@ class MPCKMeans(ClusterMixin, PairMethod):
         return self.labels_
 
     def predict(self, X: Any) -> Indices:
-        """Return the cluster of new rows, of which no pairs are known.
+        """Return the cluster of new rows, without pairs.
 
         Parameters
         ----------
@@ -187,7 +186,7 @@ class MPCKMeans(ClusterMixin, PairMethod):
 
 
 def start_centers(X: Any, same: Indices, n_clusters: int, random: Any) -> Floats:
-    """Return means of connected parts, far from each other, and k-means++ where they are few."""
+    """Return means of distant connected components, filled up by k-means++."""
     n = X.shape[0]
     graph = csr_array((np.ones(len(same)), (same[:, 0], same[:, 1])), shape=(n, n))
     _, part = connected_components(graph, directed=False)

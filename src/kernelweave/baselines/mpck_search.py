@@ -1,4 +1,10 @@
-"""Rounds of k-means with metrics and pairs."""
+"""Rounds of MPCK-means: assignment of rows, means and metrics.
+
+References
+----------
+Bilenko, Basu and Mooney (2004), Integrating constraints and metric learning in semi-supervised
+clustering, ICML 21, section 3.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +14,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernelweave._types import Floats, Indices
-from kernelweave.kernels.base import is_sparse
 
-from .pair_base import differences
+from .pair_base import dense, differences, square
 
-_HALVINGS = 30
-
-
-def dense(X: Any) -> Floats:
-    """Return an array of a sparse matrix, or the array."""
-    return np.asarray(X.toarray() if is_sparse(X) else X)
-
-
-def square(X: Any) -> Any:
-    """Return squared entries; sparse where ``X`` is."""
-    return csr_array(X.multiply(X)) if is_sparse(X) else X**2
+_HALVINGS = 30  # of the step to a new metric, until the objective does not rise
 
 
 def distances(X: Any, centers: Floats, metrics: Floats) -> Floats:
@@ -32,22 +27,10 @@ def distances(X: Any, centers: Floats, metrics: Floats) -> Floats:
 
 
 class Search:
-    """Clusters, means and metrics, and what the pairs cost with them.
+    """Clusters, means and metrics, with the cost of the pairs.
 
-    Parameters
-    ----------
-    X : csr_array or ndarray of shape (n_samples, n_features)
-        Rows.
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers.
-    signs : ndarray of shape (n_pairs,)
-        +1 for same and -1 for different.
-    centers : ndarray of shape (n_clusters, n_features)
-        Means to begin with.
-    weight : float
-        Price of a pair.
-    floor : float
-        Smallest variance in a cluster, in units of that in all rows.
+    ``signs`` are +1 for same and -1 for different pairs, ``weight`` is the penalty of a pair, and
+    ``floor`` the smallest variance in a cluster, in units of that in all rows.
     """
 
     def __init__(
@@ -72,12 +55,12 @@ class Search:
         self.labels: Indices = np.argmin(distances(X, self.centers, self.metrics), axis=1)
 
     def _measure(self) -> None:
-        """Find the squared distances of all pairs in every cluster, and the largest."""
+        """Compute the squared distances of all pairs in every cluster, and the largest."""
         self.P = np.asarray(self.G @ self.metrics.T)
         self.top = self.P[self.signs < 0].max(axis=0, initial=0.0)
 
     def objective(self) -> float:
-        """Return the value that no round raises."""
+        """Return the objective, which no round raises."""
         own = distances(self.X, self.centers, self.metrics)
         a, b = self.labels[self.pairs].T
         e = np.arange(len(a))
@@ -87,7 +70,7 @@ class Search:
         return total + self.weight * float(split.sum() + joined.sum())
 
     def round(self, random: Any) -> None:
-        """Assign every row, then find means and metrics."""
+        """Assign every row, then update means and metrics."""
         self._assign(random.permutation(self.X.shape[0]))
         n_clusters = len(self.centers)
         member = csr_array(
@@ -95,12 +78,12 @@ class Search:
             shape=(n_clusters, len(self.labels)),
         )
         counts = np.bincount(self.labels, minlength=n_clusters)
-        there = counts > 0  # an empty cluster stays where it is
+        there = counts > 0  # an empty cluster keeps its mean
         divisor = np.maximum(counts, 1)[:, None]
         self.centers = np.where(there[:, None], dense(member @ self.X) / divisor, self.centers)
         scatter = dense(member @ self.squares) - counts[:, None] * self.centers**2
         for k in np.flatnonzero(there):
-            self._shape(int(k), int(counts[k]), np.maximum(scatter[k], 0.0))
+            self._update_metric(int(k), int(counts[k]), np.maximum(scatter[k], 0.0))
         self._measure()
 
     def _assign(self, order: Indices) -> None:
@@ -122,8 +105,8 @@ class Search:
             if cost[best] < cost[labels[i]]:
                 labels[i] = best
 
-    def _shape(self, k: int, count: int, scatter: Floats) -> None:
-        """Find the metric of a cluster, the farthest pair being that of the metric before."""
+    def _update_metric(self, k: int, count: int, scatter: Floats) -> None:
+        """Update the metric of a cluster, with the farthest pair of the metric before."""
         a, b = (self.labels[self.pairs] == k).T
         split = np.flatnonzero((a != b) & (self.signs > 0))
         joined = np.flatnonzero(a & b & (self.signs < 0))

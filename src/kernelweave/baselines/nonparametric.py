@@ -1,4 +1,4 @@
-"""A kernel matrix without a form, by Hoi, Jin and Lyu."""
+"""NPK: a nonparametric kernel matrix from pairs, by semi-definite programming."""
 
 from __future__ import annotations
 
@@ -15,26 +15,36 @@ from kernelweave.errors import InputError
 
 from .pair_base import PairEmbedding, neighbour_laplacian
 
-_LIMIT = 500  # rows; every step decomposes a matrix of that size
-_EVERY = 10  # steps between two looks at the gap
-_KEPT = 1e-9  # eigenvalues below this share of the largest are left out of the embedding
+
+@dataclass(frozen=True)
+class ADMMOptions:
+    """Constants of the alternating direction method of multipliers; all chosen by hand."""
+
+    max_rows: int = 500  # every step decomposes a matrix of that size
+    check_every: int = 10  # steps between evaluations of the gap
+    imbalance: float = 5.0  # ratio of primal and dual residuals at which rho changes
+    factor: float = 2.0  # change of rho
+    null: float = 1e-9  # eigenvalues below this share of the largest are not embedded
+
+
+OPTIONS = ADMMOptions()
 
 
 class NonParametricKernel(PairEmbedding):
-    """NPK: the kernel matrix that is smooth along a graph of neighbours and fits the pairs.
+    """NPK: the kernel matrix that is smooth on a neighbourhood graph and fits the pairs.
 
     Solves the semi-definite problem
 
         min over K >= 0 of tr(L K) + C sum max(0, 1 - s_ab K_ab),
 
     where ``L`` is the normalised Laplacian of the graph plus ``ridge`` times the identity, by the
-    alternating direction method of multipliers, until a true duality gap is small. It is for a few
-    hundred rows; `SimpleNPKL` is for more.
+    alternating direction method of multipliers, to a given duality gap. It is for a few hundred
+    rows; `SimpleNPKL` is for more.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Nearest neighbours that a row is joined to.
+        Nearest neighbours of a row in the graph.
     C : float, default=1.0
         Cost of a pair that is not fitted.
     ridge : float, default=0.01
@@ -42,7 +52,7 @@ class NonParametricKernel(PairEmbedding):
     tol : float, default=1e-4
         Relative duality gap to stop at.
     max_iter : int, default=5000
-        Steps at most.
+        Maximum number of steps.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
@@ -55,7 +65,7 @@ class NonParametricKernel(PairEmbedding):
     objective_ : float
         Value reached.
     gap_ : float
-        How far at most it is above the optimum, relative to its size.
+        Duality gap, relative to the objective.
     n_iter_ : int
         Steps.
     converged_ : bool
@@ -68,7 +78,8 @@ class NonParametricKernel(PairEmbedding):
     References
     ----------
     Hoi, Jin and Lyu (2007), Learning nonparametric kernel matrices from pairwise constraints,
-    ICML 24.
+    ICML 24. Boyd et al. (2011), Distributed optimization and statistical learning via the
+    alternating direction method of multipliers, section 3.4.1 (change of rho).
 
     Examples
     --------
@@ -87,8 +98,6 @@ class NonParametricKernel(PairEmbedding):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -112,16 +121,16 @@ class NonParametricKernel(PairEmbedding):
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         n = X.shape[0]
-        if n > _LIMIT:
+        if n > OPTIONS.max_rows:
             raise InputError(
-                f"X: {type(self).__name__} is for {_LIMIT} rows at most, got {n}. Hint: use "
-                "SimpleNPKL."
+                f"X: {type(self).__name__} is for {OPTIONS.max_rows} rows at most, got {n}. "
+                "Hint: use SimpleNPKL."
             )
         L = neighbour_laplacian(X, self.n_neighbors, self.ridge).toarray()
         problem = _Problem.of(L, pairs, float(self.C) * labels)
         K, value, gap, steps = _solve(problem, self.tol, self.max_iter)
         values, vectors = eigh(K)
-        kept = np.flatnonzero(values > _KEPT * max(values[-1], 0.0))[::-1]
+        kept = np.flatnonzero(values > OPTIONS.null * max(values[-1], 0.0))[::-1]
         self.embedding_ = vectors[:, kept] * np.sqrt(values[kept])
         self.objective_, self.gap_ = value, gap
         self._report(steps, gap, self.tol, "relative duality gap")
@@ -139,7 +148,7 @@ class _Problem:
 
     @classmethod
     def of(cls, L: Floats, pairs: Indices, costs: Floats) -> _Problem:
-        """Join repeated pairs, in whichever order their rows are named."""
+        """Merge repeated unordered pairs."""
         found, place = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
         place = place.ravel()
         up = np.bincount(place, np.maximum(costs, 0.0)).astype(np.float64)
@@ -152,7 +161,7 @@ class _Problem:
         return float(np.sum(self.L * K)) + float(loss)
 
     def bound(self, beta: Floats) -> float:
-        """Return a lower bound of the optimum, by multipliers shrunk until they are feasible."""
+        """Return the dual value of multipliers that are scaled until ``L - A(beta)`` is psd."""
         A = np.zeros_like(self.L)
         A[self.rows, self.columns] = A[self.columns, self.rows] = 0.5 * beta
         n = len(A)
@@ -160,7 +169,7 @@ class _Problem:
         beta = beta / max(1.0, largest)
         return float(np.minimum(beta + 2.0 * self.down, 2.0 * self.up - beta).sum())
 
-    def settle(self, v: Floats, step: float) -> Floats:
+    def prox(self, v: Floats, step: float) -> Floats:
         """Minimise the loss of every pair plus ``(z - v)^2 / (2 step)``."""
         z = np.clip(v + step * (self.up - self.down), -1.0, 1.0)
         z = np.where(v + step * self.up < -1.0, v + step * self.up, z)
@@ -168,10 +177,13 @@ class _Problem:
 
 
 def _solve(p: _Problem, tol: float, max_iter: int) -> tuple[Floats, float, float, int]:
-    """Alternate between a semi-definite matrix and one that fits the pairs."""
+    """Alternate between the semi-definite cone and the losses of the pairs; return K and its gap.
+
+    ``K`` is semi-definite, ``Z`` fits the pairs, ``U`` is the scaled multiplier of ``K = Z``.
+    """
     n = len(p.L)
     Z, U = np.zeros((n, n)), np.zeros((n, n))
-    rho, best, floor = 1.0, np.inf, 0.0
+    rho, best, bound = 1.0, np.inf, 0.0
     kept = Z
     step = 0
     for step in range(1, max_iter + 1):
@@ -180,18 +192,23 @@ def _solve(p: _Problem, tol: float, max_iter: int) -> tuple[Floats, float, float
         K = (vectors[:, positive] * values[positive]) @ vectors[:, positive].T
         before, Z = Z, K + U
         v = Z[p.rows, p.columns]
-        z = p.settle(v, 0.5 / rho)  # a pair stands in two entries
+        z = p.prox(v, 0.5 / rho)  # a pair occupies two entries
         Z[p.rows, p.columns] = Z[p.columns, p.rows] = z
         U = U + K - Z
-        if step % _EVERY and step < max_iter:
+        if step % OPTIONS.check_every and step < max_iter:
             continue
         value = p.value(K)
         if value < best:
             best, kept = value, K
-        floor = max(floor, p.bound(np.clip(2.0 * rho * (z - v), -p.down, p.up)))
-        if best - floor <= tol * abs(best):
+        bound = max(bound, p.bound(np.clip(2.0 * rho * (z - v), -p.down, p.up)))
+        if best - bound <= tol * abs(best):
             break
-        apart, moved = np.linalg.norm(K - Z), np.linalg.norm(Z - before) * rho
-        factor = 2.0 if apart > 5.0 * moved else 0.5 if moved > 5.0 * apart else 1.0
+        # Residual balancing: the primal and the dual residual are kept within a factor.
+        primal, dual = np.linalg.norm(K - Z), np.linalg.norm(Z - before) * rho
+        factor = 1.0
+        if primal > OPTIONS.imbalance * dual:
+            factor = OPTIONS.factor
+        elif dual > OPTIONS.imbalance * primal:
+            factor = 1.0 / OPTIONS.factor
         rho, U = rho * factor, U / factor
-    return kept, best, (best - floor) / abs(best), step
+    return kept, best, (best - bound) / abs(best), step

@@ -1,11 +1,13 @@
-"""What the methods that learn from labelled pairs share."""
+"""Bases of the baselines that learn from labelled pairs, and the steps they share."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.linalg import svds
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -23,9 +25,11 @@ from kernelweave.pairs import read_pairs
 
 
 class PairMethod(BaseEstimator):
-    """Learn from pairs of rows; a method says how in `_learn`."""
+    """An estimator that learns from pairs of rows; subclasses implement `_learn`."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_pairs": [Interval(Integral, 2, None, closed="left"), None],
         "random_state": ["random_state"],
     }
@@ -69,10 +73,10 @@ class PairMethod(BaseEstimator):
         return Linear().prepare(X) if is_frame(X) else X
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
-        raise AssertionError("a subclass says how it learns")
+        raise NotImplementedError
 
     def _report(self, n_iter: int, residual: float, tol: float, what: str) -> None:
-        """Set what is known of convergence, and warn where the tolerance was missed."""
+        """Store ``n_iter_`` and ``converged_``, and warn where the tolerance was not reached."""
         self.n_iter_, self.converged_ = n_iter, bool(residual <= tol)
         if not self.converged_:
             warn(
@@ -89,7 +93,7 @@ class PairMethod(BaseEstimator):
 
 
 class PairEmbedding(PairMethod):
-    """A kernel between training rows only, kept as the points whose inner products it holds."""
+    """A kernel between training rows, kept as points whose inner products it consists of."""
 
     embedding_: Floats
 
@@ -117,7 +121,7 @@ class PairEmbedding(PairMethod):
 
 
 class PairMetric(TransformerMixin, PairMethod):
-    """A metric ``(x - x')' M M' (x - x')`` of the columns, kept as its factor ``M``."""
+    """A metric ``(x - x')' M M' (x - x')``, kept as ``M`` or, if diagonal, as a vector."""
 
     components_: Floats
 
@@ -132,7 +136,7 @@ class PairMetric(TransformerMixin, PairMethod):
         Returns
         -------
         Z : array or sparse matrix of shape (n_samples, n_components)
-            Their inner products are the kernel that belongs to the metric.
+            Their inner products are the kernel of the metric.
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
@@ -145,7 +149,7 @@ class PairMetric(TransformerMixin, PairMethod):
         return int(self.components_.shape[-1])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
-        """Return names of what `transform` returns.
+        """Return the names of the features of `transform`.
 
         Parameters
         ----------
@@ -155,7 +159,7 @@ class PairMetric(TransformerMixin, PairMethod):
         Returns
         -------
         names : ndarray of str
-            As many as there are columns.
+            One for each feature.
         """
         check_is_fitted(self)
         return np.array([f"metric{j}" for j in range(self._n_features_out)], dtype=object)
@@ -164,6 +168,44 @@ class PairMetric(TransformerMixin, PairMethod):
 def scale_columns(X: Any, factors: Floats) -> Any:
     """Multiply the columns of an array or sparse matrix."""
     return csr_array(X @ diags_array(factors)) if is_sparse(X) else X * factors
+
+
+def dense(X: Any) -> Floats:
+    """Return a sparse matrix or an array as an array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X)
+
+
+def square(X: Any) -> Any:
+    """Return squared entries; sparse where ``X`` is."""
+    return csr_array(X.multiply(X)) if is_sparse(X) else X**2
+
+
+def minimize_to_gap(
+    function: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    gap: Callable[[Floats], float],
+    tol: float,
+    *,
+    bounds: Any = None,
+    **options: Any,
+) -> tuple[Floats, int]:
+    """Minimise a function with gradient by L-BFGS-B; return the point and the number of steps.
+
+    It stops where ``gap`` at the iterate is at most ``tol``, never by the decrease or gradient.
+    """
+    steps = 0
+
+    def stop(intermediate_result: Any) -> None:
+        nonlocal steps
+        steps += 1
+        if gap(intermediate_result.x) <= tol:
+            raise StopIteration
+
+    limits: Any = {"ftol": 0.0, "gtol": 0.0, **options}
+    result = minimize(
+        function, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=stop, options=limits
+    )
+    return np.asarray(result.x), steps
 
 
 def differences(X: Any, pairs: Indices) -> Any:
@@ -175,24 +217,20 @@ def differences(X: Any, pairs: Indices) -> Any:
 
 
 def leading_directions(X: Any, n_components: int | None) -> Floats | None:
-    """Return orthonormal columns that keep most of the rows; None where all are kept as they are.
+    """Return leading right singular vectors as columns; None where all columns are kept.
 
-    Rows are not centred, so that inner products are kept as well as distances.
+    Rows are not centred, so that inner products are approximated as well as distances.
     """
     if n_components is None or X.shape[1] <= n_components:
         return None
     if min(X.shape) <= max(n_components, 100):
-        dense = X.toarray() if is_sparse(X) else X
-        return np.linalg.svd(dense, full_matrices=False)[2][:n_components].T
-    start = np.linspace(1.0, 2.0, min(X.shape))  # the same every time
+        return np.linalg.svd(dense(X), full_matrices=False)[2][:n_components].T
+    start = np.linspace(1.0, 2.0, min(X.shape))  # a fixed start vector: deterministic
     return np.asarray(svds(X, k=n_components, v0=start)[2][::-1].T)
 
 
 def neighbour_laplacian(X: Any, n_neighbors: int, ridge: float) -> csr_array[Any]:
-    """Return ``(1 + ridge) I - D^(-1/2) W D^(-1/2)`` of the graph that joins near rows.
-
-    Two rows are joined where one is among the nearest neighbours of the other.
-    """
+    """Return ``(1 + ridge) I - D^(-1/2) W D^(-1/2)`` of the symmetric nearest-neighbour graph."""
     n = X.shape[0]
     W = kneighbors_graph(X, min(n_neighbors, n - 1), mode="connectivity")
     W = csr_array(W.maximum(W.T))

@@ -1,4 +1,4 @@
-"""A kernel matrix of bounded size without a form, by Zhuang, Tsang and Hoi."""
+"""SimpleNPKL: a nonparametric kernel matrix of bounded norm, by eigendecompositions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from kernelweave._types import Floats, Indices
@@ -14,46 +13,46 @@ from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import warn
 from kernelweave.pairs.cluster import leading
 
-from .pair_base import PairEmbedding, neighbour_laplacian
+from .pair_base import PairEmbedding, minimize_to_gap, neighbour_laplacian
 
 
 class SimpleNPKL(PairEmbedding):
-    """SimpleNPKL: a kernel matrix that fits the pairs, its size bounded, by eigenvectors.
+    """SimpleNPKL: a nonparametric kernel matrix of bounded norm that fits the pairs.
 
     Solves ::
 
         min over K >= 0, tr(K^2) <= b of tr(L K) + C sum loss(s_ab K_ab),
 
-    where ``L`` is the normalised Laplacian of a graph of neighbours plus ``ridge`` times the
-    identity. For the linear loss ``-u`` the answer is ``sqrt(b) A+ / |A+|`` with ``A+`` the
-    positive part of ``A = C T - L``, where ``T`` holds half the label of a pair at either place.
+    where ``L`` is the normalised Laplacian of a neighbourhood graph plus ``ridge`` times the
+    identity. For the linear loss ``-u`` the solution is ``sqrt(b) A+ / |A+|`` with ``A+`` the
+    positive part of ``A = C T - L``, where ``T`` holds half the label of a pair at both entries.
     For the hinge loss ``max(0, 1 - u)`` the dual problem ::
 
         max over 0 <= alpha <= C of sum alpha - sqrt(b) |A(alpha)+|
 
-    is climbed along its gradient ``1 - s_ab K_ab`` (L-BFGS-B), one decomposition a step.
+    is solved by L-BFGS-B with the gradient ``1 - s_ab K_ab``, one decomposition a step.
 
     Parameters
     ----------
     n_neighbors : int, default=50
-        Nearest neighbours that a row is joined to.
+        Nearest neighbours of a row in the graph.
     loss : {"linear", "hinge"}, default="linear"
-        Of a pair.
+        Loss of a pair.
     C : float, default=1.0
         Cost of the loss of a pair.
     ridge : float, default=0.01
         Added to the Laplacian.
     b : float or None, default=None
-        Bound of the squared entries of the kernel together; None: the number of rows. With the
-        linear loss it is a matter of scale only. With the hinge loss it must bind: where it is so
-        large that it does not, the dual problem has a kink at its best point, and the search stops
-        short of it with a warning; where it is so small that no pair is fitted, both losses agree.
+        Bound of the sum of squared entries; None: the number of rows. With the linear loss it only
+        sets the scale. With the hinge loss it must be active: where it is too large, the dual is
+        nondifferentiable at its optimum and the solver stops early with a warning; where it is so
+        small that no pair is fitted, both losses agree.
     n_components : int, default=200
         Largest rank of the kernel.
     tol : float, default=1e-3
         Relative duality gap to stop at, for the hinge loss.
     max_iter : int, default=100
-        Steps at most, for the hinge loss.
+        Maximum number of steps, for the hinge loss.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
@@ -64,12 +63,12 @@ class SimpleNPKL(PairEmbedding):
     embedding_ : ndarray of shape (n_samples, n_components)
         Points whose inner products are the kernel.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the kernel, largest first.
+        Eigenvalues of the kernel, largest first.
     objective_ : float
         Value reached.
     gap_ : float
-        How far at most it is above that of any kernel of this rank, relative to the loss of
-        kernels of zeros; zero for the linear loss.
+        Duality gap among kernels of this rank, relative to the loss of the zero kernel; zero for
+        the linear loss.
     n_iter_ : int
         Steps; one for the linear loss.
     converged_ : bool
@@ -104,8 +103,6 @@ class SimpleNPKL(PairEmbedding):
         "ridge": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="neither"), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -136,7 +133,7 @@ class SimpleNPKL(PairEmbedding):
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         n = X.shape[0]
         size = float(np.sqrt(n if self.b is None else self.b))
-        search = _Search(
+        dual = _Dual(
             neighbour_laplacian(X, self.n_neighbors, self.ridge),
             pairs,
             labels,
@@ -144,49 +141,42 @@ class SimpleNPKL(PairEmbedding):
             min(self.n_components, n),
         )
         C, steps = float(self.C), 1
-        value = search.look(np.full(len(labels), C))
+        value = dual.evaluate(np.full(len(labels), C))
         if self.loss == "linear":
             self.objective_, self.gap_ = value - C * len(labels), 0.0
         else:
-            steps = self._climb(search, C)
-            self.objective_, self.gap_ = search.gap(C)
-        self.eigenvalues_: Floats = search.values
-        self.embedding_ = search.vectors * np.sqrt(search.values)
+            steps = self._maximize(dual, C)
+            self.objective_, self.gap_ = dual.gap(C)
+        self.eigenvalues_: Floats = dual.values
+        self.embedding_ = dual.vectors * np.sqrt(dual.values)
         self._report(steps, self.gap_, self.tol, "relative duality gap")
-        if not len(search.values):
+        if not len(dual.values):
             warn(
                 f"{type(self).__name__}: the kernel is zero, since pairs do not outweigh the "
                 "Laplacian. Hint: raise C."
             )
 
-    def _climb(self, search: _Search, C: float) -> int:
-        steps = 0
+    def _maximize(self, dual: _Dual, C: float) -> int:
+        """Maximise the dual of the hinge loss; return the number of steps."""
 
-        def descend(alpha: Floats) -> tuple[float, Floats]:
-            return -search.look(alpha), search.margins - 1.0
+        def negative(alpha: Floats) -> tuple[float, Floats]:
+            return -dual.evaluate(alpha), dual.margins - 1.0
 
-        def stop(intermediate_result: Any) -> None:
-            nonlocal steps
-            steps += 1
-            search.look(intermediate_result.x)
-            if search.gap(C)[1] <= self.tol:
-                raise StopIteration
+        def gap(alpha: Floats) -> float:
+            dual.evaluate(alpha)
+            return dual.gap(C)[1]
 
-        result = minimize(
-            descend,
-            search.alpha,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, C)] * len(search.alpha),
-            callback=stop,
-            options={"maxiter": self.max_iter, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        bounds = [(0.0, C)] * len(dual.alpha)
+        options = {"maxiter": self.max_iter, "maxcor": 20}
+        alpha, steps = minimize_to_gap(
+            negative, dual.alpha, gap, self.tol, bounds=bounds, **options
         )
-        search.look(np.asarray(result.x))
+        dual.evaluate(alpha)
         return steps
 
 
-class _Search:
-    """Multipliers of the pairs, and the kernel that follows from them."""
+class _Dual:
+    """Multipliers of the pairs, and the kernel that maximises the Lagrangian for them."""
 
     def __init__(
         self, L: csr_array[Any], pairs: Indices, labels: Floats, size: float, rank: int
@@ -195,8 +185,8 @@ class _Search:
         self.alpha = np.full(len(labels), np.nan)
         self.value = 0.0
 
-    def look(self, alpha: Floats) -> float:
-        """Decompose, and return the dual value ``sum alpha - sqrt(b) |A+|``."""
+    def evaluate(self, alpha: Floats) -> float:
+        """Decompose ``A(alpha)``, and return the dual value ``sum alpha - sqrt(b) |A+|``."""
         if np.array_equal(alpha, self.alpha):
             return self.value
         self.alpha = np.array(alpha)

@@ -1,30 +1,28 @@
-"""Boosted conjunctions by Cohen and Singer."""
+"""SLIPPER: conjunctions by confidence-rated boosting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state, column_or_1d
 
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, fit_context
-from kernelweave.noise.ranking import read_labels
+from kernelweave._validation import Interval
 
-from .votes import Rule, RuleVotes, covered
+from .classifier_base import Rule, RuleVotes, covered
 
-_GROW = 2 / 3  # share of the weight that a rule is grown on
-_NOTHING = 1e-300  # so little that it decides only where no rule votes
+_GROW = 2 / 3  # share of the weight that a rule is grown on, as published
+_TIE = 1e-300  # default score where no rule votes: smaller than any confidence
 
 
 class SlipperClassifier(RuleVotes):
     """SLIPPER: conjunctions of propositions by confidence-rated boosting.
 
     A round splits the weighted rows, grows a conjunction on two thirds of the weight by the
-    condition that makes ``sqrt(W+) - sqrt(W-)`` largest, drops the last conditions by its error on
+    condition that maximises ``sqrt(W+) - sqrt(W-)``, prunes the last conditions by its error on
     the rest, and keeps the conjunction or the default rule, whichever has the smaller
     ``Z = 1 - (sqrt(W+) - sqrt(W-))^2``. Its confidence is ``1/2 ln((W+ + e) / (W- + e))`` with
     ``e = 1 / (2 n)``. ``W+`` and ``W-`` are the weights of the covered rows of the positive and of
@@ -37,14 +35,14 @@ class SlipperClassifier(RuleVotes):
     Parameters
     ----------
     max_rules : int
-        Rounds at most, for every class.
+        Maximum number of rounds for every class.
     cv : int
         Stratified folds to choose the rounds; fewer where the smaller class has fewer rows. A class
         of one row gets ``max_rules`` rounds.
     threshold : float or None
         Values above it are true. None: columns must hold 0 and 1 only.
     random_state : int, RandomState or None
-        Of the splits.
+        Seed of the splits.
 
     Attributes
     ----------
@@ -84,10 +82,9 @@ class SlipperClassifier(RuleVotes):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **RuleVotes._parameter_constraints,
         "max_rules": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
-        "threshold": [Real, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -103,25 +100,7 @@ class SlipperClassifier(RuleVotes):
         self.threshold = threshold
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the number of rounds and learn the rules.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Propositions of the training rows.
-        y : array of shape (n_samples,)
-            Class labels, two classes or more.
-
-        Returns
-        -------
-        self : SlipperClassifier
-            The fitted estimator.
-        """
-        X = self._propositions(X, reset=True)
-        codes, self.classes_ = read_labels(X, column_or_1d(y, warn=True))
-        random = check_random_state(self.random_state)
+    def _learn(self, X: Floats, codes: Indices, random: Any) -> None:
         counts = np.bincount(codes)
         positives = range(len(counts)) if len(counts) > 2 else [0 if counts[0] < counts[1] else 1]
         rules: list[Rule] = []
@@ -132,7 +111,7 @@ class SlipperClassifier(RuleVotes):
         for k, positive in enumerate(positives):
             signs = np.where(codes == positive, 1.0, -1.0)
             self.rounds_[k] = self._choose_rounds(X, signs, random)
-            total: dict[Rule, float] = {(): -_NOTHING * float(np.mean(signs < 0))}
+            total: dict[Rule, float] = {(): -_TIE * float(np.mean(signs < 0))}
             for step in _boost(X, signs, int(self.rounds_[k]), random):
                 total[step.rule] = total.get(step.rule, 0.0) + step.confidence
             intercept[k] = total.pop(())
@@ -142,7 +121,6 @@ class SlipperClassifier(RuleVotes):
         if len(counts) == 2 and positives[0] == 0:
             intercept = -intercept
         self._keep(rules, weights, np.array(votes, dtype=np.intp), intercept)
-        return self
 
     def _choose_rounds(self, X: Floats, signs: Floats, random: Any) -> int:
         fewest = int(min(np.sum(signs > 0), np.sum(signs < 0)))
@@ -160,7 +138,7 @@ class SlipperClassifier(RuleVotes):
 
 @dataclass(frozen=True)
 class _Step:
-    """What one round added; the default rule has no conditions."""
+    """Result of a round; the default rule has no conditions."""
 
     rule: Rule
     confidence: float
@@ -208,7 +186,7 @@ def _grow(X: Floats, both: Floats) -> Rule:
 
 
 def _prune(X: Floats, both: Floats, grows: Floats, rule: Rule) -> Rule:
-    """Drop the last conditions as the other rows ask for; the first always stays."""
+    """Drop the last conditions by the loss of the other rows; the first condition stays."""
     if len(rule) < 2:
         return rule
     covers = np.cumprod(X[:, list(rule)], axis=1)

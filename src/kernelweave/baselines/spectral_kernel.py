@@ -1,4 +1,4 @@
-"""Weights of the eigenvectors of a kernel, by Hoi, Lyu and Chang."""
+"""SKL: weights of the eigenvectors of a kernel, learned from pairs."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from kernelweave.pairs.cluster import leading_vectors
 
 from .pair_base import PairEmbedding
 
-_NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding
+_NULL = 1e-10  # eigenvalues below this share of the largest are rounding
 
 
 class SpectralKernelLearner(PairEmbedding):
-    """SKL: keep the eigenvectors of a kernel and learn their eigenvalues from pairs.
+    """SKL: the eigenvectors of a kernel with eigenvalues learned from pairs.
 
     The kernel ``X X'``, divided by the roots of its row sums where none is negative, has the
-    eigenvectors ``v_1, v_2, ...``, largest eigenvalue first. Sought is ``K = sum_i mu_i v_i v_i'``
-    that agrees best with the labels ``s`` at the pairs, ::
+    eigenvectors ``v_1, v_2, ...``, largest eigenvalue first. ``K = sum_i mu_i v_i v_i'`` is the
+    kernel of largest alignment with the labels ``s`` at the pairs, ::
 
         max (sum s K_ab) / |K_ab|   subject to  mu_i >= delta mu_(i+1) >= 0,
 
-    which non-negative least squares solves: with ``mu = U nu``, ``nu >= 0`` and ``U`` of powers of
-    ``delta``, the best ``nu`` has the direction of ``argmin |D U nu - s|^2``, where ``D`` holds the
+    which is non-negative least squares: with ``mu = U nu``, ``nu >= 0`` and ``U`` of powers of
+    ``delta``, the solution has the direction of ``argmin |D U nu - s|^2``, where ``D`` holds the
     products of the entries of every eigenvector at the pairs.
 
-    Group the rows by k-means on ``embedding_``. The weights fall from the first eigenvector to the
-    last, so that its leading columns alone are those of the kernel one started with.
+    Cluster the rows by k-means on all columns of ``embedding_``: weights decrease, so that its
+    leading columns alone are those of the initial kernel.
 
     Parameters
     ----------
     n_components : int, default=100
-        Eigenvectors; fewer where the kernel has fewer.
+        Maximum number of eigenvectors.
     delta : float, default=1.01
-        How fast weights must fall at least, 1 or more.
+        Smallest ratio of consecutive weights, 1 or more.
     tol : float, default=1e-8
         Largest violation of the conditions of optimality, relative to the gradient at zero.
     max_iter : int, default=10000
-        Steps of non-negative least squares at most.
+        Maximum number of steps of non-negative least squares.
     n_pairs : int or None, default=None
         Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
@@ -57,7 +57,7 @@ class SpectralKernelLearner(PairEmbedding):
     embedding_ : ndarray of shape (n_samples, n_components)
         Eigenvectors times the roots of their weights.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the kernel one started with.
+        Eigenvalues of the initial kernel.
     objective_ : float
         Cosine of the angle between the learned kernel at the pairs and the labels.
     n_iter_ : int
@@ -89,8 +89,6 @@ class SpectralKernelLearner(PairEmbedding):
         **PairEmbedding._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "delta": [Interval(Real, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -118,13 +116,13 @@ class SpectralKernelLearner(PairEmbedding):
 
         kernel = LinearOperator((n, n), matvec=times, dtype=np.float64)
         values, vectors, _ = leading_vectors(kernel, min(self.n_components, n))
-        kept = values > _NOTHING * max(values[0], 0.0)
+        kept = values > _NULL * max(values[0], 0.0)
         values, vectors = values[kept], vectors[:, kept]
         D = vectors[pairs[:, 0]] * vectors[pairs[:, 1]]
-        # Powers are counted from the first weight on, so that large delta does not overflow.
-        fall = float(self.delta) ** -np.arange(len(values))
-        nu, residual = _fit_labels(np.cumsum(D * fall, axis=1), labels, self.max_iter)
-        self.weights_: Floats = np.cumsum(nu[::-1])[::-1] * fall
+        # Powers relative to the first weight, so that a large delta does not overflow.
+        decay = float(self.delta) ** -np.arange(len(values))
+        nu, residual = _fit_labels(np.cumsum(D * decay, axis=1), labels, self.max_iter)
+        self.weights_: Floats = np.cumsum(nu[::-1])[::-1] * decay
         self.embedding_ = vectors * np.sqrt(self.weights_)
         self.eigenvalues_: Floats = values
         fitted = D @ self.weights_
@@ -134,12 +132,12 @@ class SpectralKernelLearner(PairEmbedding):
         if not nu.any():
             warn(
                 f"{type(self).__name__}: all weights are zero, since no leading eigenvectors are "
-                "more alike in same pairs than in different ones."
+                "more similar in same pairs than in different ones."
             )
 
 
 def _fit_labels(A: Floats, labels: Floats, max_iter: int) -> tuple[Floats, float]:
-    """Minimise ``|A nu - labels|^2`` over ``nu >= 0``; return ``nu`` and how optimal it is."""
+    """Minimise ``|A nu - labels|^2`` over ``nu >= 0``; return ``nu`` and its KKT violation."""
     if not A.shape[1]:
         return np.zeros(0), 0.0
     sizes = np.linalg.norm(A, axis=0)
@@ -148,7 +146,7 @@ def _fit_labels(A: Floats, labels: Floats, max_iter: int) -> tuple[Floats, float
     b = Q.T @ labels
     try:
         nu = nnls(R, b, maxiter=max_iter)[0]
-    except RuntimeError:  # what it has reached is not told
+    except RuntimeError:  # the iterate is lost where max_iter is reached
         nu = lsq_linear(R, b, bounds=(0.0, np.inf), max_iter=max_iter).x
         nu[nu < 1e-12 * nu.max(initial=0.0)] = 0.0
     slope = R.T @ (R @ nu - b)

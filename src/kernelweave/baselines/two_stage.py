@@ -1,4 +1,4 @@
-"""Hierarchical kernel learning followed by flat kernel learning on the rules it found."""
+"""HKL-l1-MKL: hierarchical kernel learning, then flat l1-MKL on the rules it found."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GridSearchCV, check_cv
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
@@ -25,22 +22,14 @@ from kernelweave.losses import Hinge
 from kernelweave.rules import Rule, cover_rules, score_rules
 from kernelweave.rules.table import check_table
 
+from .classifier_base import DecisionClassifier
+
 _SHARED = (
-    "rho",
-    "Cs",
-    "cv",
-    "scoring",
-    "propositions",
-    "n_cuts",
-    "cut_strategy",
-    "categorical",
-    "max_length",
-    "threshold",
-    "n_jobs",
-)
+    "rho Cs cv scoring propositions n_cuts cut_strategy categorical max_length threshold n_jobs"
+).split()
 
 
-class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
+class HKLTwoStageClassifier(DecisionClassifier):
     """HKL-l1-MKL: rules of hierarchical kernel learning, then fewer of them by flat l1 weights.
 
     The first stage is `RuleEnsembleClassifierCV` with ``rho=2``. The second takes its rules as they
@@ -52,19 +41,19 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     rho : float
-        Of the first stage, in (1, 2].
+        Exponent of the first stage, in (1, 2].
     Cs : int or sequence of float
         Values of C to try in both stages; a number stands for so many between 1e-3 and 1e3.
     cv : int or splitter
-        How to split, in both stages.
+        Cross-validation of both stages.
     scoring : str, callable or None
-        What to maximise; None is accuracy. Of equal scores the smaller C wins.
+        Criterion; None is accuracy. Of equal scores the smaller C is chosen.
     propositions : {"auto", "given"}
         Make propositions from the columns of ``X``, or use its columns as they are.
     n_cuts : int
         Most cuts for a column of numbers.
     cut_strategy : {"quantile", "uniform"}
-        Where to cut.
+        Positions of the cuts.
     categorical : "auto" or list of names or positions
         Columns of numbers to treat as categories; see `Propositions`.
     max_length : int or None
@@ -81,15 +70,15 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
     rules_ : list of Rule
         With text, weight, coverage and length; heaviest first.
     intercept_ : ndarray of shape (n_outputs,)
-        Where scores begin.
+        Intercept of each output.
     first_ : RuleEnsembleClassifierCV
         The first stage.
     second_ : MKLClassifier or None
         The second stage on the rules of the first; None where there were none.
     C_ : float
-        What the second stage chose; that of the first is ``first_.C_``.
+        C of the second stage; that of the first is ``first_.C_``.
     converged_ : bool
-        Whether both met the tolerance.
+        Whether both stages met the tolerance.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -100,7 +89,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
     References
     ----------
     Jawanpuria, Nath and Ramakrishnan (2015), Generalized hierarchical kernel learning, JMLR 16,
-    section 6, where it is a system to compare with.
+    section 6.
 
     Examples
     --------
@@ -147,7 +136,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
-        """Find rules, then weigh them anew.
+        """Find rules, then learn new weights for them.
 
         Parameters
         ----------
@@ -162,7 +151,7 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         check_table(self, X, reset=True)
-        if y is not None:  # the first stage says what is wrong with it
+        if y is not None:  # the first stage refuses it with a message
             y = column_or_1d(y, warn=True)
         first = RuleEnsembleClassifierCV(**self.get_params(deep=False)).fit(X, y)
         self.first_, self.second_ = first, None
@@ -174,26 +163,25 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _weigh(self, Z: Floats, y: NDArray[Any]) -> None:
-        """Learn the second stage on the columns of the rules, and keep the rules that matter."""
-        machine = MKLClassifier(
+        """Learn weights of the rules by their columns ``Z``, and keep rules above the threshold."""
+        svm = MKLClassifier(
             [Linear(columns=j) for j in range(Z.shape[1])],
             normalize=None,
             tol=self.tol,
             n_jobs=self.n_jobs,
         )
         values = sorted(set(check_costs(_spread(self.Cs))))
-        scores = []
+        # No warm starts: from the few kernels of a small C a fit can stall.
+        folds = check_cv(self.cv, y, classifier=True)
+        search = GridSearchCV(
+            svm, {"C": values}, scoring=self.scoring, cv=folds, error_score="raise"
+        )
         with warnings.catch_warnings():
-            # A small C leaves nothing but the intercept, which is an answer like others here.
+            # A small C may leave the intercept alone, which is a valid candidate here.
             warnings.filterwarnings("ignore", ".*the best weights are zero", UserWarning)
-            for train, test in check_cv(self.cv, y, classifier=True).split(Z, y):
-                # Each from scratch: begun with the few kernels of a small C, a fit can stall.
-                models = [clone(machine).set_params(C=C).fit(Z[train], y[train]) for C in values]
-                scores.append(
-                    [check_scoring(m, scoring=self.scoring)(m, Z[test], y[test]) for m in models]
-                )
-            self.C_ = float(values[int(np.mean(scores, axis=0).argmax())])
-            second = self.second_ = machine.set_params(C=self.C_).fit(Z, y)
+            search.fit(Z, y)
+        self.C_ = float(search.best_params_["C"])
+        second = self.second_ = search.best_estimator_
         self.converged_ = self.converged_ and bool(second.converged_)
         coef = second.weights_[:, None] * (Z[second.support_].T @ second.dual_coef_.T)
         norms = np.linalg.norm(coef, axis=1)
@@ -203,40 +191,10 @@ class HKLTwoStageClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = Hinge().value(Z[:, kept] @ coef[kept], Y, np.full(Y.shape, self.C_))[1]
         self.rules_ = [_reweighed(self.first_.rules_[k], coef[k]) for k in kept]
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the scores of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive speaks for ``classes_[1]``; more: one column per class.
-        """
-        check_is_fitted(self)
+    def _decide(self, X: Any) -> Floats:
         check_table(self, X, reset=False)
         scores = score_rules(self.rules_, self.intercept_, X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

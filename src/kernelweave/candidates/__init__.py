@@ -1,7 +1,7 @@
-"""Sources of further kernels."""
+"""Kernels that are not active, and their price."""
 
-from .base import Candidates, Growing, Grown, Priced
+from .base import Candidates, KernelDag, Priced
 from .listed import Listed
 from .product import ProductLattice
 
-__all__ = ["Candidates", "Growing", "Grown", "Listed", "Priced", "ProductLattice"]
+__all__ = ["Candidates", "KernelDag", "Listed", "Priced", "ProductLattice"]

@@ -1,72 +1,70 @@
-"""Kernels that are not active, and their price (as in column generation)."""
+"""Kernels that are not active, and their price (as in column generation).
+
+A solver keeps a small set of active kernels and asks a `Candidates` object which of the others
+exceed a level for its dual coefficients. None above the level proves a lower bound over all
+kernels; otherwise the returned kernels enter the working set.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Which kernels stand out for the present coefficients.
+    """Candidates whose price exceeds a level, largest first.
 
     Parameters
     ----------
-    ids : ndarray of int
-        Kernels whose form exceeds the level asked about, largest first.
-    quadratic_forms : ndarray
-        Their forms.
+    ids : sequence
+        The candidates; perhaps only those with the largest prices.
+    prices : ndarray
+        ``tr(V' K V)`` of each; in a graph divided by its squared cost.
     bound : float
-        No kernel, read or not, has a larger form.
+        No candidate, evaluated or not, has a larger price.
     complete : bool
-        Whether `bound` really covers every kernel; False forbids certifying.
+        Whether `bound` really covers every candidate; False forbids certifying.
     """
 
-    ids: Indices
-    quadratic_forms: Floats
+    ids: Any
+    prices: Floats
     bound: float
     complete: bool = True
 
+    @classmethod
+    def largest(cls, ids: Sequence[Any], prices: Floats, level: float, limit: int) -> Priced:
+        """Keep at most ``limit`` candidates with a price above the level."""
+        order = np.argsort(-prices, kind="stable")
+        order = order[prices[order] > level][:limit]
+        return cls.ordered([ids[k] for k in order], prices[order], level)
+
+    @classmethod
+    def ordered(
+        cls, ids: Sequence[Any], prices: Floats, level: float, *, complete: bool = True
+    ) -> Priced:
+        """Wrap candidates that are in order already."""
+        return cls(ids, prices, max(level, float(prices.max(initial=0.0))), complete)
+
 
 class Candidates(ABC):
-    """A source of kernels, asked which of them deserve a weight."""
+    """A source of kernels that prices those not active."""
 
     @abstractmethod
     def price(self, V: Floats, level: float) -> Priced:
         """Find the kernels with ``tr(V' K_j V) > level``."""
 
 
-@dataclass(frozen=True)
-class Grown:
-    """Nodes of a graph that are not active and stand out for the present coefficients.
-
-    Parameters
-    ----------
-    nodes : sequence
-        Nodes whose ratio exceeds the level asked about, largest first; perhaps only the largest.
-    ratios : ndarray
-        Their forms divided by their squared costs.
-    visited : int
-        Nodes looked at.
-    complete : bool
-        Whether no other node has a larger ratio than the first; False forbids certifying.
-    """
-
-    nodes: Sequence[Any]
-    ratios: Floats
-    visited: int
-    complete: bool = True
-
-
-class Growing(ABC):
-    """A graph of kernels of which a part, closed under ancestors, is active."""
+class KernelDag(Candidates):
+    """A directed acyclic graph of kernels; the active nodes are closed under ancestors."""
 
     nodes: list[Any]
 
@@ -94,34 +92,34 @@ class Growing(ABC):
         """Return ``tr(V' K_w V)`` of the active kernels."""
 
     def form_bounds(self, V: Floats) -> Floats:
-        """Bound ``tr(V' K_w V)`` of the exact active kernels, their rounding apart."""
+        """Bound ``tr(V' K_w V)`` of the exact active kernels, rounding excluded."""
         return self.quadratic_forms(V)
 
     @abstractmethod
     def diagonal_sums(self, shares: Floats) -> Floats:
         """Return ``sum_i shares_i K_w[i, i]`` of the active kernels."""
 
-    def outside_sum(self, shares: Floats) -> float:
-        """Bound ``sum_i shares_i K_w[i, i] / cost_w^2`` of nodes not active.
+    def inactive_diagonal_sum(self, shares: Floats) -> float:
+        """Bound ``sum_i shares_i K_w[i, i] / cost_w^2`` of the inactive nodes.
 
         Zero by default: it is no larger than that of the active nodes.
         """
         return 0.0
 
     @abstractmethod
-    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
-        """Find nodes not active whose ``tr(V' K_w V) / cost_w^2`` exceeds the level.
+    def price(self, V: Floats, level: float, limit: int = 1000, effort: float = 1.0) -> Priced:
+        """Find inactive nodes whose ``tr(V' K_w V) / cost_w^2`` exceeds the level.
 
-        Where a limit says how many nodes are looked at, ``effort`` is the share of it to use.
+        ``effort`` is the share of the limit on visited nodes, where there is one, that may be used.
         """
 
     @abstractmethod
-    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
-        """Find nodes not active, with all parents active, by the published condition.
+    def price_sources(self, V: Floats, level: float, limit: int) -> Priced:
+        """Find inactive nodes, with all parents active, by the published sufficient condition.
 
-        The ratio of such a node ``u`` is the sum of ``tr(V' K_w V) / (sum of costs between u and
-        w)^2`` over all ``w`` below it, equation (15) of [1]_. None above the level proves as much
-        as an empty `search`, but these ratios are far larger.
+        The price of such a node ``u`` is the sum of ``tr(V' K_w V) / (sum of costs between u and
+        w)^2`` over all descendants ``w``, equation (15) of [1]_. None above the level proves as
+        much as an empty `price`, but these prices are far larger.
 
         References
         ----------
@@ -130,12 +128,68 @@ class Growing(ABC):
         """
 
     @abstractmethod
-    def add(self, nodes: Iterable[Any], most: int | None = None) -> int:
-        """Activate nodes with all their ancestors; return how many came in.
-
-        At most ``most`` of them come in, ancestors first.
-        """
+    def add(self, nodes: Iterable[Any], limit: int | None = None) -> int:
+        """Activate at most ``limit`` nodes and ancestors, these first; return their number."""
 
     @abstractmethod
     def is_source(self, node: Any) -> bool:
         """Tell whether all parents of a node are active."""
+
+
+class Lattice(KernelDag):
+    """A graph too large to enumerate, whose nodes are tuples and cost ``base**level``."""
+
+    def __init__(self, base: float) -> None:
+        self.base = base
+        self.nodes: list[tuple[Any, ...]] = []
+        self._place: dict[tuple[Any, ...], int] = {}
+        self._indices: list[int] = []  # rows of `ancestors`, in CSR form
+        self._starts = [0]
+
+    @abstractmethod
+    def _level(self, node: tuple[Any, ...]) -> int:
+        """Return the length of a path from the root to a node."""
+
+    @abstractmethod
+    def _parents(self, node: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+        """Yield the parents of a node."""
+
+    @abstractmethod
+    def _ancestors(self, node: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+        """Yield all ancestors of a node and itself, each after its own ancestors."""
+
+    @abstractmethod
+    def _extend_bank(self, nodes: Sequence[Any]) -> None:
+        """Append the kernels of nodes to the bank."""
+
+    @property
+    def costs(self) -> Floats:
+        levels = np.array([self._level(node) for node in self.nodes], dtype=np.float64)
+        return np.asarray(self.base**levels)
+
+    @property
+    def ancestors(self) -> csr_array[np.float64]:
+        ones, n = np.ones(len(self._indices)), len(self.nodes)
+        return csr_array((ones, self._indices, self._starts), shape=(n, n))
+
+    def add(self, nodes: Iterable[Any], limit: int | None = None) -> int:
+        missing: dict[tuple[Any, ...], None] = {}
+        for node in nodes:
+            # In this order the active nodes stay closed under ancestors wherever the limit ends it.
+            above = self._ancestors(node)
+            fresh = (a for a in above if a not in self._place and a not in missing)
+            missing.update(dict.fromkeys(islice(fresh, limit and limit - len(missing))))
+        self._append(sorted(missing, key=lambda node: (self._level(node), node)))
+        return len(missing)
+
+    def is_source(self, node: Any) -> bool:
+        return all(parent in self._place for parent in self._parents(node))
+
+    def _append(self, nodes: Sequence[Any]) -> None:
+        for node in nodes:
+            self._place[node] = len(self.nodes)
+            self.nodes.append(node)
+        for node in nodes:
+            self._indices.extend(self._place[above] for above in self._ancestors(node))
+            self._starts.append(len(self._indices))
+        self._extend_bank(nodes)

@@ -1,21 +1,22 @@
-"""A list of kernels with upper bounds of their quadratic forms, read only where needed."""
+"""A list of kernels, priced lazily from upper bounds of their quadratic forms.
+
+``sqrt(q_j)`` is a seminorm of the dual coefficients, so after an evaluation at ``V0``
+``sqrt q_j(V) <= sqrt q_j(V0) + sqrt(trace_j) |V - V0|``. Only kernels whose bound exceeds the level
+are evaluated again, and the certificate stays exact.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import KernelBank
+from kernelweave.banks import Bank
 
 from .base import Candidates, Priced
 
 
 class Listed(Candidates):
     """All kernels of a bank, priced lazily.
-
-    ``sqrt(q_j)`` is a seminorm of the coefficients, so after a reading at ``V0``
-    ``sqrt q_j(V) <= sqrt q_j(V0) + sqrt(trace_j) |V - V0|``: only kernels whose bound exceeds the
-    level are read again, and the certificate stays exact.
 
     Parameters
     ----------
@@ -26,16 +27,16 @@ class Listed(Candidates):
         the bank knows it.
     """
 
-    def __init__(self, bank: KernelBank, *, centred: bool) -> None:
+    def __init__(self, bank: Bank, *, centred: bool) -> None:
         self.bank = bank
         self.roots = np.sqrt(bank.trace_bounds(centred=centred))
-        self.quadratic_forms = np.full(bank.n_kernels, np.inf)  # last reading
-        self.places: list[Floats] = []  # coefficients at which something was read
+        self.quadratic_forms = np.full(bank.n_kernels, np.inf)  # at the last evaluation
+        self.places: list[Floats] = []  # dual coefficients of past evaluations
         self.place = np.zeros(bank.n_kernels, dtype=np.intp)
-        self.n_passes = 0.0  # in passes over the whole bank
+        self.n_passes = 0.0  # passes over the whole bank
 
     def read(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Read kernels (all by default) and remember."""
+        """Evaluate quadratic forms (all by default) and store them."""
         quadratic_forms = self.bank.quadratic_forms(V, which)
         self.note(V, np.arange(self.bank.n_kernels) if which is None else which, quadratic_forms)
         self.n_passes += len(quadratic_forms) / self.bank.n_kernels
@@ -48,7 +49,7 @@ class Listed(Candidates):
         self.places.append(V)
 
     def bounds(self, V: Floats) -> Floats:
-        """Bound every form at ``V`` from the last readings."""
+        """Bound every quadratic form at ``V`` from the last evaluations."""
         if not self.places:
             return self.quadratic_forms
         moved = np.zeros(len(self.places))
@@ -56,9 +57,8 @@ class Listed(Candidates):
             moved[k] = np.linalg.norm(V - self.places[k])
         away = moved[self.place]
         bounds = (np.sqrt(self.quadratic_forms) + self.roots * away) ** 2
-        return np.where(
-            away > 0, bounds, self.quadratic_forms
-        )  # where read, without another rounding
+        # A form evaluated at V itself is exact; its root squared would round once more.
+        return np.where(away > 0, bounds, self.quadratic_forms)
 
     def price(self, V: Floats, level: float) -> Priced:
         bounds = self.bounds(V).copy()
@@ -67,5 +67,5 @@ class Listed(Candidates):
             bounds[doubtful] = self.read(V, doubtful)
         ids = doubtful[bounds[doubtful] > level]
         ids = ids[np.argsort(-bounds[ids], kind="stable")]
-        # What was left unread is below the level by its bound.
+        # Kernels that were not evaluated are below the level by their bounds.
         return Priced(ids, bounds[ids], float(max(level, bounds.max(initial=0.0))))

@@ -12,8 +12,9 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
-from kernelweave.kernels.base import columns_key, is_number, read_table
+from kernelweave.kernels.base import is_number
 from kernelweave.kernels.spread import typical_distance
+from kernelweave.kernels.table import columns_key, read_table
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
@@ -16,14 +15,14 @@ from kernelweave.banks.paths import PathTable
 from kernelweave.banks.products import ProductBank
 from kernelweave.kernels import Constant, Kernel, Product
 
-from .base import Growing, Grown
+from .base import Lattice, Priced
 from .product_search import Factors, search_products
 
 Node: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of ladder and rung (from 1), ladders increasing; a ladder that is missing is at rung 0."""
 
 
-class ProductGraph(Growing):
+class ProductGraph(Lattice):
     """The products of a lattice over training rows.
 
     Parameters
@@ -36,6 +35,8 @@ class ProductGraph(Growing):
         As in `ProductLattice`.
     """
 
+    nodes: list[Node]
+
     def __init__(
         self,
         bank: KernelBank,
@@ -45,29 +46,15 @@ class ProductGraph(Growing):
         max_order: int | None = None,
         max_visited: int = 1_000_000,
     ) -> None:
-        self.base, self.max_visited = float(base), max_visited
+        super().__init__(float(base))
+        self.max_visited = max_visited
         self.max_order = len(sizes) if max_order is None else min(max_order, len(sizes))
         self.factors = Factors.of(sizes)
         self.kernels, self.scales = bank.kernels, bank.scales
         self.bank = ProductBank(bank)
-        self.nodes: list[Node] = []
-        self.complete = True  # unless the last whole search came to its limit
-        self._place: dict[Node, int] = {}
-        self._indices: list[int] = []
-        self._starts = [0]
-        # As with conjunctions, the product of no kernel alone would leave the first search blind.
+        self.complete = True  # unless the last full search was cut
+        # As with conjunctions: the constant alone would make the first search arbitrary.
         self._append([(), *(((j, 1),) for j in range(len(sizes)))])
-
-    @property
-    def costs(self) -> Floats:
-        levels = [sum(rung for _, rung in node) for node in self.nodes]
-        return self.base ** np.array(levels, dtype=np.float64)
-
-    @property
-    def ancestors(self) -> csr_array[np.float64]:
-        ones = np.ones(len(self._indices))
-        shape = (len(self.nodes), len(self.nodes))
-        return csr_array((ones, self._indices, self._starts), shape=shape)
 
     def quadratic_forms(self, V: Floats) -> Floats:
         return self.bank.quadratic_forms(V)
@@ -78,7 +65,7 @@ class ProductGraph(Growing):
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel:
         return self.bank.combine(weights)
 
-    def search(self, V: Floats, level: float, most: int, effort: float = 1.0) -> Grown:
+    def price(self, V: Floats, level: float, limit: int = 1000, effort: float = 1.0) -> Priced:
         leaves, weights = self.bank.pairs(V)
         found = search_products(
             leaves[1:],
@@ -89,33 +76,32 @@ class ProductGraph(Growing):
             max_visited=max(1, int(effort * self.max_visited)),
             known=self._place,
             level=level,
-            most=most,
+            limit=limit,
         )
         if effort >= 1.0 or found.complete:
             self.complete = found.complete
         return found
 
-    def sufficient(self, V: Floats, level: float, most: int) -> Grown:
-        # What lies below a node is a box, and the sum over it the product of a sum for each ladder.
+    def price_sources(self, V: Floats, level: float, limit: int) -> Priced:
+        # The descendants of a node form a box, so the sum of equation (15) is the product of one
+        # sum for each ladder.
         leaves, weights = self.bank.pairs(V)
         ratios = np.empty((self.factors.count, leaves.shape[1]))
         weights = weights.copy()
         for numbers in self.factors.ladders:
-            sums = [self._below(leaves, numbers, rung) for rung in range(len(numbers) + 1)]
+            sums = [self._sum_from(leaves, numbers, rung) for rung in range(len(numbers) + 1)]
             whole = np.where(sums[0] == 0.0, 1e-300, sums[0])
             weights *= whole
             ratios[numbers] = sums[1:] / whole
         nodes = self._sources()
         if not nodes:
-            return Grown([], np.empty(0), 0)
-        paths = [tuple(self.factors.number(pair) for pair in node) for node in nodes]
-        values = PathTable.of(paths, len(ratios)).quadratic_forms(ratios, weights)
-        order = np.argsort(-values, kind="stable")
-        order = order[values[order] > level][:most]
-        return Grown([nodes[k] for k in order], values[order], len(nodes))
+            return Priced.ordered([], np.empty(0), level)
+        paths = [self._numbers(node) for node in nodes]
+        prices = PathTable.of(paths, len(ratios)).quadratic_forms(ratios, weights)
+        return Priced.largest(nodes, prices, level, limit)
 
-    def _below(self, leaves: Floats, numbers: list[int], rung: int) -> Floats:
-        """Return the sum over rungs from this one on, by the costs between."""
+    def _sum_from(self, leaves: Floats, numbers: list[int], rung: int) -> Floats:
+        """Return the sum over rungs from this one on, each divided by its squared cost between."""
         out = np.zeros(leaves.shape[1])
         between = 0.0
         for k in range(rung, len(numbers) + 1):
@@ -124,7 +110,7 @@ class ProductGraph(Growing):
         return out
 
     def _sources(self) -> list[Node]:
-        """Return the nodes not active whose parents all are."""
+        """Return the inactive nodes whose parents are all active."""
         found: dict[Node, None] = {}
         for node in self.nodes:
             rungs = dict(node)
@@ -137,44 +123,31 @@ class ProductGraph(Growing):
                     found[child] = None
         return list(found)
 
-    def add(self, nodes: Iterable[Node], most: int | None = None) -> int:
-        missing: dict[Node, None] = {}
-        for node in nodes:
-            fresh = (a for a in _box(node) if a not in self._place and a not in missing)
-            missing.update(dict.fromkeys(islice(fresh, most and most - len(missing))))
-        self._append(sorted(missing, key=lambda node: (sum(r for _, r in node), node)))
-        return len(missing)
-
-    def is_source(self, node: Node) -> bool:
-        """Tell whether all parents of a node are active."""
-        return all(
-            (*node[:k], *([(j, rung - 1)] if rung > 1 else []), *node[k + 1 :]) in self._place
-            for k, (j, rung) in enumerate(node)
-        )
-
     def describe(self, nodes: Iterable[Node]) -> tuple[list[Kernel], Floats]:
-        """Return the kernels of nodes as written, and what normalises each."""
+        """Return the kernels of nodes as written, and the scale that normalises each."""
         kernels: list[Kernel] = []
         scales = []
         for node in nodes:
-            numbers = [self.factors.number(pair) for pair in node]
+            numbers = list(self._numbers(node))
             parts = [self.kernels[k] for k in numbers]
             kernels.append(Product(tuple(parts)) if len(parts) > 1 else (*parts, Constant())[0])
             scales.append(float(np.prod(self.scales[numbers])))
         return kernels, np.array(scales)
 
-    def _append(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            self._place[node] = len(self.nodes)
-            self.nodes.append(node)
-        for node in nodes:
-            self._indices.extend(self._place[above] for above in _box(node))
-            self._starts.append(len(self._indices))
-        self.bank.add([tuple(self.factors.number(pair) for pair in node) for node in nodes])
+    def _numbers(self, node: Node) -> tuple[int, ...]:
+        return tuple(self.factors.number(pair) for pair in node)
 
+    def _level(self, node: Node) -> int:
+        return sum(rung for _, rung in node)
 
-def _box(node: Node) -> Iterable[Node]:
-    """Yield a node and all its ancestors, each after its own ancestors."""
-    for size in range(len(node) + 1):
-        for part in combinations(node, size):
-            yield from product(*([(j, k) for k in range(1, rung + 1)] for j, rung in part))
+    def _parents(self, node: Node) -> Iterable[Node]:
+        for k, (j, rung) in enumerate(node):
+            yield (*node[:k], *([(j, rung - 1)] if rung > 1 else []), *node[k + 1 :])
+
+    def _ancestors(self, node: Node) -> Iterable[Node]:
+        for size in range(len(node) + 1):
+            for part in combinations(node, size):
+                yield from product(*([(j, k) for k in range(1, rung + 1)] for j, rung in part))
+
+    def _extend_bank(self, nodes: Sequence[Node]) -> None:
+        self.bank.add([self._numbers(node) for node in nodes])

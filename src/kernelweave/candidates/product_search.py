@@ -1,4 +1,9 @@
-"""Branch and bound search for kernel products with the largest quadratic forms."""
+"""Branch and bound search for kernel products with the largest quadratic forms.
+
+Products are extended by kernels of later ladders only, so that each is reached once. Two bounds
+prune the descendants of a product: the sum of all prices there, none of which is negative, and the
+sum over pairs of rows of the largest value that any of the products takes.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,10 @@ import numpy as np
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices
 
-from .base import Grown
+from .base import Priced
 
 _PIECE = 4096  # entries worked on at a time; fixed, so that sums do not depend on the thread count
-_BATCH = 256  # products whose successors are looked at together
+_BATCH = 256  # products expanded together
 _EXACT_ORDERS = 4  # further factors up to which bounds count them; more count as any number
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -68,37 +73,23 @@ def search_products(
     max_visited: int,
     known: Container[Any],
     level: float,
-    most: int,
-) -> Grown:
-    """Find the products with the largest form divided by the squared cost.
-
-    Products are extended by kernels of later ladders only, so that each is reached once. Two bounds
-    cut off what lies below one: the sum of all ratios there, none of which is negative, and the sum
-    over pairs of rows of the largest value that any of the products takes.
+    limit: int,
+) -> Priced:
+    """Find the products with the largest quadratic form divided by the squared cost.
 
     Parameters
     ----------
     leaves : ndarray of shape (n_factors, n_entries)
         Entries of the factors.
     weights : ndarray of shape (n_entries,)
-        With which the entries of a product sum up to its form.
-    factors : Factors
-        How the factors belong together.
-    base : float
-        A rung multiplies the cost by this.
-    max_order : int
-        Factors of a product at most.
-    max_visited : int
-        Products looked at before giving up.
+        With which the entries of a product sum up to its quadratic form.
     known : container of nodes
-        Not reported.
+        Active nodes, which are not reported.
     level : float
-        Ratios that matter are larger.
-    most : int
-        Once so many are known, the level rises to the least of them.
+        Only larger prices matter; rises to the smallest of ``limit`` found.
     """
-    if not len(weights):  # no row has a coefficient: every form is zero, and so is every bound
-        return _grown([], 0, factors, most, complete=True)
+    if not len(weights):  # all coefficients are zero: so is every form and every bound
+        return _sorted([], factors, level, limit, complete=True)
     walk = _Walk(leaves, weights, factors, base)
     found: list[tuple[float, Numbers]] = []
     visited, order = 0, 0
@@ -112,40 +103,46 @@ def search_products(
             ]
             allowed = factors.ladder > np.array([walk.last(numbers) for numbers in batch])[:, None]
             if visited + allowed.sum() > max_visited:
-                return _grown(found, visited, factors, most, complete=False)
+                return _sorted(found, factors, level, limit, complete=False)
             visited += int(allowed.sum())
             if not allowed.any():
                 continue
-            ratios, bounds = walk.successors(batch, rest)
-            for k, f in np.argwhere(allowed & (ratios > level)).tolist():
+            prices, bounds = walk.successors(batch, rest)
+            for k, f in np.argwhere(allowed & (prices > level)).tolist():
                 child = (*batch[k], f)
                 if factors.node(child) not in known:
-                    found.append((float(ratios[k, f]), child))
-            if len(found) > most:
-                found = sorted(found, key=_largest_first)[:most]
+                    found.append((float(prices[k, f]), child))
+            if len(found) > limit:
+                found = sorted(found, key=_largest_first)[:limit]
                 level = max(level, found[-1][0])
             if rest > 0:
                 for k, f in np.argwhere(allowed & (bounds > level)).tolist():
                     ahead.append((float(bounds[k, f]), (*batch[k], f)))
         frontier = sorted(ahead, key=_largest_first)
         order += 1
-    return _grown(found, visited, factors, most, complete=True)
+    return _sorted(found, factors, level, limit, complete=True)
 
 
 def _largest_first(item: tuple[float, Numbers]) -> tuple[float, Numbers]:
     return -item[0], item[1]
 
 
-def _grown(
-    found: list[tuple[float, Numbers]], visited: int, factors: Factors, most: int, *, complete: bool
-) -> Grown:
-    best = sorted(found, key=_largest_first)[:most]
-    ratios = np.array([ratio for ratio, _ in best])
-    return Grown([factors.node(numbers) for _, numbers in best], ratios, visited, complete)
+def _sorted(
+    found: list[tuple[float, Numbers]],
+    factors: Factors,
+    level: float,
+    limit: int,
+    *,
+    complete: bool,
+) -> Priced:
+    best = sorted(found, key=_largest_first)[:limit]
+    prices = np.array([price for price, _ in best])
+    nodes = [factors.node(numbers) for _, numbers in best]
+    return Priced.ordered(nodes, prices, level, complete=complete)
 
 
 class _Walk:
-    """Ratios and bounds of the successors of products."""
+    """Prices of the successors of products, and bounds of those of their descendants."""
 
     def __init__(self, leaves: Floats, weights: Floats, factors: Factors, base: float) -> None:
         self.leaves, self.weights, self.factors = leaves, weights, factors
@@ -157,12 +154,12 @@ class _Walk:
         return int(self.factors.ladder[numbers[-1]]) if numbers else -1
 
     def successors(self, batch: list[Numbers], rest: int) -> tuple[Floats, Floats]:
-        """Return the ratio of each product times each factor, and a bound of those below it."""
+        """Return the price of each product times each factor, and a bound for its descendants."""
         parts = run_blocks(
             lambda piece: self._piece(batch, rest, piece), self.leaves.shape[1], _PIECE
         )
-        ratios, sums, reaches = np.sum(parts, axis=0)
-        return ratios, np.minimum(sums, reaches)
+        prices, sums, reaches = np.sum(parts, axis=0)
+        return prices, np.minimum(sums, reaches)
 
     def _piece(self, batch: list[Numbers], rest: int, piece: slice) -> Floats:
         here = self.discounts * self.leaves[:, piece]
@@ -176,16 +173,15 @@ class _Walk:
         if rest > 0:
             sums, tops = self._following(here, min(rest, len(self.factors.ladders)))
             out[1] = P @ (here * sums).T
-            # Entries of one sign only lower a form, unless kernels themselves can be negative.
+            # With nonnegative factors, entries of negative weight only lower a quadratic form.
             reach = np.maximum(P, 0.0) if self.positive else np.abs(P)
             out[2] = reach @ (np.abs(here) * tops).T
         return out
 
     def _following(self, here: Floats, rest: int) -> tuple[Floats, Floats]:
-        """Return what all further factors of each product make of its entries.
+        """Return the sum, and the largest, of the products of one up to ``rest`` kernels.
 
-        The sum over, and the largest of, the products of one up to ``rest`` kernels from the
-        ladders after that of each factor.
+        The kernels come from the ladders after that of each factor.
         """
         exact = rest <= _EXACT_ORDERS
         # One row for at most each number of kernels; or a single one for any number of them.
@@ -202,5 +198,5 @@ class _Walk:
 
 
 def _one_less(values: Floats) -> Floats:
-    """Return the rows for one kernel less; of none there is nothing."""
+    """Return the rows for one kernel less; the sum of no product is zero."""
     return np.concatenate([np.zeros_like(values[:1]), values[:-1]])

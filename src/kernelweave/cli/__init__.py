@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
-from kernelweave.errors import KernelweaveError
-
-from .parsing import complain, make_parser
+from .terminal import write_message
 
 __all__ = ["main"]
 
@@ -29,33 +25,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     code : int
-        What the process should exit with; ``kernelweave --help`` lists them.
+        The exit code of the process; ``kernelweave --help`` lists them.
     """
     try:
-        args = make_parser().parse_args(argv)
-    except SystemExit as done:  # argparse has printed its help or error
-        return int(done.code or 0)
+        import click
+    except ImportError:
+        needs = 'The command line needs click; install it with pip install "kernelweave[cli]".'
+        return write_message(f"error: {needs}", 2)
     try:
-        return _run(args)
+        return _run(sys.argv[1:] if argv is None else argv)
+    except click.exceptions.Exit as done:  # after --help or --version
+        return done.exit_code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "kernelweave"
+        message = error.format_message().rstrip(".")
+        return write_message(f"error: {message} (see {path} --help)", 2)
     except KeyboardInterrupt:
-        return complain("stopped", 130)
+        return write_message("stopped", 130)
     except BrokenPipeError:
-        with suppress(OSError):  # what is left in the buffer has nowhere to go
+        with suppress(OSError):  # the buffer cannot be flushed any more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
-        return complain(f"error: {named}{error.strerror or error}", 2)
-    except (KernelweaveError, ValueError) as error:
-        return complain(f"error: {error}", 2)
+        return write_message(f"error: {named}{error.strerror or error}", 2)
     except Exception as error:
-        return complain(f"error: a fault of kernelweave ({type(error).__name__}: {error})", 3)
+        from kernelweave.errors import KernelweaveError
+
+        if isinstance(error, KernelweaveError | ValueError):
+            return write_message(f"error: {error}", 2)
+        what = f"{type(error).__name__}: {error}"
+        return write_message(f"error: an internal error of kernelweave ({what})", 3)
 
 
-def _run(args: Namespace) -> int:
+def _run(argv: Sequence[str]) -> int:
+    from .commands import COMPLETE, make_program
+
+    program = make_program()
+    if instruction := os.environ.get(COMPLETE):
+        from .completion import complete
+
+        return complete(program, instruction)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        code: int = import_module(f".{args.command}", __name__).run(args)
+        with program.make_context("kernelweave", list(argv)) as context:
+            code: int = program.invoke(context)
         sys.stdout.flush()
         return code
 
@@ -66,4 +80,4 @@ def _show_warning(
     text = str(message)
     if category.__name__ == "ConvergenceWarning":  # its hint names parameters, not options
         text = text.partition(" Hint: ")[0]
-    complain(f"warning: {text}", 0)
+    write_message(f"warning: {text}", 0)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from typing import Any
 
-from .parsing import add_command, add_ignore, add_output, add_seed, complain, count, shown
+from .commands import (
+    COUNT,
+    FILE,
+    command,
+    exclude,
+    file_argument,
+    ignore_option,
+    option,
+    output_options,
+    seed_option,
+)
+from .terminal import shown, write_frame, write_json, write_message
 
 _HELP = """\
 Writes the cluster of every row, the largest cluster being 0. Without hints all columns count the
-same. With --target, a column that names the class of a few rows, or --pairs, a file of pairs that
-belong together or apart, kernels are weighted by them first; with --model the kernel of a model is
-used.
+same. With --target, a column with the classes of a few rows, or --pairs, a file of pairs that
+belong together or apart, kernel weights are learned from them first; with --model the kernel of a
+model is used.
 
 examples:
   kernelweave cluster customers.csv --clusters 4 > clusters.csv
@@ -21,33 +29,25 @@ examples:
   kernelweave cluster papers.csv --pairs same_author.csv --clusters 10 --out clusters.csv"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "cluster", "group similar rows of a table", _HELP)
-    parser.add_argument("file", metavar="FILE", help="a .csv, .tsv, .txt (or .gz) or .parquet file")
-    parser.add_argument(
-        "--clusters", type=count, metavar="N", help="how many (by the eigenvalues of the kernel)"
-    )
-    add_ignore(parser)
-    hints = parser.add_mutually_exclusive_group()
-    hints.add_argument("--target", metavar="COLUMN", help="classes of some of the rows")
-    hints.add_argument(
-        "--pairs", metavar="CSV", help="two columns of row numbers, from 0, and same or different"
-    )
-    hints.add_argument("--model", metavar="MODEL", help="use the kernel of this model")
-    parser.add_argument("--out", metavar="CSV", help="where to write; standard output by default")
-    add_seed(parser)
-    add_output(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@command("cluster", _HELP)
+@file_argument
+@option("--clusters", "how many (by the eigenvalues of the kernel)", "N", COUNT)
+@ignore_option
+@option("--target", "classes of some of the rows", "COLUMN")
+@option("--pairs", "two columns of row numbers, from 0, and same or different", "CSV", FILE)
+@option("--model", "use the kernel of this model", "MODEL", FILE)
+@option("--out", "where to write; standard output by default", "CSV", FILE)
+@seed_option
+@output_options
+def cluster(args: Any) -> int:
     """Read, cluster and write."""
+    exclude(args, "target", "pairs", "model")
+
     from kernelweave.io import load
     from kernelweave.tables import cluster_table, read_for, read_pairs_table, read_table
     from kernelweave.tables.reading import import_pandas
 
     from .live import live
-    from .output import write_frame
 
     pandas = import_pandas()
     model = None if args.model is None else load(args.model)
@@ -65,27 +65,26 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
         )
     notes = [*table.notes, *found.notes]
+    labels = pandas.DataFrame({"cluster": found.labels})
     if args.out is not None:
-        write_frame(pandas.DataFrame({"cluster": found.labels}), args.out)
+        write_frame(labels, args.out)
     if args.json:
-        weights = None if found.kernels is None else found.kernels.to_dict("records")
         report = {
             "sizes": found.sizes,
             "agreement": found.agreement,
-            "kernels": weights,
+            "kernels": None if found.kernels is None else found.kernels.to_dict("records"),
             "notes": notes,
             "clusters": found.labels.tolist(),
         }
-        sys.stdout.write(json.dumps(report) + "\n")
-        return 0
+        return write_json(report, indent=None)
     if args.quiet:
         return 0
     if args.out is None:
-        write_frame(pandas.DataFrame({"cluster": found.labels}), None)
+        write_frame(labels, None)
     for note in notes:
-        complain(f"note: {note}", 0)
-    complain(f"{len(found.sizes)} clusters of {', '.join(map(str, found.sizes))} rows", 0)
+        write_message(f"note: {note}")
+    write_message(f"{len(found.sizes)} clusters of {', '.join(map(str, found.sizes))} rows")
     if found.agreement is not None:
-        whom = shown(repr(args.target), 60)
-        complain(f"agreement with {whom} (adjusted Rand index): {found.agreement:.3f}", 0)
+        column = shown(repr(args.target), 60)
+        write_message(f"agreement with {column} (adjusted Rand index): {found.agreement:.3f}")
     return 0

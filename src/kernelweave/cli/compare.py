@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
-from kernelweave.errors import DataError
+import click
 
-from . import parsing
+from .commands import COUNT, FILE, command, option, output_options, seed_option, table_options
+from .terminal import (
+    open_console,
+    print_facts,
+    print_notes,
+    print_table,
+    records,
+    require,
+    write_json,
+)
 
 _HELP = """\
 Nested cross-validation: every method sees the same folds and chooses its options on the training
@@ -22,34 +27,28 @@ examples:
   kernelweave compare patients.csv --target outcome --methods mkl noisy --folds 10 --plot all.png"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = parsing.add_command(
-        commands, "compare", "set our methods beside those of scikit-learn", _HELP
-    )
-    parsing.add_table(parser)
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        choices=("mkl", "radius", "noisy", "rules", "structure"),
-        default=["mkl", "rules"],
-        metavar="METHOD",
-        help="ours: mkl, radius, noisy, rules, structure (mkl rules)",
-    )
-    parser.add_argument(
-        "--folds", type=parsing.count, metavar="N", default=5, help="outer folds (5)"
-    )
-    parser.add_argument(
-        "--max-rows", type=parsing.count, metavar="N", default=1000, help="rows at most (1000)"
-    )
-    parser.add_argument("--plot", metavar="PNG", help="the picture (FILE with -compare.png)")
-    parser.add_argument("--no-plot", action="store_true", help="draw nothing")
-    parsing.add_seed(parser)
-    parsing.add_output(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@command("compare", _HELP)
+@table_options
+@option(
+    "--methods",
+    "ours: mkl, radius, noisy, rules, structure (mkl rules)",
+    "METHOD...",
+    click.Choice(["mkl", "radius", "noisy", "rules", "structure"]),
+    multiple=True,
+    default=["mkl", "rules"],
+)
+@option("--folds", "outer folds (5)", "N", COUNT, default=5)
+@option("--max-rows", "maximum number of rows (1000)", "N", COUNT, default=1000)
+@option("--plot", "the picture (FILE with -compare.png)", "PNG", FILE)
+@option("--no-plot", "draw nothing", is_flag=True)
+@seed_option
+@output_options
+def compare(args: Any) -> int:
     """Compare, print and draw."""
+    from pathlib import Path
+
+    from kernelweave.errors import DataError
+
     stem = Path(args.file).name.split(".")[0]
     plot = None if args.no_plot else Path(args.plot or f"{stem}-compare.png")
     if plot is not None and not plot.parent.is_dir():
@@ -57,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     from kernelweave.tables import Settings, compare_table, read_table
 
-    from .console import open_console
     from .live import live
-    from .output import records
-    from .printing import print_facts, print_table
 
     console = None if args.quiet or args.json else open_console()
     table = read_table(args.file)
@@ -78,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         )
     notes = [*table.notes, *found.notes]
     if plot is not None:
-        draw(found, plot)
+        require("matplotlib", "The picture", ", or use --no-plot")
+        found.plot().figure.savefig(plot, dpi=120)
     scores = found.to_frame()
     if args.json:
         report = {
@@ -89,29 +86,15 @@ def run(args: argparse.Namespace) -> int:
             "scores": {name: values.tolist() for name, values in found.scores.items()},
             "plot": None if plot is None else str(plot),
         }
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    elif console is not None:
-        for note in notes:
-            console.print(f"Note: {note}.", soft_wrap=True)
+        return write_json(report)
+    if console is not None:
+        print_notes(console, notes)
         lines = [
             (m, f"{mean:.4f}", f"{error:.4f}", f"{spent:.1f} s")
             for m, mean, error, spent in scores.itertuples(index=False)
         ]
-        names = ["method", found.measure, "standard error", "one fold"]
-        print_table(console, names, lines)
+        print_table(console, ["method", found.measure, "standard error", "one fold"], lines)
         console.print("Differences within two standard errors mean little.")
         facts = [("rows", f"{found.n_rows}, in {args.folds} folds")]
         print_facts(console, [*facts, *([("picture", str(plot))] if plot else [])])
     return 0
-
-
-def draw(comparison: Any, path: Path) -> None:
-    """Draw a comparison into a file."""
-    try:
-        ax = comparison.plot()
-    except ImportError as error:
-        raise DataError(
-            'The picture needs matplotlib; install it with pip install "kernelweave[cli]", or use '
-            "--no-plot."
-        ) from error
-    ax.figure.savefig(path, dpi=120)

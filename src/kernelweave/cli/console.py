@@ -1,16 +1,27 @@
-"""What a fitted model amounts to, as a dictionary and as text."""
+"""Summary of a fitted model, as a dictionary and as text."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import APPROXIMATE, is_approximate, is_vacuous, relative_landmark_gap
-from kernelweave.errors import KernelweaveError
+from kernelweave._declaration import has_aspect
+from kernelweave._summary import (
+    APPROXIMATE,
+    is_approximate,
+    is_vacuous,
+    relative_landmark_gap,
+    weight_names,
+)
+from kernelweave._text import clip
 
-from .parsing import complain, shown
+from .terminal import NAME, NUMBER, print_table, shown, write_message
+
+_SHOWN = 12  # kernels or rules in a table
+_LEAST = 20  # letters of a text before it is broken
+_KERNEL = 120  # letters of the name of a kernel, some of which are products of others
+_RULE = 600  # letters of a rule, whose conditions are shortened one by one
 
 
 def summarize(model: Any) -> dict[str, Any]:
@@ -21,7 +32,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "norm": getattr(model, "norm", None),
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
-        **(_rules(model) if hasattr(model, "rules_") else _kernels(model)),
+        **(_rules if has_aspect(model, "rules") else _kernels)(model),
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
         "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),
@@ -30,7 +41,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "noise_level": _optional(model, "noise_level_"),
         "tol": _optional(model, "tol"),
         "converged": bool(model.converged_),
-        "machines_solved": int(model.n_iter_),
+        "inner_solves": int(model.n_iter_),
         "max_iter": getattr(model, "max_iter", None),
         "searched_in_full": getattr(model, "n_nodes_", 0) < getattr(model, "max_nodes", 1),
     }
@@ -61,7 +72,7 @@ def _rules(model: Any) -> dict[str, Any]:
 def _kernels(model: Any) -> dict[str, Any]:
     order = np.argsort(-model.weights_, kind="stable")
     used = [int(j) for j in order if model.weights_[j] > 0]
-    names, shares = _names(model), getattr(model, "contributions_", None)
+    names, shares = weight_names(model), getattr(model, "contributions_", None)
     return {
         "kernels_offered": len(order),
         "kernels_used": len(used),
@@ -77,16 +88,6 @@ def _kernels(model: Any) -> dict[str, Any]:
     }
 
 
-def _names(model: Any) -> list[str]:
-    """Return what the weights belong to: kernels, paths of a structure, or columns."""
-    if hasattr(model, "paths_"):
-        return [model.network_.describe(path) for path in model.paths_]
-    if model.kernels_ is None:
-        numbers = [f"column {j}" for j in range(len(model.weights_))]
-        return list(map(str, getattr(model, "feature_names_in_", numbers)))
-    return [str(kernel) for kernel in model.kernels_]
-
-
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
@@ -99,30 +100,8 @@ def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None  # JSON has no infinity
 
 
-def open_console() -> Any:
-    """Return where text is printed: plain when piped, coloured on a terminal."""
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise KernelweaveError(
-            'This command needs rich; install it with pip install "kernelweave[cli]", or use '
-            "--json where it is offered."
-        ) from error
-
-    class Output(Console):
-        def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(shown(text), **options)  # all that is printed comes by here
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # for `main` to deal with; rich would exit
-
-    if hasattr(sys.stdout, "reconfigure"):  # a name that the terminal cannot show is no failure
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return Output(file=sys.stdout, markup=False, highlight=False, emoji=False)
-
-
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
-    """Return the objective and how far from the optimum of its problem it can be at most."""
+    """Return the objective and the bound on its distance from the optimum of its problem."""
     if summary["tol"] is None:
         return "leave-one-out error", f"{summary['objective']:.6g}, in closed form"
     reached = "" if summary["converged"] else ", not reached"
@@ -143,43 +122,85 @@ def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     return "objective", f"{summary['objective']:.6g}, {proof}"
 
 
-def radius_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a model by margin and radius knows beyond the others."""
-    if summary["squared_radius"] is None:
-        return []
-    facts = []
-    if summary["lower_bound"] is not None:
-        whose = "no function on these" if summary["norm"] == "uniform" else "no"
-        proof = f"{summary['lower_bound']:.6g}, {whose} weights can do better"
-        facts.append(("lower bound", proof))
-    ball = f"{summary['squared_radius']:.6g}, of the smallest ball around the rows fitted to"
-    return [*facts, ("squared radius", ball)]
-
-
-def noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a model for wrong labels knows beyond the others."""
-    if summary["noise_level"] is None:
-        return []
-    return [("labels that look wrong", f"{summary['noise_level']:.1%}")]
+def model_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the certificate, and what only the radius and noise methods know."""
+    facts = [certificate(summary)]
+    if summary["squared_radius"] is not None:
+        if summary["lower_bound"] is not None:
+            whose = "no function on these" if summary["norm"] == "uniform" else "no"
+            proof = f"{summary['lower_bound']:.6g}, {whose} weights can do better"
+            facts.append(("lower bound", proof))
+        ball = f"{summary['squared_radius']:.6g}, of the smallest ball around the rows fitted to"
+        facts.append(("squared radius", ball))
+    if summary["noise_level"] is not None:
+        facts.append(("labels that look wrong", f"{summary['noise_level']:.1%}"))
+    return facts
 
 
 def warn_unless_converged(summary: dict[str, Any]) -> None:
-    """Say on standard error that the tolerance was not met, and what would help."""
+    """Say on standard error that the tolerance was not met, and which options of fit would help."""
     if summary["converged"]:
         return
-    gap = summary["relative_gap"]
+    gap, limit, solves = summary["relative_gap"], summary["max_iter"], summary["inner_solves"]
     where = "without a bound" if gap is None else f"at a relative gap of {gap:.1e}"
-    complain(
-        f"warning: stopped after {summary['machines_solved']} machines {where}; {_remedy(summary)}",
-        0,
-    )
-
-
-def _remedy(summary: dict[str, Any]) -> str:
-    """Return the options of fit that let a fit like this one reach its tolerance."""
-    limit = summary["max_iter"]
+    remedy = "raise --tol, or lower --C."
     if not summary["searched_in_full"]:
-        return "the search for rules ended at its limit, so lower --C or raise --tol."
-    if limit is not None and summary["machines_solved"] >= limit:
-        return f"raise --max-iter (now {limit}) or --tol."
-    return "raise --tol, or lower --C."
+        remedy = "the search for rules ended at its limit, so lower --C or raise --tol."
+    elif limit is not None and solves >= limit:
+        remedy = f"raise --max-iter (now {limit}) or --tol."
+    write_message(f"warning: stopped after {solves} inner solves {where}; {remedy}")
+
+
+def print_weights(console: Any, summary: dict[str, Any]) -> None:
+    """Print a table of the rules or kernels with the largest weights."""
+    (print_rules if "rules" in summary else print_kernels)(console, summary)
+
+
+def print_kernels(console: Any, summary: dict[str, Any]) -> None:
+    """Print a table of the kernels with the largest weights."""
+    kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
+    named = ["kernel", "weight"]
+    lines = [[k["kernel"], f"{k['weight']:.4g}"] for k in kernels[:_SHOWN]]
+    if kernels and kernels[0]["contribution"] is not None:
+        named.append("contribution")
+        for line, kernel in zip(lines, kernels, strict=False):
+            line.append(f"{kernel['contribution']:.1%}")
+    print_table(console, named, lines, most=_KERNEL)
+    kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
+    if len(kernels) > _SHOWN:
+        share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
+        kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"
+    console.print(f"{kept}.", soft_wrap=True)
+
+
+def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> None:
+    """Print a table of the rules with the largest weights."""
+    rules, n_outputs = summary["rules"], len(summary["intercept"])
+    known = summary["classes"]
+    outputs = known if known is not None and len(known) == n_outputs else range(n_outputs)
+    weights = ["weight"] if n_outputs == 1 else [f"weight {clip(name, 24)}" for name in outputs]
+    lines: list[tuple[str, ...]] = [
+        (_brief(rule), *(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
+        for rule in rules[:limit]
+    ]
+    lines.append(("intercept", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
+    if NUMBER * (n_outputs + 1) + _LEAST > console.width:
+        lines = [_strongest(rule, list(outputs)) for rule in rules[:limit]]
+        names = ["rule", "class", "weight", "coverage"]
+        print_table(console, names, lines, texts=(0, 1), most=_RULE)
+        console.print("Of every rule the class with the largest weight; --json prints all.")
+    else:
+        print_table(console, ["rule", *weights, "coverage"], lines, most=_RULE)
+    more = f"; the {limit} that matter most are above" if len(rules) > limit else ""
+    console.print(f"A score is the intercept and the weights of the rules that hold{more}.")
+
+
+def _brief(rule: dict[str, Any]) -> str:
+    """Return a rule with each of its conditions shortened."""
+    return " and ".join(shown(part, NAME) for part in rule["rule"].split(" and "))
+
+
+def _strongest(rule: dict[str, Any], outputs: list[Any]) -> tuple[str, ...]:
+    """Return a rule with the class of its largest weight."""
+    weight, name = max(zip(rule["weights"], outputs, strict=True), key=lambda pair: abs(pair[0]))
+    return _brief(rule), shown(name, NAME), f"{weight:+.4g}", f"{rule['coverage']:.1%}"

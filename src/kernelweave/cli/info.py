@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from numbers import Real
 from typing import Any
 
-from .parsing import add_command, add_output, shown
+from .commands import command, model_argument, output_options
+from .terminal import open_console, print_facts, shown, write_json
 
 _HELP = """\
 Reads the model file only: which kernels were kept, how close to the optimum the fit stopped, what
@@ -18,20 +16,17 @@ example:
   kernelweave info patients.kw --json"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "info", "show what a model has learned", _HELP)
-    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
-    add_output(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@command("info", _HELP)
+@model_argument
+@output_options
+def info(args: Any) -> int:
     """Load and report."""
     from sklearn.pipeline import Pipeline
 
+    from kernelweave._declaration import has_aspect
     from kernelweave.io import describe, load
 
-    from .console import open_console, summarize, summarize_clusters
+    from .console import summarize, summarize_clusters
 
     model, about = load(args.model), describe(args.model)
     table = model[0] if isinstance(model, Pipeline) else None
@@ -46,18 +41,17 @@ def run(args: argparse.Namespace) -> int:
         "standardized": table is not None and table.standardize,
         "columns": None if names is None else list(names),
         "n_columns": int(estimator.n_features_in_),
-        **(summarize_clusters if hasattr(estimator, "labels_") else summarize)(estimator),
+        **(summarize_clusters if has_aspect(estimator, "clusters") else summarize)(estimator),
     }
     if args.json:
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    elif not args.quiet:
+        return write_json(report)
+    if not args.quiet:
         _print(open_console(), report)
     return 0
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import certificate, noise_facts, radius_facts
-    from .printing import print_facts, print_kernels, print_rules
+    from .console import model_facts, print_weights
 
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]
@@ -73,27 +67,21 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     if report["rows"] is not None:
         scale = ", numbers standardised" if report["standardized"] else ""
         facts.append(("fitted to", f"{report['rows']} rows{scale}"))
-    file = ("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}")
-    if "sizes" in report:
+    clustering = "sizes" in report
+    if clustering:
         sizes = report["sizes"]
         facts.append(("found", f"{len(sizes)} clusters of {_listed(sizes)} rows"))
-        console.print(report["model"], soft_wrap=True)
-        print_facts(console, [*facts, file])
-        return
-    if "rules" in report:
-        facts.append(("prediction needs", f"{len(report['rules'])} rules"))
-    elif report["support_rows"] is not None:
-        facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
-    facts += [
-        certificate(report),
-        *radius_facts(report),
-        *noise_facts(report),
-        ("inner solves", str(report["machines_solved"])),
-        file,
-    ]
+    else:
+        if "rules" in report:
+            facts.append(("prediction needs", f"{len(report['rules'])} rules"))
+        elif report["support_rows"] is not None:
+            facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
+        facts += [*model_facts(report), ("inner solves", str(report["inner_solves"]))]
+    facts.append(("file", f"{report['bytes'] / 1000:.1f} kB, written by {versions}"))
     console.print(report["model"], soft_wrap=True)
     print_facts(console, facts)
-    (print_rules if "rules" in report else print_kernels)(console, report)
+    if not clustering:
+        print_weights(console, report)
 
 
 def _listed(items: list[Any], limit: int = 12) -> str:

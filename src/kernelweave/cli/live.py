@@ -1,4 +1,4 @@
-"""What is being done, the duality gap and the time left, in one line that is rewritten."""
+"""Progress of a command: the step, the duality gap and the time left, in one line."""
 
 from __future__ import annotations
 
@@ -12,35 +12,26 @@ from typing import Any
 from kernelweave._progress import listening
 from kernelweave.solvers import Step
 
-from .parsing import shown
+from .terminal import shown
 
-_SURE = 0.05  # share of the work from which on the time left is told
+_SURE = 0.05  # share of the work from which on the time left is estimated
 
 
 class LiveDisplay:
-    """Shows stages and, within a fit, how far the gap has closed.
-
-    Parameters
-    ----------
-    progress : rich.progress.Progress
-        Where to show it.
-    """
+    """Shows the steps of a command on a `rich.progress.Progress` and the gap within a fit."""
 
     def __init__(self, progress: Any) -> None:
         self.progress = progress
         self.task = progress.add_task("reading the table", total=1.0, state="", left="")
-        self.began, self.first_gap = time.monotonic(), math.nan
+        self.began, self.first_gap, self.stage = time.monotonic(), math.nan, 0.0
 
     def __call__(self, what: str, done: float) -> None:
-        """Show a stage, of which the share ``done`` is behind."""
+        """Show a step, of which the share ``done`` is finished."""
         if done == 0.0:
             self.began = time.monotonic()
-        self.first_gap = math.nan
+        self.first_gap, self.stage = math.nan, done
         self.progress.update(self.task, description=shown(what, 60), state="")
         self._show(done)
-        self.stage = done
-
-    stage = 0.0
 
     def step(self, step: Step, tol: float) -> None:
         """Show the gap; without a bound, the value."""
@@ -60,22 +51,20 @@ class LiveDisplay:
         self._show(done / total)
 
     def _show(self, done: float) -> None:
-        spent = time.monotonic() - self.began
-        known = _SURE < done < 1.0 and spent > 1.0
-        left = f"about {_spoken(spent * (1 - done) / done)} left" if known else ""
+        left, spent = "", time.monotonic() - self.began
+        if _SURE < done < 1.0 and spent > 1.0:
+            seconds = spent * (1 - done) / done
+            left = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+            left = f"about {left} left"
         self.progress.update(self.task, completed=max(0.0, done), left=left)
 
 
-def _spoken(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-def nobody(what: str, done: float) -> None:
-    """Show nothing."""
+def show_nothing(what: str, done: float) -> None:
+    """Take the place of a display where there is no terminal."""
 
 
 def make_progress(console: Any) -> Any:
-    """Return the line: what is done, a bar, the gap, the time spent and the time left."""
+    """Return the line: step, bar, gap, time spent and time left."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     return Progress(
@@ -92,20 +81,14 @@ def make_progress(console: Any) -> Any:
 
 @contextmanager
 def live(quiet: bool) -> Iterator[Any]:
-    """Show what is being done while this block runs, if standard error is a terminal.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    """
+    """Show progress while this block runs, if standard error is a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield nobody
+        yield show_nothing
         return
     try:
         from rich.console import Console
-    except ImportError:  # it is only for show; what needs rich says so
-        yield nobody
+    except ImportError:  # commands that need rich report it themselves
+        yield show_nothing
         return
     with make_progress(Console(file=sys.stderr, highlight=False)) as progress:
         display = LiveDisplay(progress)

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from .parsing import add_command
+from .commands import FILE, command, file_argument, model_argument, option
+from .terminal import write_frame, write_message
 
 _HELP = """\
 The table needs the columns the model was fitted to, in any order; others are ignored. A model that
-was learned from pairs judges pairs of rows, which --pairs names.
+was learned from pairs scores pairs of rows, which --pairs names.
 
 examples:
   kernelweave predict patients.kw new.csv > predictions.csv
   kernelweave predict patients.kw new.parquet --decision --out predictions.csv"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "predict", "predict the rows of a table, as CSV", _HELP)
-    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
-    parser.add_argument("file", metavar="FILE", help="a .csv, .tsv, .txt (or .gz) or .parquet file")
-    parser.add_argument("--out", metavar="CSV", help="where to write; standard output by default")
-    parser.add_argument(
-        "--decision", action="store_true", help="add decision values (classifiers only)"
-    )
-    parser.add_argument(
-        "--pairs", metavar="CSV", help="pairs to judge: two columns of row numbers, from 0"
-    )
-    parser.add_argument("--json", action="store_true", help="print as JSON in place of CSV")
-    parser.add_argument("--quiet", action="store_true", help="no notes on how the file was read")
-
-
-def run(args: argparse.Namespace) -> int:
+@command("predict", _HELP)
+@model_argument
+@file_argument
+@option("--out", "where to write; standard output by default", "CSV", FILE)
+@option("--decision", "add decision values (classifiers only)", is_flag=True)
+@option("--pairs", "pairs to score: two columns of row numbers, from 0", "CSV", FILE)
+@option("--json", "print as JSON in place of CSV", is_flag=True)
+@option("--quiet", "no notes on how the file was read", is_flag=True)
+def predict(args: Any) -> int:
     """Load, predict and write."""
     from kernelweave.io import load
-    from kernelweave.tables import (
-        predict_pairs_table,
-        predict_table,
-        read_for,
-        read_pairs_table,
-    )
+    from kernelweave.tables import predict_pairs_table, predict_table, read_for, read_pairs_table
 
     from .live import live
-    from .output import write_frame
-    from .parsing import complain
 
     model = load(args.model)
     table = read_for(model, args.file)
     if not args.quiet:
         for note in table.notes:
-            complain(f"note: {note}", 0)
+            write_message(f"note: {note}")
     with live(args.quiet) as announce:
         announce(f"predicting {len(table.frame)} rows", 0.0)
         if args.pairs is not None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from kernelweave.errors import DataError, InputError
 
-from .parsing import add_command, complain
+from .commands import FILE, check_output, command, model_argument, option, quiet_option
+from .terminal import standard_output, write_message
 
 _HELP = """\
-Writes one HTML page that needs no network: what was learned, weights, convergence, what belongs to
+Writes one HTML page that needs no network: what was learned, weights, convergence, the results of
 the method (rules, structure, suspect labels, pairs, radius), and how to reproduce it. With a table
 that has the target, the model is fitted again on folds of it, and its performance is measured.
 
@@ -21,36 +21,25 @@ examples:
   kernelweave report rules.kw --data patients.csv --target outcome --cv 10"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "report", "write a page about a model", _HELP)
-    parser.add_argument("model", metavar="MODEL", help="a file that fit or save wrote")
-    parser.add_argument("--data", metavar="FILE", help="a table with the columns of the model")
-    parser.add_argument(
-        "--target", metavar="COLUMN", help="what is predicted (the column that fit was told)"
-    )
-    parser.add_argument("--out", metavar="HTML", help="where to write (MODEL with ending .html)")
-    parser.add_argument(
-        "--cv", type=int, metavar="NUMBER", default=5, help="folds (5); 0 skips the measurement"
-    )
-    parser.add_argument("--title", metavar="TEXT", help="heading of the page")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings")
-
-
-def run(args: argparse.Namespace) -> int:
+@command("report", _HELP)
+@model_argument
+@option("--data", "a table with the columns of the model", "FILE", FILE)
+@option("--target", "what is predicted (the column that fit was given)", "COLUMN")
+@option("--out", "where to write (MODEL with ending .html)", "HTML", FILE)
+@option("--cv", "folds (5); 0 skips the measurement", "NUMBER", int, default=5)
+@option("--title", "heading of the page", "TEXT")
+@quiet_option
+def report(args: Any) -> int:
     """Load, measure and write."""
-    from kernelweave import report
     from kernelweave.io import describe, load
+    from kernelweave.report import write
 
     from .live import live
-    from .output import standard_output
 
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
     out = Path(args.out or f"{Path(args.model).stem}.html")
-    if not out.parent.is_dir() or out.is_dir():  # better said before measuring than after
-        what = "is a folder" if out.is_dir() else "is in a folder that does not exist"
-        raise DataError(f"--out: {out} {what}.")
+    check_output("--out", out)  # before measuring
     model, about = load(args.model), describe(args.model)
     versions = ", ".join(f"{name} {version}" for name, version in about["made_by"].items())
     facts = {"Model file": Path(args.model).name, "Model file written by": versions}
@@ -60,17 +49,17 @@ def run(args: argparse.Namespace) -> int:
         X, y = _data(model, args.data, args.target)
     cv = args.cv if args.cv else None
     if y is not None and cv:
-        X, y = _as_many(model, X, y, args.quiet)
+        X, y = _as_many_rows(model, X, y, args.quiet)
     with live(args.quiet) as announce:
         announce("measuring on folds" if y is not None and cv else "writing", 0.0)
-        report.write(model, out, X, y, cv=cv, title=args.title, facts=facts)
+        write(model, out, X, y, cv=cv, title=args.title, facts=facts)
     if not args.quiet:
         standard_output().write(f"{out}\n")
     return 0
 
 
 def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
-    """Return the rows of a table as the model takes them, and what is true of them."""
+    """Return the rows of a table in the form that the model takes, and their target."""
     import numpy as np
     from sklearn.base import is_regressor
     from sklearn.pipeline import Pipeline
@@ -91,15 +80,15 @@ def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:
     table = read_table(file, text=[target] if words else ()).frame
     check_column(table, target)
     if len(np.atleast_1d(getattr(estimator, "intercept_", 0.0))) > 1 and classes is None:
-        raise InputError("--target: names one column, but this model predicts several quantities.")
+        raise InputError("--target: names one column, but this model predicts several targets.")
     there = table[target].notna().to_numpy()
     y = table[target][there].reset_index(drop=True)
     X = X[there].reset_index(drop=True) if hasattr(X, "iloc") else X[there]
     return X, _typed(y, classes, is_regressor(estimator))
 
 
-def _as_many(model: Any, X: Any, y: Any, quiet: bool) -> tuple[Any, Any]:
-    """Draw as many rows as the model was fitted to: with more, folds would take far longer."""
+def _as_many_rows(model: Any, X: Any, y: Any, quiet: bool) -> tuple[Any, Any]:
+    """Draw as many rows as the model was fitted to; with more, folds would take far longer."""
     from sklearn.base import is_classifier
     from sklearn.utils import resample
 
@@ -111,29 +100,28 @@ def _as_many(model: Any, X: Any, y: Any, quiet: bool) -> tuple[Any, Any]:
         resample(range(len(y)), replace=False, n_samples=limit, stratify=labels, random_state=0)
     )
     if not quiet:
-        complain(
+        write_message(
             f"note: the model was fitted to {limit} rows, so it is measured on as many of the "
-            f"{len(y)} in the table, drawn by chance",
-            0,
+            f"{len(y)} in the table, drawn at random"
         )
     return X.iloc[rows], y.iloc[rows]
 
 
-def _typed(y: Any, classes: Any, quantity: bool) -> Any:
+def _typed(y: Any, classes: Any, regression: bool) -> Any:
     """Return the target in the type that the model was fitted to."""
     from kernelweave.tables.reading import is_number
 
-    if quantity:
+    if regression:
         if not is_number(y):
             raise DataError(f"--target: {y.name!r} must hold numbers, but has {y.iloc[0]!r}.")
         return y.astype(float)
     if classes is None:
         return y
     known = set(classes.tolist())
-    if strange := [value for value in y.unique().tolist() if value not in known]:
+    if unknown := [value for value in y.unique().tolist() if value not in known]:
         listed = ", ".join(map(str, classes[:8]))
         raise DataError(
-            f"--target: {y.name!r} has the value {strange[0]!r}, which is no class of the model; "
+            f"--target: {y.name!r} has the value {unknown[0]!r}, which is no class of the model; "
             f"these are: {listed}{', ...' if len(classes) > 8 else ''}."
         )
     return y.astype(classes.dtype if classes.dtype.kind != "U" else object)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from typing import Any
 
-from .parsing import add_command, add_output, complain, count
+import click
+
+from .commands import COUNT, command, exclude, model_argument, option, output_options
+from .terminal import open_console, standard_output, write_json, write_message
+
+_DIALECTS = ["standard", "sqlite", "postgresql", "duckdb", "mysql"]
 
 _HELP = """\
 For models of kernelweave fit --method rules. The score of a row is the intercept and the weights of
@@ -20,39 +23,28 @@ examples:
   kernelweave rules patients.kw --python > score.py"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(
-        commands, "rules", "show the rules of a model, as text, SQL or code", _HELP
-    )
-    parser.add_argument("model", metavar="MODEL", help="a file with a rule ensemble")
-    parser.add_argument("--top", type=count, metavar="N", help="only the N that matter most")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--sql", action="store_true", help="write an SQL query")
-    form.add_argument("--python", action="store_true", help="write a Python function")
-    parser.add_argument(
-        "--dialect",
-        choices=("standard", "sqlite", "postgresql", "duckdb", "mysql"),
-        default="standard",
-        help="of the SQL (standard)",
-    )
-    parser.add_argument("--table", metavar="NAME", default="data", help="of the SQL (data)")
-    add_output(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@command("rules", _HELP)
+@model_argument
+@option("--top", "only the N that matter most", "N", COUNT)
+@option("--sql", "write an SQL query", is_flag=True)
+@option("--python", "write a Python function", is_flag=True)
+@option("--dialect", "of the SQL (standard)", type=click.Choice(_DIALECTS), default="standard")
+@option("--table", "of the SQL (data)", "NAME", default="data")
+@output_options
+def rules(args: Any) -> int:
     """Load and write."""
+    exclude(args, "sql", "python")
+
+    from kernelweave._declaration import has_aspect
     from kernelweave.errors import InputError
     from kernelweave.io import load
     from kernelweave.tables.predicting import last_step
 
-    from .console import open_console, summarize
-    from .output import standard_output
-    from .printing import print_rules
+    from .console import print_rules, summarize
 
     model = load(args.model)
     ensemble = last_step(model)
-    if not hasattr(ensemble, "rules_"):
+    if not has_aspect(ensemble, "rules"):
         raise InputError(
             f"{args.model} holds a {type(ensemble).__name__}, which has no rules; fit with "
             "--method rules."
@@ -70,19 +62,17 @@ def run(args: argparse.Namespace) -> int:
     summary["rules"] = summary["rules"][: args.top]
     if args.json:
         keys = ("classes", "intercept", "rules", "relative_gap", "converged")
-        sys.stdout.write(json.dumps({key: summary[key] for key in keys}, indent=2) + "\n")
-        return 0
+        return write_json({key: summary[key] for key in keys})
     print_rules(open_console(), summary, limit=args.top or len(summary["rules"]))
     return 0
 
 
 def _warn_of_dates(model: Any, ensemble: Any) -> None:
-    """Say which columns a program has to be given in another form than the table has them."""
+    """Warn of columns that the program expects in another form than the table has them."""
     dates = getattr(model[0], "dates", None) if model is not ensemble else None
     used = {c.feature for rule in ensemble.rules_ for c in rule.conditions}
     if names := [name for name in dates or () if name in used]:
-        complain(
+        write_message(
             f"warning: {', '.join(map(repr, names))} must be given as years with decimals, such as "
-            "2024.5, not as dates",
-            0,
+            "2024.5, not as dates"
         )

@@ -2,68 +2,54 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from typing import Any
 
-from .parsing import add_command, add_output, count, shown
+from .commands import COUNT, FILE, command, model_argument, option, output_options
+from .terminal import NAME, open_console, print_table, records, shown, write_frame, write_json
 
-_JUDGEMENT = 4  # columns that are always shown: row, quality, given, suggested
+_ALWAYS = 4  # columns that are always shown: row, quality, given, suggested
 
 _HELP = """\
-Models of kernelweave fit --method noisy have judged their training labels. Any other classifier is
+Models of kernelweave fit --method noisy have scored their training labels. Any other classifier is
 fitted again to folds of the table it was learned from, which --data names. Rows are counted from 0
-below the header. Quality is between 0 (surely wrong) and 1.
+below the header. Quality is between 0 (certainly wrong) and 1.
 
 examples:
   kernelweave fit patients.csv --target outcome --method noisy
   kernelweave suspects patients.kw --top 20 --data patients.csv"""
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = add_command(commands, "suspects", "show labels that look wrong", _HELP)
-    parser.add_argument("model", metavar="MODEL", help="a file that fit wrote")
-    parser.add_argument(
-        "--top", type=count, metavar="N", default=20, help="the N most suspicious ones (20)"
-    )
-    parser.add_argument("--data", metavar="FILE", help="the table the model was learned from")
-    parser.add_argument("--out", metavar="CSV", help="write them to a file, with all columns")
-    add_output(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Load, judge and show."""
+@command("suspects", _HELP)
+@model_argument
+@option("--top", "the N most suspicious ones (20)", "N", COUNT, default=20)
+@option("--data", "the table the model was learned from", "FILE", FILE)
+@option("--out", "write them to a file, with all columns", "CSV", FILE)
+@output_options
+def suspects(args: Any) -> int:
+    """Load, score and show."""
     from kernelweave.io import load
-    from kernelweave.tables import find_suspects, read_for
+    from kernelweave.tables import find_suspects, read_for, read_table
     from kernelweave.tables.predicting import last_step
-    from kernelweave.tables.reading import read_table
 
-    from .console import open_console
     from .live import live
-    from .output import records, write_frame
 
     model = load(args.model)
-    frame = None
+    estimator, frame = last_step(model), None
     if args.data is not None:
-        frame = (read_for(model, args.data) if _prepared(model) else read_table(args.data)).frame
+        prepared = model is not estimator
+        frame = (read_for(model, args.data) if prepared else read_table(args.data)).frame
     with live(args.quiet) as announce:
-        announce("judging the labels", 0.0)
+        announce("scoring the labels", 0.0)
         found = find_suspects(model, frame, limit=args.top)
     if args.out is not None:
         write_frame(found, args.out)
+    level = getattr(estimator, "noise_level_", None)
     if args.json:
-        level = getattr(last_step(model), "noise_level_", None)
-        report = {
-            "noise_level": None if level is None else float(level),
-            "suspects": records(found),
-        }
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    elif not args.quiet:
+        known = None if level is None else float(level)
+        return write_json({"noise_level": known, "suspects": records(found)})
+    if not args.quiet:
         console = open_console()
         _print(console, found)
-        level = getattr(last_step(model), "noise_level_", None)
         about = "" if level is None else f" About {level:.0%} of all labels may be wrong."
         found_any = f"The {len(found)} most suspicious labels, the worst first."
         console.print(
@@ -73,23 +59,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(console: Any, found: Any) -> None:
-    """Print as many columns of the table as fit beside the judgement."""
-    from .printing import print_table
-
+    """Print as many columns of the table as fit beside the scores."""
     names: list[str] = []
     columns: list[list[str]] = []
     width = 0
     for name in found.columns:
         form = ".3f" if name == "quality" else ".3g"  # a probability, which may be tiny
-        texts = [f"{v:{form}}" if isinstance(v, float) else shown(v, 60) for v in found[name]]
-        width += 3 + max(map(len, [shown(name, 60), *texts]))
-        if len(names) >= _JUDGEMENT and width > console.width:
+        texts = [f"{v:{form}}" if isinstance(v, float) else shown(v, NAME) for v in found[name]]
+        width += 3 + max(map(len, [shown(name, NAME), *texts]))
+        if len(names) >= _ALWAYS and width > console.width:
             break
         names.append(str(name))
         columns.append(texts)
     words = [k for k, name in enumerate(names) if found[name].dtype.kind not in "biufc"]
     print_table(console, names, zip(*columns, strict=True), texts=words)
-
-
-def _prepared(model: Any) -> bool:
-    return hasattr(model, "steps")

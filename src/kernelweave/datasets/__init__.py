@@ -1,4 +1,4 @@
-"""Real data sets by name, and made-up problems whose answer is known."""
+"""Real data sets by name, and synthetic problems with a known solution."""
 
 from kernelweave.datasets.games import make_balance_scale, make_monks, make_tic_tac_toe
 from kernelweave.datasets.linqs import load_linqs

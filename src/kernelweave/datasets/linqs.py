@@ -1,4 +1,4 @@
-"""Linked documents in the text form of the LINQS collection."""
+"""Reader of linked documents in the text format of the LINQS collection."""
 
 from __future__ import annotations
 

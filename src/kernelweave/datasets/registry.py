@@ -1,4 +1,4 @@
-"""What is known about each data set: types, row recipes, where else it can be found."""
+"""Registry of the data sets: column types, row selections and OpenML copies."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Made-up problems whose answer is known."""
+"""Synthetic problems with a known solution."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
 _COLUMNS_PER_VIEW = 5
-_ADDITIVE_COLUMNS = 5  # x0 to x4 decide; the others are noise
+_ADDITIVE_COLUMNS = 5  # x0 to x4 carry the signal; the others are noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,11 @@ def make_views(
     noise: float = 0.1,
     random_state: int | np.random.RandomState | None = None,
 ) -> ViewsProblem:
-    """Make two-class data in several views of which few matter.
+    """Make two-class data in several views, few of them informative.
 
     Every view holds five standard normal columns. Class 1 lies outside, class -1 inside: the
     label is the sign of the mean squared length of a row over the informative views, centred
-    at its median and scaled to unit deviation, plus noise. No linear rule can find it.
+    at its median and scaled to unit deviation, plus noise. No linear classifier can fit it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def make_views(
     n_views : int, default=3
         Number of views; they are called ``view0``, ``view1`` and so on.
     n_informative : int, default=1
-        How many views decide the label; these come first.
+        Number of views that determine the label; these come first.
     noise : float, default=0.1
         Standard deviation of the normal noise added before the sign is taken.
     random_state : int, RandomState or None, default=None
@@ -95,7 +95,7 @@ def make_additive(
     regression: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Floats, Floats | NDArray[np.int64]]:
-    """Make data in which five columns act through smooth terms and one product.
+    """Make data with an additive signal of five columns and one product.
 
     The columns are standard normal and the signal is
     ``sin 2x0 + x1^2 + 0.8 x2 x3 + 0.5 |x4|``, centred at its median.
@@ -145,7 +145,7 @@ def _signs(score: Floats) -> NDArray[np.int64]:
 
 
 def check_count(name: str, value: Any, low: int, high: int | None = None) -> None:
-    """Refuse what is not a whole number in a range."""
+    """Refuse values other than whole numbers from ``low`` to ``high``."""
     allowed = f"at least {low}" if high is None else f"from {low} to {high}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InputTypeError(f"{name} must be a whole number {allowed}, got {value!r}.")
@@ -154,7 +154,7 @@ def check_count(name: str, value: Any, low: int, high: int | None = None) -> Non
 
 
 def check_noise(noise: Any) -> None:
-    """Refuse what is not a number, infinite or negative."""
+    """Refuse values other than finite numbers that are not negative."""
     if isinstance(noise, bool) or not isinstance(noise, int | float | np.floating | np.integer):
         raise InputTypeError(f"noise must be a number that is not negative, got {noise!r}.")
     if not 0 <= float(noise) < np.inf:

@@ -40,11 +40,11 @@ class Dataset:
     y : Series of str, or ndarray of str for a graph
         The classes.
     name : str
-        The name it was loaded by.
+        Name of the data set.
     edges : ndarray of shape (n_edges, 2) or None
         Links of a graph as rows of (citing, cited) row numbers.
     description : str
-        What is predicted from what, and where this copy came from.
+        Target, features and source.
     categorical : tuple of str
         The categorical columns.
     """
@@ -58,7 +58,7 @@ class Dataset:
 
 
 def list_datasets() -> list[str]:
-    """Return the names that `load_dataset` knows.
+    """Return the names of the data sets of `load_dataset`.
 
     Returns
     -------
@@ -84,10 +84,10 @@ def load_dataset(
 
     The file ``<name>.csv.gz`` (a header, one row per sample, classes in the last column
     ``target``, an empty cell is a missing value) or ``<name>.npz`` (graphs) is looked for in
-    ``data_home``, then in the folder that the environment variable ``KERNELWEAVE_DATA`` names.
-    Without a file, iris and wdbc come from scikit-learn, tic_tac_toe, balance_scale and
-    monks3_test are made by their rule, and the others come from OpenML where a copy is known;
-    there the names of classes may differ.
+    ``data_home``, then in the folder of the environment variable ``KERNELWEAVE_DATA``. Without a
+    file, iris and wdbc come from scikit-learn, tic_tac_toe, balance_scale and monks3_test are
+    generated, and the others come from OpenML where a copy is known; there the names of classes
+    may differ.
 
     Parameters
     ----------
@@ -180,14 +180,15 @@ def _load_table(name: str, entry: Entry, path: Path | None, rows: str) -> Datase
     return Dataset(X, y, name, None, _describe(entry, source), categorical)
 
 
-def need_pandas() -> None:
-    """Ask for pandas where it is missing."""
+def need_pandas() -> Any:
+    """Return the module pandas, or raise an error with the command that installs it."""
     try:
-        import pandas  # noqa: F401
+        import pandas
     except ImportError as error:
         raise DataError(
             'Tables need pandas; install it with pip install "kernelweave[io]".'
         ) from error
+    return pandas
 
 
 def _make(name: str) -> tuple[pd.DataFrame, pd.Series[Any]]:

@@ -21,14 +21,14 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import numbering
 from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
-from kernelweave.solvers import Callback, Result, WarmStart, closed_form, newton_bundle, one_shot
-from kernelweave.solvers.smoothing import learn_rounded
-from kernelweave.weights import LpBall, Simplex, Uniform
+from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
+from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 BlockFunction = Callable[[Views, Views], Floats]
 
-_ROUNDING = 1e-6  # relative gap attributable to rounding
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
 
 
@@ -56,10 +55,11 @@ class RefinableBank:
         Whether the bank is also rebuilt where low-rank factors are too coarse.
     """
 
-    def __init__(self, make: Callable[[float], Any], C: float, *, factors: bool = False) -> None:
+    def __init__(self, make: Callable[[float], Bank], C: float, *, factors: bool = False) -> None:
         self._make, self._C = make, C
-        self.bank = bank = make(C)
-        self._final = not (bank.is_complete if bank.by_features else factors and bank.leaves_out)
+        self.bank: Bank = make(C)
+        refines = factors or self.bank.n_features is not None
+        self._refinement = self.bank.refinement if refines else None
 
     def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
         """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
@@ -68,12 +68,14 @@ class RefinableBank:
         for the exact kernels is larger.
         """
         result = run(self.bank, start=start)
-        features = self.bank.by_features
-        met = result.landmark_gap <= tol * result.size if features else not result.converged
-        if self._final or result.converged or not met:
+        nystroem = self.bank.n_features is not None
+        too_coarse = not nystroem or result.landmark_gap <= tol * result.size
+        if self._refinement is None or result.converged or not too_coarse:
             return result
-        self._final, self.bank = True, None  # no need to hold both
-        self.bank = self._make((100.0 if features else 1e9) * self._C)
+        finer = self._refinement * self._C
+        self._refinement = None
+        del self.bank  # before the finer one is made, to save memory
+        self.bank = self._make(finer)
         return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
@@ -88,6 +90,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
 
     _takes_features: ClassVar[bool] = False  # whether Nystroem features may replace large kernels
     _adds_passes: ClassVar[bool] = False  # whether further landmarks are added to these features
+    _support_views: Views
     _function: LandmarkFunction | None = None  # of a Nystroem fit, in place of support rows
 
     _declaration: ClassVar[Declaration] = Declaration(
@@ -120,8 +123,8 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Loss:
-        raise AssertionError("a subclass says which loss it has")
+    def _make_loss(self) -> Loss:
+        raise NotImplementedError
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> Any:
         C = max(model.C for model in models)
@@ -144,7 +147,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _continue(self, result: Result, ratio: float) -> Any:
         return WarmStart(result.weights, result.dual_coef * ratio)
 
-    def _bank(self, rows: MergedRows, C: float) -> Any:
+    def _bank(self, rows: MergedRows, C: float) -> Bank:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
         kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, centre=centre)
@@ -154,7 +157,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
 
     def _make_bank(
         self, kernels: list[Kernel], rows: MergedRows, C: float, *, centred: bool, features: bool
-    ) -> Any:
+    ) -> Bank:
         """Return a bank of kernels, of Nystroem features where n is large."""
         options: dict[str, Any] = {
             "normalize": self.normalize,
@@ -202,61 +205,40 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
             return centre_linear(expanded, X) if centre else expanded
 
     def _solve(
-        self, bank: Any, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
+        self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
-        """Pick the outer loop for the norm."""
-        machine = self._machine()
-        if self.norm == "uniform" or bank.n_kernels == 1:
-            return one_shot(
-                bank, Y, cost, machine, Uniform(), tol=self.tol, start=start, report=report
-            )
-        limits: dict[str, Any] = {
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "start": start,
-            "report": report,
-        }
-        if self.norm == 1:
-            return self._solve_simplex(bank, Y, cost, machine, limits)
-        return closed_form(bank, Y, cost, machine, LpBall(float(self.norm)), **limits)
+        """Learn weights with the norm asked for."""
+        problem = Problem(bank, Y, cost, self._make_loss(), self._weight_set())
+        return learn_weights(problem, Limits(self.tol, self.max_iter, report), start)
 
-    def _solve_simplex(
-        self, bank: Any, Y: Floats, cost: Floats, machine: Loss, limits: dict[str, Any]
-    ) -> Result:
-        """Learn weights that sum to one, with rounded corners where kinks are in the way."""
-        has_corners = machine.is_piecewise
-        weights = Simplex()
-        if has_corners and bank.by_features:
-            return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
-        found = newton_bundle(bank, Y, cost, machine, leave_kinks=has_corners, **limits)
-        left = self.max_iter - found.history[-1].solves
-        near = found.at_rounding or found.gap <= max(self.tol, _ROUNDING) * found.size
-        if not has_corners or left <= 0 or near:
-            return found
-        limits = {**limits, "start": WarmStart(found.weights, found.dual_coef), "before": found}
-        return learn_rounded(bank, Y, cost, machine, weights, newton_bundle, **limits)
+    def _weight_set(self) -> WeightSet:
+        if self.norm == "uniform":
+            return Uniform()
+        return Simplex() if self.norm == 1 else LpBall(float(self.norm))
 
     def _store(self, shared: Any, result: Result, rows: MergedRows) -> None:
         self._store_model(shared.bank, result, rows)
 
-    def _store_model(self, bank: Any, result: Result, rows: MergedRows) -> None:
+    def _store_model(self, bank: Bank, result: Result, rows: MergedRows) -> None:
         self.kernels_: list[Kernel] = list(bank.kernels)
         self.weights_ = result.weights
         self.scales_ = bank.scales
         self._store_bounds(result)
         support = self._store_support(result.dual_coef, result.intercept, rows)
         self._store_contributions(result.weights * result.quadratic_forms)
-        if result.function is None:
-            active = [int(j) for j in in_use(result.weights)]
-            self._support_views = bank.views.take(support).subset(active)
-            self.__dict__.pop("_function", None)
-        else:
-            self._function = bank.function(result.function)
-            self.__dict__.pop("_support_views", None)
+        self._store_predictor(bank.predictor(support, in_use(result.weights), result.function))
         if self._takes_features:
             self.landmark_gap_ = result.landmark_gap
         self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
+
+    def _store_predictor(self, predictor: Views | LandmarkFunction) -> None:
+        """Store what predicts: support rows, or the function of a Nystroem fit."""
+        new, old = "_support_views", "_function"
+        if isinstance(predictor, LandmarkFunction):
+            new, old = old, new
+        self.__dict__.pop(old, None)
+        setattr(self, new, predictor)
 
     def _store_contributions(self, squared_norms: Floats) -> None:
         self.contributions_ = squared_norms / (squared_norms.sum() or 1.0)

@@ -1,4 +1,4 @@
-"""Hierarchical kernel learning (gHKL) on a graph of kernels."""
+"""Generalised hierarchical kernel learning (gHKL) on a directed acyclic graph of kernels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kernelweave.losses import Hinge, Loss
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
 from .regressor import KernelRegressor
-from .shared_docs import BOUNDS, SUPPORT, shared_attributes
+from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
 from .targets import Targets, weighted
 
 
-@shared_attributes(BOUNDS, SUPPORT)
+@shared_attributes(NODES, BOUNDS, SUPPORT)
 class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
-    """Support vector classifier on kernels in a graph without cycles.
+    """Support vector classifier on a directed acyclic graph of kernels.
 
     Minimises
 
@@ -39,48 +39,45 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     ----------
     kernels : dict, networkx graph, ProductLattice, list or None
         A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
-        children and a node attribute ``kernel``; a lattice of products, of which only what is
-        needed is looked at; or a list, whose nodes are its positions. None: the lattice of all
-        products of one-feature kernels, `ProductLattice()`.
+        children and a node attribute ``kernel``; a list, whose nodes are its positions; or a
+        lattice of products, explored on demand. None: `ProductLattice()`, all products of
+        one-feature kernels.
     parents : dict or None
-        Of each node the list of nodes directly above it; a missing node has none. Only for a dict
-        or a list of kernels.
+        Parents of each node of a dict or list of kernels; nodes that are missing have none.
     node_cost : float, dict, callable or None
-        Cost ``d_v`` of each node: a dict, a function of the node, or a number, the cost then being
-        ``node_cost**depth``, where depth is the length of the longest way from a node without
-        parents. None: ``2**depth``, or the base of the lattice. In a lattice only a number.
+        Cost ``d_v`` of each node: a dict, a function of the node, or a number a for ``a**depth``,
+        depth being the longest way from a node without parents. None: ``2**depth``, or the base of
+        the lattice. In a lattice only a number.
     rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values select more sharply
-        among them.
+        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
     normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned: the mean diagonal, which products keep nearly;
+        What is made one before weights are learned: the mean diagonal, which products nearly keep;
         the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
-        training rows; or nothing. Of a lattice it is the kernels of the ladders.
+        training rows; or nothing. In a lattice it applies to the kernels of the ladders.
     C : float
-        Cost of errors. The norm is squared and adds up the terms of all ancestors, so that useful
-        values are larger than in `MKLClassifier`.
+        Cost of errors. The squared norm adds the terms of all ancestors, so that useful values are
+        larger than in `MKLClassifier`.
     task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        How the functions of several classes or labels are related: a positive semi-definite
-        matrix B, or a number mu for ``B = I + 11' / mu``, which pulls them together the more the
-        smaller it is. None: they share the choice of kernels only.
+        Relation of the functions of several classes or labels: a positive semi-definite matrix B,
+        or a number mu for ``B = I + 11' / mu``, which is stronger for small mu. None: they share
+        the choice of kernels only.
     solver : {"alternate", "mirror"}
-        How shares are found: in closed form, in turn with the machine; or by the published mirror
-        descent.
+        Node weights in closed form, alternating with inner solves; or the published mirror descent.
     certificate : {"tight", "paper"}
-        When a node that is not active is worth letting in: by its own form, which is nearly exact;
-        or by the published sufficient condition, which lets in many more.
+        When a node is activated: by its own quadratic form, which is nearly exact; or by the
+        published sufficient condition, which activates many more.
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
         Maximum number of inner solves; may be exceeded by one step.
     max_nodes : int
-        No node is activated beyond this number.
+        Maximum number of activated nodes.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class; of several labels, by the values 0 and 1 of each.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -94,17 +91,6 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         Norm of the function of each, ``Q_w`` above.
     weights_ : ndarray of shape (n_active,)
         Weight of the (normalised) kernel of each.
-    contributions_ : ndarray of shape (n_active,)
-        Share of each in the squared norm of the decision function in the learned kernel.
-    kernels_ : list of Kernel
-        The kernel of each.
-    scales_ : ndarray of shape (n_active,)
-        What each kernel was multiplied by to normalise it.
-    n_nodes_ : int
-        Number of activated nodes.
-    duality_gap_ : float
-        No model on any nodes of the graph has an objective smaller than
-        ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
     classes_ : ndarray of shape (n_classes,)
         Class labels; of several labels their numbers.
 
@@ -176,7 +162,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
@@ -225,9 +211,9 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         return tags
 
 
-@shared_attributes(BOUNDS, SUPPORT)
+@shared_attributes(NODES, BOUNDS, SUPPORT)
 class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
-    """Regression on kernels in a graph without cycles.
+    """Regression on a directed acyclic graph of kernels.
 
     Minimises the norm of `HierarchicalMKLClassifier`, halved and squared, plus
     ``C sum_i loss(y_i, f(x_i))``. Several targets are tasks that share the choice of kernels.
@@ -235,52 +221,37 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     Parameters
     ----------
     kernels : dict, networkx graph, ProductLattice, list or None
-        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
-        children and a node attribute ``kernel``; a lattice of products, of which only what is
-        needed is looked at; or a list, whose nodes are its positions. None: the lattice of all
-        products of one-feature kernels, `ProductLattice()`.
+        Kernels and their graph, as in `HierarchicalMKLClassifier`.
     parents : dict or None
-        Of each node the list of nodes directly above it; a missing node has none. Only for a dict
-        or a list of kernels.
+        Parents of each node of a dict or list of kernels; nodes that are missing have none.
     node_cost : float, dict, callable or None
-        Cost ``d_v`` of each node: a dict, a function of the node, or a number, the cost then being
-        ``node_cost**depth``, where depth is the length of the longest way from a node without
-        parents. None: ``2**depth``, or the base of the lattice. In a lattice only a number.
+        Cost of each node, as in `HierarchicalMKLClassifier`.
     rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values select more sharply
-        among them.
+        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
     loss : {"epsilon_insensitive", "square", "huber"}
-        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
-        ``epsilon`` and straight beyond.
+        The loss, as in `MKLRegressor`.
     epsilon : float
-        Width of the free zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold.
     normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned: the mean diagonal, which products keep nearly;
-        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
-        training rows; or nothing. Of a lattice it is the kernels of the ladders.
+        What is made one before weights are learned, as in `HierarchicalMKLClassifier`.
     C : float
-        Cost of errors. The norm is squared and adds up the terms of all ancestors, so that useful
-        values are larger than in `MKLRegressor`.
+        Cost of errors; useful values are larger than in `MKLRegressor`.
     task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        How the functions of several targets are related: a positive semi-definite matrix B, or a
-        number mu for ``B = I + 11' / mu``, which pulls them together the more the smaller it is.
-        None: they share the choice of kernels only.
+        Relation of several targets, as in `HierarchicalMKLClassifier`.
     solver : {"alternate", "mirror"}
-        How shares are found: in closed form, in turn with the machine; or by the published mirror
-        descent.
+        Node weights in closed form, alternating with inner solves; or the published mirror descent.
     certificate : {"tight", "paper"}
-        When a node that is not active is worth letting in: by its own form, which is nearly exact;
-        or by the published sufficient condition, which lets in many more.
+        When a node is activated, as in `HierarchicalMKLClassifier`.
     tol : float
         Relative duality gap to stop at, at least 1e-9.
     max_iter : int
         Maximum number of inner solves; may be exceeded by one step.
     max_nodes : int
-        No node is activated beyond this number.
+        Maximum number of activated nodes.
     fit_intercept : bool
         Whether to add a bias to every output.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -294,23 +265,11 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         Norm of the function of each, ``Q_w`` above.
     weights_ : ndarray of shape (n_active,)
         Weight of the (normalised) kernel of each.
-    contributions_ : ndarray of shape (n_active,)
-        Share of each in the squared norm of the decision function in the learned kernel.
-    kernels_ : list of Kernel
-        The kernel of each.
-    scales_ : ndarray of shape (n_active,)
-        What each kernel was multiplied by to normalise it.
-    n_nodes_ : int
-        Number of activated nodes.
-    duality_gap_ : float
-        No model on any nodes of the graph has an objective smaller than
-        ``objective_ - duality_gap_``; infinite where the search of a lattice had to be cut.
 
     References
     ----------
     Jawanpuria, Saketha Nath and Ramakrishnan (2015), Generalized hierarchical kernel learning,
     JMLR 16, equations (5) to (8), (13) and (15), Algorithm 2.
-    Bach (2008), Exploring large feature spaces with hierarchical multiple kernel learning, NIPS.
 
     Examples
     --------
@@ -373,7 +332,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
 
 
 def _read_indicator(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return zeros and ones for several labels, or say that these are not such."""
+    """Return the zeros and ones of several labels."""
     if table.dtype == object:
         table = np.asarray(table.tolist())
     if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():

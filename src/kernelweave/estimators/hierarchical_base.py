@@ -21,9 +21,9 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import Constant, Kernel
 from kernelweave.kernels.base import is_number
 from kernelweave.solvers import Callback, Result
-from kernelweave.solvers.dag_active_set import Start, grow
-from kernelweave.solvers.dag_problem import take_turns
-from kernelweave.solvers.published.mirror_descent import mirror_descent
+from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
 
 from .base import BaseMKL, BlockFunction
@@ -76,11 +76,8 @@ class BaseHierarchical(BaseMKL):
     ) -> ExplicitDag | ProductGraph:
         return self._graph(rows)
 
-    def _continue(self, result: Result, ratio: float) -> Start | None:
-        if not result.quadratic_forms.any():
-            return None
-        norms = result.weights * np.sqrt(result.quadratic_forms)
-        return Start(norms, result.dual_coef * ratio)
+    def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
+        return DagWarmStart.at(result, ratio)
 
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
@@ -126,23 +123,18 @@ class BaseHierarchical(BaseMKL):
         self,
         shared: ExplicitDag | ProductGraph,
         rows: MergedRows,
-        start: Start | None,
+        start: DagWarmStart | None,
         report: Callback,
     ) -> Result:
-        return grow(
-            shared,
-            rows.Y,
-            self.C * rows.cost,
-            self._machine(),
-            rho=float(self.rho),
-            relation=task_matrix(self.task_correlation, rows.Y.shape[1]),
-            tol=self.tol,
-            max_iter=self.max_iter,
+        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
+        cost = self.C * rows.cost
+        return dag_active_set(
+            DagProblem(shared, rows.Y, cost, self._make_loss(), float(self.rho), relation),
+            Limits(self.tol, self.max_iter, report),
             max_nodes=self.max_nodes,
             start=start,
-            inner=take_turns if self.solver == "alternate" else mirror_descent,
-            sufficient=self.certificate == "paper",
-            report=report,
+            solver=self.solver,
+            certificate=self.certificate,
         )
 
     def _store(self, shared: ExplicitDag | ProductGraph, result: Result, rows: MergedRows) -> None:
@@ -152,7 +144,7 @@ class BaseHierarchical(BaseMKL):
             # The quadratic form of a constant kernel is zero but for rounding.
             constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._machine().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
+        slopes = self._make_loss().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
         matter = keep_kernels(
             result.weights,
             norms,

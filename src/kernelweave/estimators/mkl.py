@@ -44,7 +44,7 @@ class MKLClassifier(KernelClassifier):
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -102,7 +102,7 @@ class MKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
 
@@ -121,9 +121,9 @@ class MKLRegressor(KernelRegressor):
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
     loss : {"epsilon_insensitive", "square", "huber"}
         ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
-        ``epsilon`` and straight beyond.
+        ``epsilon`` and linear beyond.
     epsilon : float
-        Width of the free zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
@@ -137,7 +137,7 @@ class MKLRegressor(KernelRegressor):
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int

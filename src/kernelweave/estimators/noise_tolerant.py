@@ -26,19 +26,18 @@ from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
-from kernelweave.ridge.nystroem import ByLandmarks, average_by_landmarks, many_rows
+from kernelweave.ridge.nystroem import NystroemRidge, average_ridges_nystroem, uses_nystroem
 
 from .base import BlockFunction
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
 from .label_quality import LabelQuality
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
-from .targets import encode_labels, refuse_one_class
+from .targets import encode_labels, finite_floats, read_rates, refuse_one_class
 
-_BANK_TOL = 1e-4  # kernels are held to a hundred-thousandth of it
+_BANK_TOL = 1e-4  # kernels are stored to a hundred-thousandth of it
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
-_SVM_COST = 3.0
-_SVM_TOL = 1e-4
+_SVM_COST, _SVM_TOL = 3.0, 1e-4  # of the final SVM
 _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
@@ -48,24 +47,22 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     With every kernel and 16 ridges a model ``f(x) = sum_i beta_i k(x, x_i) + b`` is fitted to the
     labels with the square loss and the penalty ``ridge^2 |beta|^2``. Along an eigenvector of the
-    centred kernel with eigenvalue d it fits the share ``d^2 / (d^2 + ridge^2)`` of the labels:
-    more of what the leading directions tell, and less of the rest, than kernel ridge regression
-    with its ``d / (d + ridge)``. One eigendecomposition per kernel gives the leave-one-out values
-    of all these models in closed form; the models are averaged by them. The range of the averaged
-    values tells how often each of two classes carries the wrong label, and where the threshold
-    belongs: for the square loss, moving it is the same as the unbiased loss for these rates. The
-    same values rank the training labels by how wrong they look. Nothing is iterative, so there is
-    no tolerance and nothing to converge.
+    centred kernel with eigenvalue d it fits the share ``d^2 / (d^2 + ridge^2)`` of the labels,
+    which shrinks small eigenvalues more than the ``d / (d + ridge)`` of kernel ridge regression.
+    One eigendecomposition per kernel gives the leave-one-out values of all models in closed form;
+    they weight the average. Their range gives the rates of wrong labels of two classes, and the
+    threshold: for the square loss, moving it equals the unbiased loss for these rates. The same
+    values rank the training labels by how wrong they look. Nothing is iterative.
 
-    It pays when 30 % or more of the labels are wrong, or when one class is hit harder than the
-    other. Compare with `kernelweave.baselines.BalancedKernelSVM`, which also copes with the latter;
-    do not expect gains for symmetric noise of 20 % or less. Accuracy can fall where classes overlap
-    and one is rare, because overlap looks like noise.
+    It helps when 30 % or more of the labels are wrong, or when one class has more wrong labels than
+    the other. Compare with `kernelweave.baselines.BalancedKernelSVM`, which also copes with the
+    latter; expect no gain for symmetric noise of 20 % or less. Accuracy can fall where classes
+    overlap and one is rare, because overlap looks like noise.
 
-    From 5000 rows on (from 2000, where memory is short) up to 500 landmarks stand for the rows in
-    each kernel, and rows are read in blocks, several times, so that memory hardly grows with them.
-    A Dask array or data frame is read where its parts are, and gives the model of the same rows in
-    one table to the last bit; few rows, `Precomputed` kernels and ``final="svm"`` are fetched.
+    From 5000 rows on (from 2000, where memory is short) each kernel has a Nystroem approximation
+    with up to 500 landmarks, and rows are read in blocks, so that memory hardly grows with n. A
+    Dask table is read in its parts, and gives the same model to the last bit; few rows,
+    `Precomputed` kernels and ``final="svm"`` are fetched.
 
     Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
 
@@ -74,39 +71,38 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     kernels : Kernel, KernelFamily, list of both, or None
         Each should be able to classify alone. None: `complete_ladder`.
     mode : {"auto", "class", "symmetric"}
-        Of two classes, "auto" moves the threshold by `shift` of what the range of scores asks for,
-        "class" all the way, with a second fit to expected true labels (for noise that is known to
-        hit one class harder), "symmetric" not at all. Of more classes, "symmetric" leaves the
-        second fit out.
+        Of two classes, "auto" moves the threshold by the share `shift` of the estimated correction,
+        "class" fully, with a second fit to expected true labels (for noise that is known to hit one
+        class harder), "symmetric" not at all. Of more classes, "symmetric" omits the second fit.
     rates : pair of float, or array of shape (n_classes, n_classes), optional
         Known rates: for two classes the shares of ``classes_[0]`` and of ``classes_[1]`` that carry
         the other label; or a matrix whose row c holds the probabilities of the observed labels of
         class c.
     class_prior : float, optional
-        Known share of ``classes_[1]`` among the true labels of two classes; places the threshold.
+        Known share of ``classes_[1]`` among the true labels of two classes; sets the threshold.
     shift : float
-        Between 0 and 1; see `mode`. Small values are for classes that overlap and of which one is
-        rare, large ones for noise that may hit one class harder.
+        Between 0 and 1; see `mode`. Small values suit classes that overlap and of which one is
+        rare, large ones noise that may hit one class harder.
     temperature : float
-        Large values let models with larger leave-one-out errors count more.
+        Large values give models with larger leave-one-out errors more weight.
     floor : float
         Between 0 and 1: the share of the average that is divided equally among the kernels.
     tail : float
         Share of the examples beyond each end of the range of scores.
     ridges : array of float, optional
         Ridges to average over, in units of eigenvalues of a kernel of unit mean diagonal; 16 from
-        0.01 to 1000 (more than 2000 rows: to their number).
+        0.01 to 1000 (above 2000 rows: to their number).
     average : {"models", "kernels"}
-        "kernels" averages the kernels first: one eigendecomposition in place of one per kernel.
+        "kernels" averages the kernels first: one eigendecomposition instead of one per kernel.
     final : {"ridge", "svm"}
-        "svm" ends with a support vector machine on the weighted kernels, fitted to expected true
-        labels; with ``mode="class"`` only.
+        "svm" ends with an SVM on the weighted kernels, fitted to expected true labels; with
+        ``mode="class"`` only.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
-        1 tells when a kernel, or a pass over many rows, is done.
+        1 reports each kernel, or each pass over the rows.
 
     Attributes
     ----------
@@ -133,9 +129,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
     rates_ : ndarray of shape (2,) or (n_classes, n_classes)
         Estimated (or given) rates, two classes: of ``classes_[0]`` and of ``classes_[1]``.
     noise_level_ : float
-        Mean of `wrong_label_probability_`: the share of labels that disagree with what the kernels
-        can learn. Too high where classes overlap, and up to half too low where they are easy to
-        tell apart.
+        Mean of `wrong_label_probability_`. Too high where classes overlap, and up to half too low
+        where they are easy to separate.
     label_quality_ : ndarray of shape (n_samples,)
         Between 0 and 1, strictly increasing in the leave-one-out margin; small for suspects.
     wrong_label_probability_ : ndarray of shape (n_samples,)
@@ -245,7 +240,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn a classifier and judge the labels.
+        """Learn a classifier and assess the labels.
 
         Parameters
         ----------
@@ -272,7 +267,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 fitted = self._average_in_passes(expanded, X, Y, ridges)
                 correction = self._correct(fitted.average, codes, rates)
                 self._keep(fitted, fitted.average, correction, codes)
-                self._keep_landmarks(fitted.source)
+                self._store_predictor(self._landmark_function(fitted.source))
             else:
                 bank = make_bank(
                     expanded,
@@ -286,7 +281,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 self._keep(bank, average, correction, codes)
                 if self.final == "svm":
                     self._end_with_svm(bank, correction)
-                self._keep_support(bank.views)
+                self._store_predictor(bank.predictor(self.support_, np.flatnonzero(self.weights_)))
         if not correction.learned:
             warn(
                 f"{type(self).__name__}: the kernels tell no more about these labels than "
@@ -296,7 +291,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         return self
 
     def _check_options(self, n_classes: int) -> tuple[Floats | None, Floats | None]:
-        """Return rates as a matrix, and ridges, or say what is wrong with the options."""
+        """Return rates as a matrix, and ridges."""
         if self.final == "svm" and self.mode != "class":
             raise InputError(
                 f"final='svm': is fitted to expected true labels, which mode={self.mode!r} does "
@@ -306,10 +301,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             raise InputError(f"class_prior: is for two classes, but y has {n_classes}.")
         if self.class_prior is not None and self.rates is not None:
             raise InputError("class_prior: cannot be given together with rates; leave one out.")
-        rates = None if self.rates is None else _read_rates(self.rates, n_classes)
+        rates = None if self.rates is None else read_rates(self.rates, n_classes)
         if self.ridges is None:
             return rates, None
-        ridges = _floats(self.ridges)
+        ridges = finite_floats(self.ridges)
         if ridges.ndim != 1 or not ridges.size or not (ridges > 0).all():
             raise InputError(
                 f"ridges: must be one or more finite numbers > 0, got {self.ridges!r}."
@@ -317,10 +312,10 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         return rates, ridges
 
     def _reads_in_passes(self, kernels: list[Kernel], n: int) -> bool:
-        """Tell whether landmarks stand for the rows, which are then read block by block."""
+        """Return whether the Nystroem approximation is used, which reads rows block by block."""
         if self.final == "svm" or any(isinstance(kernel, Precomputed) for kernel in kernels):
             return False
-        return many_rows(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
+        return uses_nystroem(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
 
     def _n_spectra(self, kernels: list[Kernel]) -> int:
         return 1 if self.average == "kernels" else len(kernels)
@@ -345,11 +340,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     def _average_in_passes(
         self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
-    ) -> ByLandmarks:
+    ) -> NystroemRidge:
         report = Counter(self.verbose, 3, "passes over the rows")
         memory = parse_bytes(self.memory_limit)
         options = self._options(ridges)
-        return average_by_landmarks(kernels, X, Y, memory=memory, report=report, **options)
+        return average_ridges_nystroem(kernels, X, Y, memory=memory, report=report, **options)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:
@@ -374,7 +369,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     def _keep(
         self,
-        held: KernelBank | ByLandmarks,
+        held: KernelBank | NystroemRidge,
         average: RidgeAverage,
         correction: Correction,
         codes: Indices,
@@ -407,25 +402,20 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 
-    def _keep_support(self, views: Views) -> None:
-        active = [int(j) for j in np.flatnonzero(self.weights_)]
-        self._support_views = views.take(self.support_).subset(active)
-        self.__dict__.pop("_function", None)
-
-    def _keep_landmarks(self, source: RowSource) -> None:
-        """Predict from the landmarks of each kernel, not from those of all."""
+    def _landmark_function(self, source: RowSource) -> LandmarkFunction:
+        """Return a function of the landmarks of each kernel, not of those of all kernels."""
         views = source.take(self.support_)
         active = np.flatnonzero(self.weights_)
         own = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
-        self._function = LandmarkFunction(
+        pairs = list(zip(active, own, strict=True))
+        return LandmarkFunction(
             active,
-            tuple(take(views[int(j)], rows) for j, rows in zip(active, own, strict=True)),
+            tuple(take(views[int(j)], rows) for j, rows in pairs),
             tuple(
                 np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
-                for j, rows in zip(active, own, strict=True)
+                for j, rows in pairs
             ),
         )
-        self.__dict__.pop("_support_views", None)
 
     def _values(self, block: BlockFunction, rows: Views) -> Floats:
         active = np.flatnonzero(self.weights_)
@@ -444,8 +434,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`. Of two classes they lie between 0.02 and 0.98 and
-            are linear in the decision value.
+            Columns in the order of `classes_`; of two classes linear in the decision value, clipped
+            to [0.02, 0.98].
         """
         decision = self.decision_function(X) * self._slope
         if decision.ndim == 2:
@@ -457,7 +447,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 def _support_vectors(
     bank: KernelBank, weights: Floats, correction: Correction
 ) -> tuple[Floats, Floats, Indices, Floats]:
-    """Fit a support vector machine to expected true labels, weighted by how sure they are."""
+    """Fit an SVM to expected true labels, weighted by how certain they are."""
     tau = 2.0 * correction.posterior - 1.0
     Y = np.where(tau >= 0, 1.0, -1.0)
     solution = solve_inner(Hinge(), bank.combine(weights), Y, _SVM_COST * np.abs(tau), tol=_SVM_TOL)
@@ -465,31 +455,3 @@ def _support_vectors(
     dual_coef = weights[:, None, None] * solution.dual_coef[support].T
     spread = weights * bank.quadratic_forms(solution.dual_coef)
     return dual_coef, solution.intercept, support, spread
-
-
-def _floats(values: Any) -> Floats:
-    """Return an array of finite numbers, an empty one where there is anything else."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.empty(0)
-    return array if np.isfinite(array).all() else np.empty(0)
-
-
-def _read_rates(given: Any, n_classes: int) -> Floats:
-    rates = _floats(given)
-    if rates.shape == (2,) and n_classes == 2:
-        rates = np.array([[1.0 - rates[0], rates[0]], [rates[1], 1.0 - rates[1]]])
-    square = rates.shape == (n_classes, n_classes)
-    if not square or (rates < 0).any() or np.abs(rates.sum(axis=1) - 1.0).max() > 1e-8:
-        pair = "two numbers between 0 and 1, or " if n_classes == 2 else ""
-        raise InputError(
-            f"rates: must be {pair}a matrix of shape ({n_classes}, {n_classes}) whose rows are "
-            f"probabilities, got {given!r}."
-        )
-    if n_classes == 2 and not rates[0, 1] + rates[1, 0] < 1:
-        raise InputError(
-            f"rates: together they must be below 1, got {rates[0, 1]:g} and {rates[1, 0]:g}; "
-            "otherwise labels speak for the other class."
-        )
-    return rates

@@ -1,46 +1,51 @@
-"""Kernel learning from labels some of which are wrong, by the worst case (StPMKL)."""
+"""Multiple kernel learning from noisy labels by a worst case over their weights (StPMKL)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from kernelweave._dask import by_parts, gather
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, fit_context
-from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks import KernelBank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import warn
-from kernelweave.kernels import Constant, Kernel
-from kernelweave.losses import CVaRHinge
-from kernelweave.noise import LabelReport, judge_labels, judge_rows
+from kernelweave.kernels import Constant
+from kernelweave.losses import CVaRHinge, Hinge
+from kernelweave.noise import LabelReport, assess_labels, assess_rows
 from kernelweave.solvers import (
     Callback,
+    Limits,
+    Problem,
     Result,
     WarmStart,
     gradient_play,
+    learn_weights,
     mirror_prox,
-    solve_capped,
     trimmed,
 )
-from kernelweave.solvers.cvar_path import solve_capped_on_path
+from kernelweave.solvers.mirror_prox import GameOptions
+from kernelweave.weights import Simplex
 
 from .base import RefinableBank
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .fit import check_costs
 from .label_quality import LabelQuality
+from .noisy_rows import AssessedRows, class_codes, multiplied, row_weights, weight_sum
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
-_IDLE = 1e-9  # multiplier of a cap that does nothing, but for rounding
+_IDLE = 1e-9  # multiplier of an inactive cap: rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
 _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
 verbose""".split()
@@ -48,7 +53,7 @@ verbose""".split()
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
 class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
-    """Multiple kernel learning when a known share of the labels is wrong.
+    """Multiple kernel learning when a known share of the labels is wrong (StPMKL).
 
     Minimises over functions ``f = sum_j f_j``, one per kernel, and maximises over the unknown
     weights of the losses
@@ -56,53 +61,50 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     ``lam/2 (sum_j |f_j|)^2 + 1/n sum_i alpha_i (1 - y_i f(x_i))``
 
     with ``0 <= alpha_i <= 1 + slack`` and ``sum_i alpha_i <= n (cap + slack)``: the loss of the
-    fraction `cap` of the rows that fit worst. The classifier is always one that plain multiple
-    kernel learning gives for a smaller `lam` (the scale of its values apart), so this chooses how
-    much to regularise rather than a different kind of model; `NoiseTolerantKernelClassifier` is the
-    one to try where accuracy under wrong labels is what matters.
+    fraction `cap` of the rows that fit worst, their conditional value at risk. The classifier is
+    always one that `MKLClassifier` gives for another C, up to the scale of its values, so that the
+    cap chooses the regularisation rather than another kind of model. Where accuracy under wrong
+    labels matters, try `NoiseTolerantKernelClassifier`.
 
-    With two classes, many rows (see `MKLClassifier`) are held as features of landmarks, and those
-    of a Dask table stay where they are; what else there is needs all rows at once, and fetches
-    them.
+    With two classes and large n, kernels are replaced by Nystroem features (see `MKLClassifier`),
+    and the rows of a Dask table stay where they are. Other options fetch all rows.
 
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
-        columns, `Overlap` on the others.
+        What to combine, as in `MKLClassifier`.
     noise_level : float in [0, 0.5) or "auto"
         Expected share of wrong labels; "auto" estimates it from the data.
     lam : float
-        Weight of the squared norm; C of a support vector machine is ``1 / (n lam)``.
+        Weight of the squared norm; C of an SVM is ``1 / (n lam)``.
     cap : float in (0, 1] or None
-        Share of the rows that count; None: one less the noise level (with more than two classes,
-        less the share of rows for which membership of a class is wrong). 1 is plain multiple kernel
-        learning.
+        Share of the rows that count; 1 is multiple kernel learning without a cap. None: one less
+        the noise level (with more than two classes, less the share of rows with a wrong membership
+        of a class).
     slack : float
         By how much a loss may count beyond its probability, the constant of a chance constraint.
     uncertainty : {"relaxed", "exact"}
-        With `slack`: the published set above, or the one it relaxes, in which the cap counts only
-        what is beyond the slack.
+        With `slack`: the published set above, or the one it relaxes, in which the cap applies to
+        weights beyond the slack.
     robust : {"worst", "best"}
         Keep the rows that fit worst, or (MiPMKL) leave them out; the latter is not convex.
     solver : {"fast", "paper", "vi"}
         Bundle steps (mirror prox with restarts for the exact set), the published accelerated mirror
-        prox, or plain subgradient steps for the variational inequality.
+        prox, or subgradient steps for the variational inequality.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned: the mean diagonal (both of the first two),
         every diagonal entry, the radius of the smallest ball around the rows, or nothing.
     tol : float
-        Relative duality gap to stop at, at least 1e-9; relative to the part of the objective that
-        depends on the classifier, since a cap adds a constant.
+        Duality gap to stop at, at least 1e-9, relative to the part of the objective that depends on
+        the classifier: a cap adds a constant.
     max_iter : int
         Maximum number of inner SVM solves, or of steps of a first-order method.
     fit_intercept : bool
-        Whether to add a constant kernel, whose function is a bias. It has a weight of its own and
-        counts in the norm.
+        Whether to add a constant kernel as a bias. It has a weight and counts in the norm.
     class_weight : dict, "balanced" or None
         Factors of the losses by class.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -119,15 +121,14 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     cap_ : ndarray of shape (n_outputs,)
         Share of the rows that count.
     gamma_ : float or ndarray of shape (n_outputs,)
-        One less the multiplier of the cap. With two classes ``decision_function / gamma_`` is plain
-        multiple kernel learning at ``lam gamma_``, with margins in the usual units. 1 where the cap
-        does nothing.
+        One less the multiplier of the cap; 1 where the cap is inactive. With two classes
+        ``decision_function / gamma_`` is the solution without a cap at ``lam gamma_``, with margins
+        in the usual units.
     dual_weights_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The worst-case weight of every loss.
     label_quality_ : ndarray of shape (n_samples,)
         Estimated probability that a label is right, from leave-one-out values of ridge regression
-        on the average kernel. NaN for rows of weight zero: they are no part of the fit, so that
-        their labels were not assessed, and `suspects` does not list them.
+        on the average kernel. NaN for rows of weight zero, whose labels are not assessed.
     duality_gap_ : float
         No model has an objective smaller than ``objective_ - duality_gap_``; infinite for
         ``robust="best"``.
@@ -233,9 +234,9 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
     ) -> list[Self]:
         """Fit for every pair of a `lam` and a `cap`, sharing kernels.
 
-        Where a cap binds, all larger values of `lam` give the same classifier up to a factor, and
-        where it does not, the classifier is that without a cap. Fits that start from a neighbour
-        know this, so that a grid costs about as many solutions as it has rows and columns.
+        Where a cap is active, all larger values of `lam` give the same classifier up to a factor;
+        elsewhere the classifier is that without a cap. Starts from neighbours make use of this, so
+        that a grid costs about as many solutions as it has rows and columns.
 
         Parameters
         ----------
@@ -269,35 +270,31 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         takes_features = self._may_use_features(targets.Y, targets.weight)
         return super()._merge(X if takes_features else gather(X), targets)
 
-    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _AssessedRows:
-        C = 1.0 / (_count(rows) * min(m.lam for m in models))
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> AssessedRows:
+        C = 1.0 / (weight_sum(rows) * min(m.lam for m in models))
         # The error of factors is multiplied by the C at which a cap begins to bind.
         bank = RefinableBank(lambda C: self._bank(rows, C), C, factors=self.robust == "worst")
-        return _AssessedRows(bank, self._assess_labels(bank.bank, rows), _codes(targets.Y))
+        return AssessedRows(bank, self._assess_labels(bank.bank, rows), class_codes(targets.Y))
 
-    def _start(self, shared: _AssessedRows, rows: MergedRows, last: Any) -> WarmStart | None:
+    def _start(self, shared: AssessedRows, rows: MergedRows, last: Any) -> WarmStart | None:
         self._set_caps(shared.labels.noise_level, rows)
         return shared.nearest(self)
 
     def _learn(
-        self, shared: _AssessedRows, rows: MergedRows, start: WarmStart | None, report: Callback
+        self, shared: AssessedRows, rows: MergedRows, start: WarmStart | None, report: Callback
     ) -> Result:
         search = partial(self._search, rows=rows, report=report)
         return shared.refinable.solve(search, start, self.tol)
 
-    def _without_bias(self, bank: Any) -> Any:
-        """Return the bank without the constant kernel of the intercept."""
-        if not self.fit_intercept:
-            return bank
-        if bank.by_features:
-            return _WithoutBias(bank)
-        return bank.subset(np.arange(bank.n_kernels - 1))
+    def _without_bias(self, bank: Bank) -> Bank:
+        """Return the bank without its last kernel, the constant of the intercept."""
+        return bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
 
-    def _assess_labels(self, bank: Any, rows: MergedRows) -> LabelReport:
-        plain, codes = self._without_bias(bank), _codes(rows.Y)
-        if bank.by_features:
-            return judge_rows(plain.kernels, rows.X, codes, len(self.classes_))
-        return judge_labels(plain, codes, len(self.classes_))
+    def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
+        plain, codes = self._without_bias(bank), class_codes(rows.Y)
+        if bank.n_features is None:
+            return assess_labels(cast(KernelBank, plain), codes, len(self.classes_))
+        return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
 
     def _may_use_features(self, Y: Floats, weight: Floats | None) -> bool:
         """Return whether Nystroem features are allowed, and Dask tables stay in their parts."""
@@ -305,7 +302,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         fast = self.solver == "fast" and self.robust == "worst" and not exact
         return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
 
-    def _bank(self, rows: MergedRows, C: float) -> Any:
+    def _bank(self, rows: MergedRows, C: float) -> Bank:
         kernels = self._expand_kernels(self.kernels, rows.X, rows.weight)
         if self.fit_intercept:
             kernels = [*kernels, Constant()]
@@ -316,7 +313,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return 4  # the solver of a capped loss also needs a signed copy
 
     def _set_caps(self, estimate: float, rows: MergedRows) -> None:
-        """Set the noise level, and the share of the rows that counts for each output."""
+        """Set the noise level, and the share of the rows that count for each output."""
         auto = self.noise_level == "auto"
         self.noise_level_ = float(min(estimate, 0.49) if auto else self.noise_level)
         n_outputs = rows.Y.shape[1]
@@ -331,12 +328,12 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             return
         # A label that is wrong with probability q, and then any other, changes membership of class
         # c with probability q (share_c + (1 - share_c) / (n_classes - 1)).
-        weight = _row_weights(rows)
+        weight = row_weights(rows)
         share = weight @ (rows.Y > 0) / weight.sum()
         changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
         self.cap_ = 1.0 - np.minimum(changed, 0.49)
 
-    def _machine(self) -> CVaRHinge:
+    def _make_loss(self) -> CVaRHinge:
         box = 1.0 + self.slack
         if self.uncertainty == "exact":
             return CVaRHinge(tuple(self.cap_), free=self.slack / box)
@@ -344,102 +341,103 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
 
     def _box(self, rows: MergedRows) -> Floats:
         """Return the largest weight of every loss."""
-        return np.asarray(rows.cost * (1.0 + self.slack) / _count(rows))
+        return np.asarray(rows.cost * (1.0 + self.slack) / weight_sum(rows))
 
     def _search(
-        self, bank: Any, rows: MergedRows, start: WarmStart | None, report: Callback | None
+        self, bank: Bank, rows: MergedRows, start: WarmStart | None, report: Callback | None
     ) -> Result:
         lam, n = self.lam, float(len(rows.Y))  # n for first-order methods, whatever the weights
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
+        limits = Limits(self.tol, self.max_iter, report)
         if self.robust == "best":
-            cost = rows.cost / (_count(rows) * lam)
-            return trimmed(bank, rows.Y, cost, share=float(self.cap_.min()), **limits)
-        machine, box = self._machine(), self._box(rows)
-        if self.solver == "fast" and machine.free == 0.0:
-            solve = solve_capped_on_path if bank.by_features else solve_capped
-            return solve(bank, rows.Y, box, machine, lam=lam, start=start, **limits)
+            cost = rows.cost / (weight_sum(rows) * lam)
+            problem = Problem(bank, rows.Y, cost, Hinge(fit_intercept=False), Simplex())
+            return trimmed(problem, limits, float(self.cap_.min()))
+        loss = self._make_loss()
+        problem = Problem(bank, rows.Y, self._box(rows) / lam, loss, Simplex())
+        if self.solver == "fast" and loss.free == 0.0:
+            return learn_weights(problem, limits, start)
         if self.solver == "vi":
-            return gradient_play(bank, rows.Y, box / lam, machine, lam=lam, n=n, **limits)
-        restarts = self.solver == "fast"
-        return mirror_prox(
-            bank, rows.Y, box / lam, machine, lam=lam, n=n, restarts=restarts, **limits
-        )
+            return gradient_play(problem, limits, GameOptions(lam, n))
+        return mirror_prox(problem, limits, GameOptions(lam, n, restarts=self.solver == "fast"))
 
-    def _store(self, shared: _AssessedRows, result: Result, rows: MergedRows) -> None:
-        """Store a result of the problem divided by lam, its constant kernel as an intercept."""
-        bank, function = shared.bank, result.function
+    def _store(self, shared: AssessedRows, result: Result, rows: MergedRows) -> None:
+        bank, weight = shared.bank, row_weights(rows)
         shared.add(self, result)
-        if function is None:
+        if result.function is None:
             fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         else:
-            fitted = bank.blocks.times(function)
+            fitted = bank.values(result.function)
         gamma = np.ones(rows.Y.shape[1])
-        if self.robust == "worst":
-            limits = self._machine().thresholds(fitted, rows.Y, rows.cost)
+        if self.robust == "worst":  # the multiplier of a cap is a threshold of the losses
+            limits = self._make_loss().thresholds(fitted, rows.Y, rows.cost)
             gamma -= np.where(limits < _IDLE, 0.0, np.minimum(limits, 1.0))
         self.gamma_ = float(gamma[0]) if len(gamma) == 1 else gamma
-        weight = _row_weights(rows)
-        alpha = _count(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
+        alpha = weight_sum(rows) * self.lam * np.abs(result.dual_coef) / weight[:, None]
         alpha = np.where(rows.inverse[:, None] >= 0, alpha[rows.inverse], 0.0)
         self.dual_weights_ = alpha[:, 0] if alpha.shape[1] == 1 else alpha
-        dual_coef, intercept = result.dual_coef, result.intercept
-        nothing = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
-        if self.robust == "worst":  # the objective is that of the function returned
-            loss, _ = self._machine().value(
-                np.zeros_like(fitted), rows.Y, self._box(rows) / self.lam
-            )
-            near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
-            nothing = (nothing and near) or loss < result.objective
-            if nothing:
-                result = replace(
-                    result,
-                    objective=loss if fitted.any() else max(result.objective, loss),
-                    lower_bound=min(result.lower_bound, loss),
-                )
-        if nothing:
-            if result.converged:
-                warn(
-                    f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is "
-                    "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
-                    "other kernels if they are all constant."
-                )
-            dual_coef = np.zeros_like(dual_coef)
-            function = None if function is None else np.zeros_like(function)
+        result = self._compare_with_zero(result, fitted, gamma, rows)
         if len(gamma) > 1:  # values of different classes are compared, so in the same units
-            dual_coef = np.where(gamma > _NOTHING, dual_coef / np.maximum(gamma, _NOTHING), 0.0)
-        weights, quadratic_forms = result.weights, result.quadratic_forms
+            dual_coef = np.where(
+                gamma > _NOTHING, result.dual_coef / np.maximum(gamma, _NOTHING), 0.0
+            )
+            result = replace(result, dual_coef=dual_coef)
         self.bias_weight_ = 0.0
         if self.fit_intercept:
-            self.bias_weight_ = float(weights[-1])
-            intercept = self.bias_weight_ * bank.scales[-1] * dual_coef.sum(axis=0)
-            if function is not None:
-                intercept = bank.landmarks[-1].fold(function[bank.offsets[-2] :]).sum(axis=0)
-            weights, quadratic_forms = weights[:-1], quadratic_forms[:-1]
-        history = tuple(
-            replace(step, upper=self.lam * step.upper, lower=self.lam * step.lower)
-            for step in result.history
-        )
-        own = replace(
-            result,
-            weights=weights,
-            dual_coef=dual_coef,
-            intercept=intercept,
-            quadratic_forms=quadratic_forms,
-            function=function,
-            objective=self.lam * result.objective,
-            lower_bound=self.lam * result.lower_bound,
-            size=self.lam * result.size,
-            history=history,
-        )
+            bank, result = self._split_bias(bank, result)
         balance = weight @ rows.Y
         sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
         self._by_size = np.argsort(-sizes, kind="stable")
-        self._store_model(self._without_bias(bank), own, rows)
+        self._store_model(bank, multiplied(result, self.lam), rows)
         labels, codes = shared.labels, shared.codes
         used = rows.inverse >= 0  # labels of rows without weight are not assessed
         self.label_quality_ = np.where(used, labels.label_quality[rows.inverse], np.nan)
         self._given = codes
         self._suggested = np.where(used, labels.suggested[rows.inverse], codes)
+
+    def _compare_with_zero(
+        self, result: Result, fitted: Floats, gamma: Floats, rows: MergedRows
+    ) -> Result:
+        """Return the result, or that of the zero function where it is as good or better."""
+        zero = result.converged and (gamma.max() <= _NOTHING or not fitted.any())
+        if self.robust == "worst":
+            cost = self._box(rows) / self.lam
+            loss, _ = self._make_loss().value(np.zeros_like(fitted), rows.Y, cost)
+            near = loss - result.lower_bound <= self.tol * result.size or not fitted.any()
+            zero = (zero and near) or loss < result.objective
+            if zero:  # the objective is that of the function returned
+                result = replace(
+                    result,
+                    objective=loss if fitted.any() else max(result.objective, loss),
+                    lower_bound=min(result.lower_bound, loss),
+                )
+        if not zero:
+            return result
+        if result.converged:
+            warn(
+                f"{type(self).__name__}: with cap={self.cap_.min():g} the best function is "
+                "zero, and the larger class is predicted everywhere. Hint: raise cap, or use "
+                "other kernels if they are all constant."
+            )
+        function = None if result.function is None else np.zeros_like(result.function)
+        return replace(result, dual_coef=np.zeros_like(result.dual_coef), function=function)
+
+    def _split_bias(self, bank: Bank, result: Result) -> tuple[Bank, Result]:
+        """Return bank and result without the constant kernel, whose function is the intercept."""
+        plain, function = self._without_bias(bank), result.function
+        self.bias_weight_ = float(result.weights[-1])
+        intercept = self.bias_weight_ * bank.scales[-1] * result.dual_coef.sum(axis=0)
+        if function is not None:
+            last, split = np.array([bank.n_kernels - 1]), plain.n_features
+            constant = bank.subset(last).predictor(last[:0], last, function[split:])
+            assert isinstance(constant, LandmarkFunction)
+            intercept, function = constant.coefs[0].sum(axis=0), function[:split]
+        return plain, replace(
+            result,
+            weights=result.weights[:-1],
+            quadratic_forms=result.quadratic_forms[:-1],
+            intercept=intercept,
+            function=function,
+        )
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -453,72 +451,11 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Class labels; of equal values that of the larger class counts.
+            Class labels; ties go to the larger class.
         """
         decision = self._decide(X)
         if decision.shape[1] == 1:
             decision = np.column_stack([-decision, decision])
-        # The first of equal values is taken, so the larger class comes first.
+        # argmax takes the first of equal values, so the larger class comes first.
         codes = self._by_size[decision[:, self._by_size].argmax(axis=1)]
         return np.asarray(self.classes_[codes])
-
-
-@dataclass(frozen=True)
-class _AssessedRows:
-    """Kernels over the training rows, their assessed labels, and the models fitted so far."""
-
-    refinable: RefinableBank
-    labels: LabelReport
-    codes: Indices  # class of every given row
-    fitted: list[tuple[NoisyLabelMKLClassifier, WarmStart]] = field(default_factory=list)
-
-    @property
-    def bank(self) -> Any:
-        return self.refinable.bank
-
-    def add(self, model: NoisyLabelMKLClassifier, result: Result) -> None:
-        """Remember a solution in units that do not depend on lam."""
-        self.fitted.append((model, WarmStart(result.weights, model.lam * result.dual_coef)))
-
-    def nearest(self, model: NoisyLabelMKLClassifier) -> WarmStart | None:
-        """Return the solution to start from: of the same cap if it binds, or of the same lam."""
-        same_cap = [k for k in self.fitted if np.array_equal(k[0].cap_, model.cap_)]
-        same_lam = [k for k in self.fitted if k[0].lam == model.lam]
-        binding = [k for k in same_cap if np.min(k[0].gamma_) < 1.0]
-        for _, start in (binding or same_lam or same_cap or self.fitted)[-1:]:
-            return WarmStart(start.weights, start.dual_coef / model.lam)
-        return None
-
-
-@dataclass(frozen=True)
-class _WithoutBias:
-    """The part of a Nystroem bank that models store, without its last kernel, the constant."""
-
-    bank: FeatureBank
-
-    @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        return self.bank.kernels[:-1]
-
-    @property
-    def scales(self) -> Floats:
-        return self.bank.scales[:-1]
-
-    def function(self, W: Floats) -> LandmarkFunction:
-        W = W.copy()
-        W[self.bank.offsets[-2] :] = 0.0
-        return self.bank.function(W)
-
-
-def _codes(Y: Floats) -> Indices:
-    """Return the class numbers of signed targets."""
-    return Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp)
-
-
-def _count(rows: MergedRows) -> float:
-    """Return the number of rows, or the sum of their weights."""
-    return float(_row_weights(rows).sum())
-
-
-def _row_weights(rows: MergedRows) -> Floats:
-    return np.ones(len(rows.Y)) if rows.weight is None else rows.weight

@@ -29,7 +29,7 @@ from kernelweave.pairs import (
 )
 from kernelweave.pairs.shapes import ShapedKernel, smoother
 from kernelweave.pairs.shrink import (
-    Judged,
+    Assessment,
     Links,
     Setting,
     column_factors,
@@ -61,7 +61,7 @@ class PairModel:
     rates: Rates | None = None
     statistic: Statistic | None = None
     diagnostics: dict[str, float] = field(default_factory=dict)
-    selection: list[Judged] = field(default_factory=list)
+    selection: list[Assessment] = field(default_factory=list)
     setting: Setting | None = None
 
 
@@ -268,7 +268,7 @@ class Shrink:
         fixed = {name: None if value == "select" else value for name, value in values.items()}
         return [s for shape in shapes for s in settings(shape, **fixed)]
 
-    def _choose(self, X: Any, links: Links, random: Any) -> tuple[Setting, list[Judged]]:
+    def _choose(self, X: Any, links: Links, random: Any) -> tuple[Setting, list[Assessment]]:
         """Return the best setting, and all that were compared."""
         options, candidates = self.options, self._candidates()
         refuse_if_too_large(X, links, [one.alpha for one in candidates], options.memory_limit)
@@ -297,7 +297,7 @@ class Shrink:
         return selection[0].setting, selection
 
 
-METHODS = {"lkcnpc": LKCnpc, "shrink": Shrink}
+METHODS: dict[str, Any] = {"lkcnpc": LKCnpc, "shrink": Shrink}
 
 
 def as_numbers(X: Any) -> Any:

@@ -15,7 +15,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context, is_frame, pick_rows
 from kernelweave.errors import InputError
 
-from .fit import check_costs
+from .fit import FitMixin, check_costs
 
 SEARCH_CONSTRAINTS = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -31,7 +31,7 @@ def search_constraints(kind: Any) -> dict[str, Any]:
     return {k: v for k, v in given.items() if k not in ("C", "warm_start")} | SEARCH_CONSTRAINTS
 
 
-class PathCV:
+class PathCV(FitMixin):
     """Mixin, in front of an estimator with `fit_path`, that chooses C on folds.
 
     Every fold fits one path over all values of C; the model is then fitted to all rows.
@@ -40,11 +40,10 @@ class PathCV:
     Cs: Any
     cv: Any
     scoring: Any
-    C_: float
     warm_start = False
 
     @property
-    def C(self) -> float:
+    def C(self) -> float:  # type: ignore[override]
         """The value of C in use."""
         return float(getattr(self, "C_", 1.0))
 

@@ -1,4 +1,4 @@
-"""Kernel learning by the ratio of margin and radius (RKL), and what it was compared to."""
+"""Radius-margin kernel learning (RKL), and the criteria that it was compared with."""
 
 from __future__ import annotations
 
@@ -10,21 +10,11 @@ import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
-from kernelweave.banks import KernelBank, squared_radii
+from kernelweave.banks import KernelBank
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
-from kernelweave.losses import Hinge
-from kernelweave.solvers import (
-    Callback,
-    RadiusResult,
-    Result,
-    WarmStart,
-    gradient_projection,
-    judge_fixed,
-    lbfgs,
-    newton_bundle,
-)
-from kernelweave.solvers.radius.criteria import Chapelle, Criterion, Do, RadiusMargin
-from kernelweave.weights import LpBall, Simplex
+from kernelweave.solvers import Callback, Limits, Result, WarmStart
+from kernelweave.solvers.radius.learn import RadiusMethod
 
 from .classifier import KernelClassifier
 from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
@@ -45,29 +35,29 @@ class RadiusMKLClassifier(KernelClassifier):
     kernels : Kernel, KernelFamily, list of both, or None
         What to combine, as in `MKLClassifier`.
     norm : None, 1, 2 or "uniform"
-        How `weights_` are scaled: so that the learned kernel has unit radius, by their sum, or by
-        their Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
+        How `weights_` are scaled: to a learned kernel of unit radius, by their sum, or by their
+        Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.
         "uniform" learns no weights and divides the average kernel by its squared radius.
     criterion : {"radius", "chapelle", "chapelle_literal", "do"}
         What is minimised: the above; ``R^2 |w|^2`` of ``K + I/C`` as Chapelle et al. practised it;
         the same with ``R`` of ``K`` alone, as equation (10) of the reference prints it; or the
         convex criterion of Do et al., equation (11).
     solver : {"lbfgs", "projection"}
-        L-BFGS, or gradient projection with Armijo's rule as in the reference. Both are for
-        ``radius="exact"``; the problems with a bound are solved as in `MKLClassifier`.
+        L-BFGS, or gradient projection with Armijo's rule as in the reference, for
+        ``radius="exact"``. The problems with a bound are solved as in `MKLClassifier`.
     radius : {"exact", "upper", "trace"}
         What R^2 is: itself; its upper bound ``sum_j theta_j R_j^2``; or its lower bound by the
         centred traces. The bounds make the problem that of `MKLClassifier` with norm 1.
     normalize : {"radius", "trace", "diagonal", "cosine"} or None
-        What is made one for every kernel before weights are learned. The weights refer to it, and
-        the criteria other than "radius" depend on it.
+        What is made one for every kernel. The weights refer to it, and the criteria other than
+        "radius" depend on it.
     C : float
         Cost of errors, for a kernel of unit radius.
     tol : float
-        Relative gap to stop at, at least 1e-9. The radii of single kernels, which are part of the
-        problem for "do" and "upper", are computed to a hundredth of it.
+        Relative gap to stop at, at least 1e-9. Radii of single kernels, which are part of the
+        problems "do" and "upper", are computed to a hundredth of it.
     max_iter : int
-        Support vector machines and balls solved at most.
+        Maximum number of inner SVM solves, each with an enclosing ball.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
@@ -75,7 +65,7 @@ class RadiusMKLClassifier(KernelClassifier):
     warm_start : bool
         Whether `fit` begins from the last weights when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -160,13 +150,9 @@ class RadiusMKLClassifier(KernelClassifier):
         self.verbose = verbose
 
     def _solve(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
+        self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
+        assert isinstance(bank, KernelBank)  # radii need exact kernels
         self._refuse()
         varying = _varying(bank)
         traces = bank.traces(centred=True)[varying] / bank.n_samples
@@ -176,9 +162,17 @@ class RadiusMKLClassifier(KernelClassifier):
                 "the columns, for example with scikit-learn's StandardScaler, or use "
                 "normalize='radius'."
             )
-        learn = self._radius_margin if self.criterion == "radius" else self._other
         begin = None if start is None else WarmStart(start.weights[varying], start.dual_coef)
-        result = learn(bank.subset(varying), Y, cost, begin, report)
+        method = RadiusMethod(
+            self.criterion,
+            self.norm,
+            self.solver,
+            self.radius,
+            self.fit_intercept,
+            unit_radii=self.normalize == "radius",
+        )
+        limits = Limits(self.tol, self.max_iter, report)
+        result = method.learn(bank.subset(varying), Y, cost, limits, begin)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
         return replace(
@@ -202,80 +196,9 @@ class RadiusMKLClassifier(KernelClassifier):
                 "learned weights only; use radius='exact'."
             )
 
-    def _radius_margin(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
-    ) -> RadiusResult:
-        """Learn on kernels of unit size, whatever size they came with."""
-        criterion = RadiusMargin(self.fit_intercept, fixed=self.norm == "uniform")
-        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        if self.norm == "uniform":
-            return judge_fixed(bank, Y, cost, criterion, even, tol=self.tol, report=report)
-        if self.radius == "trace":
-            sizes = bank.traces(centred=True) / bank.n_samples
-        else:
-            sizes = self._radii(bank)
-        unit = replace(bank, scales=bank.scales / sizes)
-        begin = even if start is None else start.weights * sizes / (start.weights @ sizes)
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
-        if self.radius == "exact":
-            solve = lbfgs if self.solver == "lbfgs" else gradient_projection
-            result = solve(unit, Y, cost, criterion, norm=None, start=begin, **limits)
-        else:
-            last = None if start is None else WarmStart(begin, start.dual_coef)
-            flat = newton_bundle(unit, Y, cost, Hinge(self.fit_intercept), start=last, **limits)
-            result = RadiusResult(**vars(flat), squared_radius=1.0)
-        return result.rescaled(1.0 / sizes, self.norm)
-
-    def _other(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        start: WarmStart | None,
-        report: Callback | None,
-    ) -> RadiusResult:
-        radii = self._radii(bank)
-        criterion: Criterion
-        if self.criterion == "do":
-            weight_set = Simplex() if self.norm == 1 else LpBall(2.0)
-            criterion = Do(
-                radii,
-                lambda linear, quadratic_forms: weight_set.lower_bound(
-                    linear, 0.0, quadratic_forms, bounded=False
-                ),
-                self.fit_intercept,
-            )
-        else:
-            criterion = Chapelle(self.fit_intercept, literal=self.criterion == "chapelle_literal")
-        even = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        begin = even if start is None else start.weights / start.weights.sum()
-        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "report": report}
-        if self.solver == "lbfgs":
-            limits["sizes"] = radii
-        solve = lbfgs if self.solver == "lbfgs" else gradient_projection
-        result = solve(bank, Y, cost, criterion, norm=self.norm, start=begin, **limits)
-        return result.rescaled(np.ones(bank.n_kernels), self.norm)
-
-    def _radii(self, bank: KernelBank) -> Floats:
-        only_scales = self._only_scales()
-        if self.normalize == "radius" and (self.tol >= 1e-3 or only_scales):
-            return np.ones(bank.n_kernels)  # to 1e-5
-        return squared_radii(bank, tol=1e-5 if only_scales else min(1e-5, 0.01 * self.tol))
-
-    def _only_scales(self) -> bool:
-        """Tell whether the radii of single kernels are for the search only, not in the problem."""
-        return self.criterion.startswith("chapelle") or (
-            self.criterion == "radius" and self.radius == "exact"
-        )
-
 
 def _varying(bank: KernelBank) -> Indices:
-    """Return the kernels that tell some rows apart; name the others in a warning."""
+    """Return the kernels that are not constant; name the others in a warning."""
     same = bank.centred_traces <= 0
     if same.all():
         raise InputError("kernels: every kernel is constant on the training rows.")

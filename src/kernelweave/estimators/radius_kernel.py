@@ -1,4 +1,4 @@
-"""Widths of Gaussian kernels, learned by the ratio of margin and radius."""
+"""Widths of Gaussian kernels, learned by the radius-margin criterion."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import KernelBank, check_memory
 from kernelweave.kernels import RBF, Kernel
-from kernelweave.solvers import (
+from kernelweave.solvers import Callback, Limits, Result
+from kernelweave.solvers.kernel_parameters import (
     ARDFamily,
-    Callback,
     Family,
     MixtureFamily,
-    Result,
     WidthFamily,
     learn_family,
 )
@@ -51,20 +50,20 @@ class RadiusKernelClassifier(KernelClassifier):
     n_widths : int
         Gaussians of a mixture.
     n_starts : int
-        Starting points from which to go downhill, the best of five.
+        Starting points of the descent, the best of five.
     C : float
         Cost of errors, for a kernel of unit radius.
     tol : float
         Stop when a relative change of a parameter changes the criterion by no more than this times
         the change, relatively.
     max_iter : int
-        Support vector machines and balls solved at most.
+        Maximum number of inner SVM solves, each with an enclosing ball.
     fit_intercept : bool
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -158,10 +157,8 @@ class RadiusKernelClassifier(KernelClassifier):
             rows.Y,
             self.C * rows.cost,
             RadiusMargin(self.fit_intercept),
+            Limits(self.tol, self.max_iter, report),
             n_starts=self.n_starts,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            report=report,
         )
         result = result.rescaled(np.ones(len(result.weights)), 1.0)
         shared.bank = kernel.bank

@@ -47,7 +47,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     def _n_solved(self, n: int) -> int:
         return n if self.loss == "square" else super()._n_solved(n)
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
@@ -65,8 +65,8 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         # Rounding moves the intercept from its optimum: a loss grows by the square, or linearly.
         exact = intercept - shift == result.intercept
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
-        machine = self._machine()
-        shape, scale = machine.box(Y, cost), machine.zero_loss(Y, cost)
+        loss = self._make_loss()
+        shape, scale = loss.box(Y, cost), loss.zero_loss(Y, cost)
         growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)

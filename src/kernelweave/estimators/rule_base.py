@@ -26,7 +26,9 @@ from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_ro
 from kernelweave.rules.summary import join_summaries, summarise_block
 from kernelweave.rules.table import check_table
 from kernelweave.solvers import Callback, Result
-from kernelweave.solvers.dag_active_set import Start, grow
+from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
+from kernelweave.solvers.dag_problem import DagProblem
+from kernelweave.solvers.problem import Limits
 
 from .duplicates import MergedRows, merge_propositions
 from .fit import FitMixin
@@ -126,7 +128,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         raise AssertionError("a subclass says which loss it has")
 
     def _check_rows(self, X: Any, n_rows: int | None = None) -> int:
@@ -266,30 +268,19 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         return ConjunctionLattice(P, base=self.base, max_length=self.max_length)
 
     def _learn(
-        self, shared: _RuleProblem, rows: MergedRows, start: Start | None, report: Callback
+        self, shared: _RuleProblem, rows: MergedRows, start: DagWarmStart | None, report: Callback
     ) -> Result:
-        return self._grow(
-            shared.lattice,
-            rows.Y,
-            self.C * rows.cost,
-            tol=self.tol,
+        return dag_active_set(
+            self._problem(shared.lattice, rows.Y, self.C * rows.cost),
+            Limits(self.tol, self.max_iter, report),
             max_nodes=self.max_nodes,
             start=start,
             polish=_SEARCH.polish * self.tol,
-            report=report,
         )
 
-    def _grow(self, lattice: ConjunctionLattice, Y: Floats, cost: Floats, **options: Any) -> Result:
-        return grow(
-            lattice,
-            Y,
-            cost,
-            self._machine(),
-            rho=float(self.rho),
-            relation=task_matrix(self.task_correlation, Y.shape[1]),
-            max_iter=self.max_iter,
-            **options,
-        )
+    def _problem(self, lattice: ConjunctionLattice, Y: Floats, cost: Floats) -> DagProblem:
+        relation = task_matrix(self.task_correlation, Y.shape[1])
+        return DagProblem(lattice, Y, cost, self._make_loss(), float(self.rho), relation)
 
     def _select(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> Ensemble:
         """Keep the conjunctions that matter, and fit the bias to the residuals."""
@@ -309,7 +300,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         after = lattice.bank.products(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
-            intercept = self._machine().value(after, rows.Y, self.C * rows.cost)[1]
+            intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]
         outputs = values[kept]
         for output, score in shared.fixed.items():
             intercept[output], outputs[:, output] = score, 0.0
@@ -373,16 +364,17 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         ]
         self.norms_ = np.array([norm for _, _, norm, _ in found])
 
-    def _resume(self, shared: _RuleProblem, rows: MergedRows) -> Start | None:
+    def _resume(self, shared: _RuleProblem, rows: MergedRows) -> DagWarmStart | None:
         return self._start_from_last(shared.lattice, rows) or self._start_from_sample(
             shared.lattice, rows
         )
 
-    def _continue(self, result: Result, ratio: float) -> Start | None:
-        norms = result.weights * np.sqrt(result.quadratic_forms)
-        return Start(norms, ratio * result.dual_coef) if norms.any() else None
+    def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
+        return DagWarmStart.at(result, ratio)
 
-    def _start_from_last(self, lattice: ConjunctionLattice, rows: MergedRows) -> Start | None:
+    def _start_from_last(
+        self, lattice: ConjunctionLattice, rows: MergedRows
+    ) -> DagWarmStart | None:
         """Return the last result, scaled to the present C, where the rows are the same."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
@@ -394,10 +386,12 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         lattice.add(nodes)
         order = {node: k for k, node in enumerate(nodes)}
         norms = np.array([norms[order[node]] for node in lattice.nodes])
-        dual_coef = self._machine().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
-        return Start(norms, dual_coef) if norms.any() else None
+        dual_coef = self._make_loss().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
+        return DagWarmStart(norms, dual_coef) if norms.any() else None
 
-    def _start_from_sample(self, lattice: ConjunctionLattice, rows: MergedRows) -> Start | None:
+    def _start_from_sample(
+        self, lattice: ConjunctionLattice, rows: MergedRows
+    ) -> DagWarmStart | None:
         """Find the first conjunctions on a part of the rows, where an iteration costs little."""
         n = len(rows.Y)
         if n < _SEARCH.min_rows:
@@ -409,11 +403,10 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         if not (totals > 0).all():
             return None
         small = self._lattice(rows.X[part])
-        result = self._grow(
-            small,
-            rows.Y[part],
-            self.C * cost * (rows.cost.sum(axis=0) / totals),
-            tol=max(self.tol, _SEARCH.sample_tol),
+        cost = self.C * cost * (rows.cost.sum(axis=0) / totals)
+        result = dag_active_set(
+            self._problem(small, rows.Y[part], cost),
+            Limits(max(self.tol, _SEARCH.sample_tol), self.max_iter),
             max_nodes=min(self.max_nodes, _SEARCH.sample_nodes),
         )
         norms = result.weights * np.sqrt(result.quadratic_forms)
@@ -422,7 +415,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         large = norms > 1e-3 * norms.max()
         lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
         known = dict(zip(small.nodes, norms.tolist(), strict=True))
-        return Start(np.array([known[node] for node in lattice.nodes]))
+        return DagWarmStart(np.array([known[node] for node in lattice.nodes]))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

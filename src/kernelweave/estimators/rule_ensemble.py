@@ -63,21 +63,21 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         number mu for ``I + 11'/mu`` (small values pull them together). None: not at all, but they
         share rules.
     threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are left out.
+        Rules whose norm is at most this share of the largest are dropped.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
         Maximum number of inner SVM solves.
     max_nodes : int, default=20000
-        No conjunction is activated beyond this number.
+        Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
     warm_start : bool, default=False
-        Whether to begin where the last fit on the same rows ended.
+        Whether to start from the last fit on the same rows.
     n_jobs : int or None, default=None
-        Threads; None means one per core. The result does not depend on it.
+        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
         Whether to show progress.
 
@@ -154,7 +154,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
@@ -282,8 +282,8 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     rho : float, default=1.1
         In (1, 2]. Smaller values give fewer rules.
     loss : {"square", "huber", "epsilon_insensitive"}, default="square"
-        Half the squared residual; the same up to ``epsilon`` and straight beyond; or nothing up to
-        ``epsilon`` and straight beyond.
+        Half the squared residual; the same up to ``epsilon`` and linear beyond; or zero up to
+        ``epsilon`` and linear beyond.
     epsilon : float, default=0.1
         Threshold of the last two.
     C : float, default=1.0
@@ -303,19 +303,19 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
         How several outputs are related; see `RuleEnsembleClassifier`.
     threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are left out.
+        Rules whose norm is at most this share of the largest are dropped.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
-        One-kernel problems solved at most.
+        Maximum number of inner solves.
     max_nodes : int, default=20000
-        No conjunction is activated beyond this number.
+        Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
     warm_start : bool, default=False
-        Whether to begin where the last fit on the same rows ended.
+        Whether to start from the last fit on the same rows.
     n_jobs : int or None, default=None
-        Threads; None means one per core. The result does not depend on it.
+        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
         Whether to show progress.
 
@@ -385,7 +385,7 @@ class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _machine(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:

@@ -51,7 +51,7 @@ class _RulePathCV(PathCV):
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C chosen by cross-validation.
 
-    On every fold one path over all values of C is fitted, each beginning with the rules of the
+    On every fold one path over all values of C is fitted, each starting from the rules of the
     last, with propositions made from the training part alone.
 
     Parameters
@@ -59,10 +59,9 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     rho : float, default=1.1
         In (1, 2]. Smaller values give fewer rules.
     Cs : int or sequence of float, default=7
-        Values of C to try; a number stands for so many between 1e-3 and 1e3, in equal steps of the
-        logarithm.
+        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
-        How to split; classes are kept in proportion where that makes sense.
+        How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
     base : float, default=2.0
@@ -80,19 +79,19 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
         How several outputs are related; see `RuleEnsembleClassifier`.
     threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are left out.
+        Rules whose norm is at most this share of the largest are dropped.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
-        One-kernel problems solved at most in one fit.
+        Maximum number of inner solves of one fit.
     max_nodes : int, default=20000
-        No conjunction is activated beyond this number.
+        Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
     n_jobs : int or None, default=None
-        Threads; None means one per core. The result does not depend on it.
+        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
         Whether to show progress.
 
@@ -164,7 +163,7 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C chosen by cross-validation.
 
-    On every fold one path over all values of C is fitted, each beginning with the rules of the
+    On every fold one path over all values of C is fitted, each starting from the rules of the
     last, with propositions made from the training part alone.
 
     Parameters
@@ -172,10 +171,9 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     rho : float, default=1.1
         In (1, 2]. Smaller values give fewer rules.
     Cs : int or sequence of float, default=7
-        Values of C to try; a number stands for so many between 1e-3 and 1e3, in equal steps of the
-        logarithm.
+        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
-        How to split; classes are kept in proportion where that makes sense.
+        How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is R^2. Of equal scores the smaller C wins.
     loss : {"square", "huber", "epsilon_insensitive"}, default="square"
@@ -197,17 +195,17 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
         How several outputs are related; see `RuleEnsembleClassifier`.
     threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are left out.
+        Rules whose norm is at most this share of the largest are dropped.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
-        One-kernel problems solved at most in one fit.
+        Maximum number of inner solves of one fit.
     max_nodes : int, default=20000
-        No conjunction is activated beyond this number.
+        Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
     n_jobs : int or None, default=None
-        Threads; None means one per core. The result does not depend on it.
+        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
         Whether to show progress.
 

@@ -36,6 +36,19 @@ NYSTROEM = {
         `landmark_gap_`. Also where the objective is no larger than its rounding error and below
         1e-24 of the loss of the zero function.""",
 }
+NODES = {
+    "active_nodes_ : list": """Nodes in use; those of a lattice are tuples of pairs of ladder (from
+        0) and rung (from 1).""",
+    "block_norms_ : ndarray of shape (n_active,)": "Norm ``Q_w`` of the function of each.",
+    "weights_ : ndarray of shape (n_active,)": "Weight of the (normalised) kernel of each.",
+    "contributions_ : ndarray of shape (n_active,)": """Share of each in the squared norm of the
+        decision or regression function in the learned kernel.""",
+    "kernels_ : list of Kernel": "The kernel of each.",
+    "scales_ : ndarray of shape (n_active,)": "Factor that normalises each kernel.",
+    "n_nodes_ : int": "Number of activated nodes.",
+    "duality_gap_ : float": """No model on any nodes of the graph has an objective smaller than
+        ``objective_ - duality_gap_``; infinite where the search of a lattice was cut.""",
+}
 SUPPORT = {
     "support_ : ndarray of shape (n_support,)": "Training rows that prediction needs.",
     "dual_coef_ : ndarray of shape (n_outputs, n_support)": "Their signed coefficients.",

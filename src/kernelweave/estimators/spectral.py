@@ -48,13 +48,13 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        What k-means was given.
+        Points that k-means groups.
     eigenvalues_ : ndarray of shape (n_clusters,)
         Of the kernel that was decomposed, largest first.
     normalized_ : bool
         Whether it was divided by the roots of its row sums.
     n_empty_ : int
-        Rows similar to none, which k-means puts anywhere.
+        Rows similar to none, whose cluster is arbitrary.
 
     References
     ----------

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
-from kernelweave.banks.paths import FactoredSystem, NodeSystem, PathSystem, arrange
+from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
+from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
     Constant,
@@ -30,9 +31,10 @@ from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Callback, Result
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.rounding import keep_kernels
-from kernelweave.solvers.structure import alternate, projected_update
-from kernelweave.weights.sum_product import SumProduct, is_convex
+from kernelweave.solvers.structure import StructureProblem, learn_structure
+from kernelweave.weights.sum_product import SumProduct
 
 from .base import BlockFunction
 from .classifier import KernelClassifier
@@ -65,33 +67,33 @@ class SumProductMKLClassifier(KernelClassifier):
     ----------
     structure : Kernel, list of Kernel, dict, networkx graph or None
         An expression such as ``(a + b) * (c + d) + e``, in which `group` gives a sum a weight of
-        its own; a list is a plain sum; a dict as `Network.to_dict` returns it; a graph with edges
+        its own; a list, which is a sum; a dict as `Network.to_dict` returns it; a graph with edges
         from parents to children and node attributes ``kind`` ("sum", "product" or "leaf"),
         ``kernel``, ``p`` and ``name``. None: the sum of the default kernels of `MKLClassifier`.
-        Factors of single kernels are lost where these are normalised, factors of products are not.
+        Normalisation removes factors of single kernels, not those of products.
     lam : float
         Penalty of the weights. With one common `p` it changes nothing that C does not: tune C.
     p : float or dict
         Exponent of the penalty, or exponents by the names of products (others have 1). Small values
-        make parts of the structure vanish. From 1 on the problem is convex, and so it is while the
-        mean of ``1 / p`` along every path is at most one; else no bound is known.
+        make parts of the structure vanish. The problem is convex while the mean of ``1 / p`` along
+        every path is at most one; else no bound is known.
     normalize : {"cosine", "trace", "diagonal", "radius"} or None
         What is made one of every base kernel: each diagonal entry (which products keep), the mean
         centred diagonal, the mean diagonal, the radius, or nothing.
     C : float
         Cost of errors.
     solver : {"newton", "projected"}
-        How weights are found for given functions: Newton's method in their logarithms, with the
-        steps mixed; or the published projected gradient with each weight in a unit of its own, and
-        linear pieces for exponents below one, without.
+        Weights for given functions by Newton's method in their logarithms, with Anderson
+        acceleration; or by the published projected gradient, scaled by weight, with linear pieces
+        for exponents below one.
     tol : float
         Relative duality gap to stop at, at least 1e-12; without a bound, a hundred times the
         relative decrease.
     max_iter : int
         Maximum number of inner SVM solves for each start.
     max_paths : int
-        Paths written out at most. Structures with more are evaluated as they are where all paths
-        give a weight the same exponent, and refused otherwise.
+        Maximum number of paths written out. Structures with more are evaluated as they are where
+        all paths give a weight the same exponent, and refused otherwise.
     n_starts : int
         Starting points where the problem is not convex; the first has equal weights.
     fit_intercept : bool
@@ -99,9 +101,9 @@ class SumProductMKLClassifier(KernelClassifier):
     class_weight : dict, "balanced" or None
         Factors of C by class.
     random_state : int, RandomState instance or None
-        Draws the starting points beyond the first.
+        For the starting points beyond the first.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     n_jobs : int or None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
@@ -213,34 +215,21 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _learn(self, shared: _Structure, rows: MergedRows, start: None, report: Callback) -> Result:
         system = shared.system
-        p = self._exponents(shared.network)
-        certified = is_convex(_path_exponents(system, p))
-        weights = SumProduct(system.path_counts, p, self.lam)
-        results = [
-            alternate(
-                system,
-                rows.Y,
-                self.C * rows.cost,
-                Hinge(self.fit_intercept),
-                weights,
-                certified=certified,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=start,
-                update=projected_update(weights) if self.solver == "projected" else None,
-                mix=self.solver == "newton",
-                report=report,
-            )
-            for start in self._starts(system.n_nodes, 1 if certified else self.n_starts)
-        ]
-        return min(results, key=lambda result: result.objective)
+        penalty = SumProduct(system.path_counts, self._exponents(shared.network), self.lam)
+        cost, loss = self.C * rows.cost, Hinge(self.fit_intercept)
+        return learn_structure(
+            StructureProblem(system, rows.Y, cost, loss, penalty),
+            Limits(self.tol, self.max_iter, report),
+            solver=self.solver,
+            starts=self._starts(system.n_nodes),
+        )
 
     def _continue(self, result: Result, ratio: float) -> None:
         return None  # every C starts anew, from `_starts`
 
-    def _starts(self, n_nodes: int, count: int) -> list[Floats]:
-        random = check_random_state(self.random_state)
-        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in range(count - 1))]
+    def _starts(self, n_nodes: int) -> list[Floats]:
+        random, more = check_random_state(self.random_state), range(self.n_starts - 1)
+        return [np.zeros(n_nodes), *(random.standard_normal(n_nodes) for _ in more)]
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""
@@ -266,29 +255,21 @@ class SumProductMKLClassifier(KernelClassifier):
             warn(f"structure: zero on all training rows, and left out with its paths: {names}.")
         # The remaining network may have its leaves in another order, and fewer of them.
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
-        upper = np.triu_indices(n)
-        leaves = np.empty((len(kept), len(upper[0])))
-        units = np.eye(len(kernels))
-        whole = ~bank.rounded & ~bank.residual_roots(np.arange(len(kernels))).any(axis=1)
-        for row, j in enumerate(kept):
-            view = bank.views[j]
-            if whole[j] and bank.dtype == np.float64:  # Gaussians share their distances
-                leaves[row] = bank.combine(units[j]).dense()[upper]
-            else:  # products may magnify the error of a low-rank factor
-                leaves[row] = bank.scales[j] * bank.kernels[j].block(view, view)[upper]
-            _refuse_indefinite(kernels[j], view)
+        for j in kept:
+            _refuse_indefinite(kernels[j], bank.views[j])
+        leaves = Triangles.of(bank, kept)
         found: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
         for row, j in enumerate(kept):
             number = kernels[j]
             if _is_fixed(number):  # the factor of a product is not normalised
                 assert isinstance(number, Scaled)
-                found[row], scales[row], leaves[row] = number, 1.0, number.factor
+                found[row], scales[row], leaves.entries[row] = number, 1.0, number.factor
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
-            factored = FactoredSystem(leaves, n, network)
+            factored = FactoredBank(leaves, network)
             return _Structure(network, found, scales, views, factored, [])
         paths = network.paths(self.max_paths)
-        system = PathSystem(leaves, n, network, paths)
+        system = PathBank(leaves, network, paths)
         return _Structure(network, found, scales, views, system, paths)
 
     @property
@@ -334,9 +315,9 @@ class SumProductMKLClassifier(KernelClassifier):
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = shared.scales
         self.weights_ = self.contributions_ = np.zeros(0)
-        if isinstance(system, PathSystem):
+        if isinstance(system, PathBank):
             weights = system.path_weights(np.log(result.weights))
-            parts = system.read(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
+            parts = system.path_forms(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
@@ -370,7 +351,7 @@ class SumProductMKLClassifier(KernelClassifier):
             table, _, _ = arrange(self.network_, self.paths_)
             values = table.combine(leaves, self.weights_)
         else:
-            system = FactoredSystem(leaves[:, :1], 1, self.network_)
+            system = FactoredBank(Triangles(leaves[:, :1], 1), self.network_)
             logs = system.exponents * np.log(list(self.node_weights_.values()))
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
@@ -403,7 +384,7 @@ class _Structure:
     kernels: list[Kernel]
     scales: Floats
     views: Views
-    system: NodeSystem
+    system: NetworkBank
     paths: list[Path]  # empty where they are too many
 
 
@@ -418,23 +399,6 @@ def _expanded(structure: Any, rows: MergedRows) -> Any:
     if isinstance(structure, list | tuple):
         flat = any(isinstance(item, KernelFamily) for item in structure) or not structure
     return expand_kernels(structure, rows.X, rows.weight) if flat else structure
-
-
-def _path_exponents(system: NodeSystem, p: Floats) -> Floats:
-    """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
-    if isinstance(system, PathSystem):
-        return np.asarray(system.A @ (1.0 / p))
-    assert isinstance(system, FactoredSystem)
-    network, share = (
-        system.network,
-        dict(zip(system.network.products, system.exponents / p, strict=True)),
-    )
-    most: dict[int, float] = {}
-    for i in network.order:
-        below = [most[c] for c in network.nodes[i].children]
-        kind = network.nodes[i].kind
-        most[i] = max(below) if kind == "sum" else sum(below) + share.get(i, 0.0)
-    return np.array([most[network.root]])
 
 
 def _refuse_indefinite(kernel: Any, rows: Any) -> None:

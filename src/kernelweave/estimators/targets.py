@@ -193,3 +193,32 @@ def split_tasks(Y: Floats, cost: Floats, codes: Indices, n_tasks: int) -> tuple[
     """Give every task an output of its own, in which only its rows have a part."""
     own = codes[:, None] == np.arange(n_tasks)
     return np.where(own, Y, 1.0), np.where(own, cost, 0.0)
+
+
+def finite_floats(values: Any) -> Floats:
+    """Return an array of finite numbers, or an empty one."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return array if np.isfinite(array).all() else np.empty(0)
+
+
+def read_rates(given: Any, n_classes: int) -> Floats:
+    """Return known rates of wrong labels as a matrix; a pair is that of two classes."""
+    rates = finite_floats(given)
+    if rates.shape == (2,) and n_classes == 2:
+        rates = np.array([[1.0 - rates[0], rates[0]], [rates[1], 1.0 - rates[1]]])
+    square = rates.shape == (n_classes, n_classes)
+    if not square or (rates < 0).any() or np.abs(rates.sum(axis=1) - 1.0).max() > 1e-8:
+        pair = "two numbers between 0 and 1, or " if n_classes == 2 else ""
+        raise InputError(
+            f"rates: must be {pair}a matrix of shape ({n_classes}, {n_classes}) whose rows are "
+            f"probabilities, got {given!r}."
+        )
+    if n_classes == 2 and not rates[0, 1] + rates[1, 0] < 1:
+        raise InputError(
+            f"rates: together they must be below 1, got {rates[0, 1]:g} and {rates[1, 0]:g}; "
+            "otherwise labels support the other class."
+        )
+    return rates

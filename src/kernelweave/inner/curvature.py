@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kernelweave._linalg import solve_positive
 from kernelweave._types import Floats, Indices
+from kernelweave.banks import KernelOperator, WeightedSum
 from kernelweave.losses.base import Loss
 
 
@@ -48,7 +48,7 @@ class Curvature:
 
 def weight_curvature(
     loss: Loss,
-    K: Any,
+    K: KernelOperator,
     products: Callable[[Indices], Floats],
     dual_coef: Floats,
     Y: Floats,
@@ -56,8 +56,15 @@ def weight_curvature(
 ) -> Curvature:
     """Return the Hessian of the optimal value in the weights of the kernels of ``products``.
 
-    Given rows, ``products`` returns those of ``K_j @ dual_coef`` for the kernels of interest, of
-    shape (n_kernels, n_rows, n_outputs).
+    Parameters
+    ----------
+    loss, K
+        As in `solve_inner`.
+    products : callable
+        Given rows, returns those of ``K_j @ dual_coef`` for the kernels of interest, of shape
+        (n_kernels, n_rows, n_outputs).
+    dual_coef, Y, cost : ndarray of shape (n_samples, n_outputs)
+        The solution for K, targets and costs.
     """
     curved = loss.inverse_curvature(dual_coef, Y, cost)
     rows = np.unique(np.concatenate([free for free, _ in curved]))
@@ -85,16 +92,16 @@ def weight_curvature(
     return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
 
 
-def _solve_block(K: Any, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
+def _solve_block(K: KernelOperator, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
     """Solve with the block of some rows plus a diagonal, by features where they are fewer."""
-    n_features = getattr(K, "n_features", np.inf)
-    if len(rows) <= n_features or not (ridge > 0).all():
+    features = K.features()
+    if features is None or len(rows) <= features.n_features or not (ridge > 0).all():
         M = K.block(rows, rows)
         # Rows at which all kernels with a weight are zero have no curvature; any value will do.
         size = np.trace(M) / len(rows) or 1.0
         M[np.diag_indices_from(M)] += ridge + 1e-9 * size
         return solve_positive(M, sides)
-    Z = K.rows(rows)
+    Z = features.rows(rows)
     scaled = Z / ridge[:, None]
     inner = Z.T @ scaled
     inner[np.diag_indices_from(inner)] += 1.0
@@ -103,19 +110,20 @@ def _solve_block(K: Any, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
 
 
 def feature_hessian(
-    loss: Loss, kernel: Any, which: Indices, dual_coef: Floats, Y: Floats, cost: Floats
+    loss: Loss, kernel: WeightedSum, which: Indices, dual_coef: Floats, Y: Floats, cost: Floats
 ) -> Floats:
     """Return the Hessian on Nystroem features in one pass, without a copy of the free rows.
 
     `which` are the kernels of interest, in increasing order, all with a weight among them.
     """
-    bank = kernel.bank
+    features = kernel.features()
+    assert features is not None
     hessian = np.zeros((len(which), len(which)))
     for o, (free, ridge) in enumerate(loss.inverse_curvature(dual_coef, Y, cost)):
-        if len(free) <= kernel.n_features or not (ridge > 0).all():
+        if len(free) <= features.n_features or not (ridge > 0).all():
 
             def products(rows: Indices, o: int = o) -> Floats:
-                return np.asarray(bank.products(dual_coef, which, rows)[:, :, [o]])
+                return np.asarray(kernel.bank.products(dual_coef, which, rows)[:, :, [o]])
 
             own = (dual_coef[:, [o]], Y[:, [o]], cost[:, [o]])
             hessian += weight_curvature(loss, kernel, products, *own).hessian
@@ -124,8 +132,7 @@ def feature_hessian(
         q[free] = 1.0 / ridge
         # With D = diag(ridge) of the free rows, values U of the kernels there and Z the weighted
         # features: U'(D + ZZ')^-1 U = U'QU - U'QZ (I + Z'QZ)^-1 Z'QU where Q = D^-1.
-        values, cross, inner = bank.gram(dual_coef, o, which, q)
-        weights = kernel.weights[bank.owner()[np.isin(bank.owner(), which)]]
+        values, cross, inner, weights = features.moments(dual_coef, o, which, q)
         used, roots = weights > 0, np.sqrt(weights[weights > 0])
         system = inner[np.ix_(used, used)]
         system *= roots[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.banks import KernelOperator
 from kernelweave.losses.cvar_hinge import CVaRHinge, append_row
 from kernelweave.losses.hinge import Hinge
 
@@ -15,7 +15,7 @@ from .solution import Solution, unsolved
 
 def solve_cvar(
     loss: CVaRHinge,
-    K: CombinedKernel,
+    K: KernelOperator,
     Y: Floats,
     cost: Floats,
     *,
@@ -62,26 +62,20 @@ def solve_cvar(
 class SignedKernel:
     """``y_i y_k K_ik`` with a last row and column of zeros, computed on demand.
 
-    Stands in for a `CombinedKernel` in SMO.
-
     Parameters
     ----------
-    kernel : CombinedKernel
+    kernel : KernelOperator
         The kernel.
     signs : ndarray of shape (n_samples,)
         Minus or plus one.
     """
 
-    def __init__(self, kernel: CombinedKernel, signs: Floats) -> None:
+    def __init__(self, kernel: KernelOperator, signs: Floats) -> None:
         self.kernel = kernel
         self.signs = signs
+        self.n_samples, self.dtype = len(signs) + 1, kernel.dtype
         self._blocks: list[tuple[Indices, Stored]] = []
         self._copied = 0
-
-    @property
-    def bank(self) -> KernelBank:
-        """Where the kernels are."""
-        return self.kernel.bank
 
     @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
@@ -103,7 +97,7 @@ class SignedKernel:
         """Compute those of the rows that are not there yet."""
         n = len(self.signs)
         if len(index) and index[-1] == n:  # callers give increasing rows
-            slack = np.zeros((1, n + 1), dtype=self.bank.dtype)
+            slack = np.zeros((1, n + 1), dtype=self.dtype)
             self._blocks.append((np.array([n]), slack))
             index = index[:-1]
         if len(index) == n:

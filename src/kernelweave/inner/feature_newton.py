@@ -12,13 +12,13 @@ pass over the features, and they are few near the solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.linalg
 
 from kernelweave._linalg import solve_positive
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
+from kernelweave.banks import Features
 from kernelweave.losses.base import DualBox, InnerSolver, Loss
 
 from .solution import Solution
@@ -32,72 +32,23 @@ _ROUNDER = 3.0  # first penalty from coefficients of another loss, relative to t
 _EPOCHS = 10  # of coordinate descent to begin with, which is quick until it crawls
 
 
-@runtime_checkable
-class FeatureKernel(Protocol):
-    """A kernel given by features ``Z``."""
-
-    n_samples: int
-
-    @property
-    def n_features(self) -> int: ...
-
-    def times(self, w: Floats) -> Floats: ...
-
-    def sums(self, V: Floats) -> Floats: ...
-
-    def rows(self, index: Indices) -> Floats: ...
-
-    def gram(self, q: Floats) -> tuple[Floats, Floats]: ...
-
-
-@runtime_checkable
-class BankKernel(Protocol):
-    """A kernel of features out of a bank, which knows functions and scores by all of its columns.
-
-    It can begin by coordinate descent.
-    """
-
-    def descend(
-        self,
-        target: Floats,
-        lower: Floats,
-        upper: Floats,
-        ridge: Floats,
-        *,
-        dead_zone: float,
-        intercept: bool,
-        epochs: int,
-    ) -> Floats | None: ...
-
-    def raise_weights(self, w: Floats) -> Floats: ...
-
-    def lower_weights(self, W: Floats) -> Floats: ...
-
-    def holds(self, W: Floats) -> bool: ...
-
-    def scores(self, V: Floats) -> Floats: ...
-
-    def pick(self, scores: Floats) -> Floats: ...
-
-
 def solve_on_features(
     loss: Loss,
-    K: FeatureKernel,
+    Z: Features,
     Y: Floats,
     cost: Floats,
     *,
     tol: float,
     floor: float = 0.0,
     start: Solution | None = None,
-    enough: float = np.inf,
 ) -> Solution:
-    """Solve on a kernel given by few features; see `solve_inner`."""
+    """Solve on the kernel ``Z Z'`` of few features; see `solve_inner`."""
     n_outputs = Y.shape[1]
     tol = tol if loss.inner_solver is InnerSolver.SMO else max(tol, 1e-12)
     parts = []
     for o in range(n_outputs):
-        solver = _Newton(loss, K, np.ascontiguousarray(Y[:, [o]]), cost[:, [o]], np.ones((1, 1)))
-        begin = None if start is None else _begin(K, start, o)
+        solver = _Newton(loss, Z, np.ascontiguousarray(Y[:, [o]]), cost[:, [o]], np.ones((1, 1)))
+        begin = None if start is None else _begin(Z, start, o)
         parts.append(solver.run(tol, floor / n_outputs, begin))
     return Solution(
         dual_coef=np.hstack([part.dual_coef for part in parts]),
@@ -106,11 +57,9 @@ def solve_on_features(
         primal=sum(part.primal for part in parts),
         dual=sum(part.dual for part in parts),
         work=sum(part.work for part in parts),
-        function=K.raise_weights(np.hstack([part.w for part in parts]))
-        if isinstance(K, BankKernel)
-        else None,
+        function=Z.to_bank(np.hstack([part.w for part in parts])),
         sharpness=max(part.sharpness for part in parts),
-        scores=np.hstack([part.scores for part in parts]) if isinstance(K, BankKernel) else None,
+        scores=np.hstack([part.scores for part in parts]),
     )
 
 
@@ -124,20 +73,20 @@ class _Begin:
     sharpness: float = 0.0
 
 
-def _begin(K: FeatureKernel, start: Solution, o: int) -> _Begin:
+def _begin(Z: Features, start: Solution, o: int) -> _Begin:
     dual_coef = start.dual_coef[:, [o]]
-    if start.function is None or not isinstance(K, BankKernel):
+    if start.function is None:
         return _Begin(dual_coef, sharpness=start.sharpness)
     # With other weights of the kernels the same function is nearer to the solution than that of the
     # same coefficients: most rows stay on their side of the margin.
     function = start.function[:, [o]]
-    fitted = start.fitted[:, [o]] if K.holds(function) else None
-    return _Begin(dual_coef, K.lower_weights(function), fitted, start.sharpness)
+    w, is_whole = Z.from_bank(function)
+    return _Begin(dual_coef, w, start.fitted[:, [o]] if is_whole else None, start.sharpness)
 
 
 def solve_related(
     loss: Loss,
-    K: FeatureKernel,
+    Z: Features,
     Y: Floats,
     cost: Floats,
     relation: Floats,
@@ -153,31 +102,31 @@ def solve_related(
     keep = values > 1e-14 * values[-1]
     root = np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
     begin = None if start is None else _Begin(start)
-    part = _Newton(loss, K, Y, cost, root).run(tol, 0.0, begin)
+    part = _Newton(loss, Z, Y, cost, root).run(tol, 0.0, begin)
     return Solution(part.dual_coef, part.bias, part.fitted, part.primal, part.dual, part.work)
 
 
 class _Newton:
     """Outputs being solved, whose functions are ``Z W root'``."""
 
-    def __init__(self, loss: Loss, K: Any, Y: Floats, cost: Floats, root: Floats) -> None:
-        self.loss, self.K, self.Y, self.cost, self.root = loss, K, Y, cost, root
+    def __init__(self, loss: Loss, Z: Features, Y: Floats, cost: Floats, root: Floats) -> None:
+        self.loss, self.Z, self.Y, self.cost, self.root = loss, Z, Y, cost, root
         self.box: DualBox = loss.box(Y, cost)
         self.primal, self.dual = np.inf, -np.inf
         self.bias = np.zeros(Y.shape[1])
         self.dual_coef = np.zeros_like(Y)
         self.fitted = np.zeros_like(Y)
-        self.w = np.zeros((K.n_features, root.shape[1]))
+        self.w = np.zeros((Z.n_features, root.shape[1]))
         self.work = 0
         self.sharpness = 0.0
         self.scores = np.zeros((0, Y.shape[1]))  # of the best coefficients
 
     def _times(self, w: Floats) -> Floats:
         """Return the values of functions."""
-        return np.asarray(self.K.times(w) @ self.root.T)
+        return np.asarray(self.Z.times(w) @ self.root.T)
 
     def run(self, tol: float, floor: float, begin: _Begin | None) -> _Newton:
-        box, K, Y = self.box, self.K, self.Y
+        box, Z, Y = self.box, self.Z, self.Y
         present = box.upper > box.lower
         widest = float(np.max((box.upper - box.lower)[present], initial=0.0))
         flattest = float(np.min(box.ridge[present], initial=np.inf))
@@ -186,13 +135,13 @@ class _Newton:
         if begin is None and np.isfinite(widest):
             begin = self._descend()
         anchor = np.zeros_like(Y) if begin is None else begin.dual_coef.copy()
-        w = np.zeros((K.n_features, self.root.shape[1]))
+        w = np.zeros((Z.n_features, self.root.shape[1]))
         f = np.zeros_like(Y)
         if begin is not None and begin.w is not None:
             w = begin.w
             f = self._times(w) if begin.fitted is None else begin.fitted
         elif begin is not None:
-            w = K.sums(anchor) @ self.root
+            w = Z.sums(anchor) @ self.root
             f = self._times(w)
             self._offer(anchor, w, f)
         b = self._value(w, f)[1]
@@ -249,9 +198,9 @@ class _Newton:
     def _descend(self) -> _Begin | None:
         """Return rough coefficients from a few passes of coordinate descent, if the kernel can."""
         box = self.box
-        if self.Y.shape[1] > 1 or not isinstance(self.K, BankKernel):
+        if self.Y.shape[1] > 1:
             return None
-        t = self.K.descend(
+        t = self.Z.descend(
             *box.columns(self.Y, 0),
             dead_zone=box.dead_zone,
             intercept=self.loss.fit_intercept,
@@ -282,12 +231,8 @@ class _Newton:
         """Keep the bounds that follow from a point, and return ``Z't root``."""
         n_outputs = t.shape[1]
         up, down = np.maximum(t, 0.0), np.minimum(t, 0.0)
-        sides, scores = np.column_stack([up, down]), None
-        if isinstance(self.K, BankKernel):
-            scores = self.K.scores(sides)
-            sums = self.K.pick(scores)
-        else:
-            sums = self.K.sums(sides)
+        scores = self.Z.scores(np.column_stack([up, down]))
+        sums = self.Z.pick(scores)
         raised, lowered = sums[:, :n_outputs], sums[:, n_outputs:]
         rise, fall = np.ones(n_outputs), np.ones(n_outputs)
         if (
@@ -302,8 +247,7 @@ class _Newton:
         dual = self.box.dual_value(balanced, self.Y, float(np.vdot(z, z)))
         if dual > self.dual:
             self.dual, self.dual_coef = dual, balanced
-            if scores is not None:
-                self.scores = rise * scores[:, :n_outputs] + fall * scores[:, n_outputs:]
+            self.scores = rise * scores[:, :n_outputs] + fall * scores[:, n_outputs:]
         primal, bias = self._value(w, f)
         if primal < self.primal:
             self.primal, self.bias, self.fitted, self.w = primal, bias, f, w
@@ -317,7 +261,7 @@ class _Newton:
         n_outputs, rank, R = len(pull), shape[1], shape[0]
         sides = gradient.T.reshape(-1, 1)  # one function of the root after the other
         if len(J) >= R and root.shape == (1, 1):
-            H, e = self.K.gram(np.ascontiguousarray(q[:, 0]))
+            H, e = self.Z.gram(np.ascontiguousarray(q[:, 0]))
             H *= root[0, 0] ** 2
             H[np.diag_indices_from(H)] += 1.0
             edge = root[0, 0] * e[:, None]
@@ -326,19 +270,19 @@ class _Newton:
             H, edge = np.eye(R * rank), np.zeros((R * rank, n_outputs))
             blocks = H.reshape(rank, R, rank, R)
             for t in range(n_outputs):
-                G, e = self.K.gram(np.ascontiguousarray(q[:, t]))
+                G, e = self.Z.gram(np.ascontiguousarray(q[:, t]))
                 edge[:, t] = np.outer(root[t], e).ravel()
                 for k in range(rank):
                     for m in range(rank):
                         blocks[k, :, m, :] += root[t, k] * root[t, m] * G
             solved = solve_positive(H, np.hstack([sides, edge]))
         else:
-            Z = (root[task][:, :, None] * self.K.rows(J)[:, None, :]).reshape(len(J), -1)
-            edge = Z.T @ (weight[:, None] * (task[:, None] == np.arange(n_outputs)))
+            rows = (root[task][:, :, None] * self.Z.rows(J)[:, None, :]).reshape(len(J), -1)
+            edge = rows.T @ (weight[:, None] * (task[:, None] == np.arange(n_outputs)))
             sides = np.hstack([sides, edge])
-            small = Z @ Z.T
+            small = rows @ rows.T
             small[np.diag_indices_from(small)] += 1.0 / weight
-            solved = sides - Z.T @ solve_positive(small, Z @ sides)
+            solved = sides - rows.T @ solve_positive(small, rows @ sides)
         db = np.zeros(n_outputs)
         if self.loss.fit_intercept:
             total = np.bincount(task, weight, n_outputs)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kernelweave._linalg import solve_positive
 from kernelweave._types import Floats, Indices
+from kernelweave.banks import Features, KernelOperator
 from kernelweave.losses.base import DualBox, Loss
 
-from .feature_newton import FeatureKernel, solve_related
+from .feature_newton import solve_related
 from .interior_point import factor
 from .solution import Solution, unsolved
 from .solve import solve_inner
@@ -44,7 +44,7 @@ class _Shifted(Loss):
 
 def solve_multitask(
     loss: Loss,
-    K: Any,
+    K: KernelOperator,
     Y: Floats,
     cost: Floats,
     relation: Floats | None,
@@ -56,10 +56,12 @@ def solve_multitask(
 
     Parameters
     ----------
-    loss, K, Y, cost, tol
+    loss, K, Y, cost
         As in `solve_inner`.
     relation : ndarray of shape (n_outputs, n_outputs) or None
         ``B``, positive semi-definite with a positive diagonal; None for unrelated outputs.
+    tol : float
+        Relative gap to stop at.
     start : ndarray of shape (n_samples, n_outputs), optional
         Coefficients to begin with.
 
@@ -71,8 +73,9 @@ def solve_multitask(
     if relation is None:
         begin = None if start is None else Solution(start, np.zeros(0), K @ start, np.inf, -np.inf)
         return solve_inner(loss, K, Y, cost, tol=tol, start=begin)
-    if isinstance(K, FeatureKernel):
-        return solve_related(loss, K, Y, cost, relation, tol=tol, start=start)
+    features = K.features()
+    if features is not None:
+        return solve_related(loss, features, Y, cost, relation, tol=tol, start=start)
     n_outputs = Y.shape[1]
     dual_coef = np.zeros_like(Y) if start is None else start.copy()
     multiples = {factor: K.scaled(factor) for factor in relation.diagonal().tolist()}
@@ -120,7 +123,7 @@ class _Joint:
     """The problem of all outputs together."""
 
     loss: Loss
-    K: Any
+    K: KernelOperator
     Y: Floats
     cost: Floats
     relation: Floats
@@ -199,12 +202,15 @@ class _Joint:
         return step if np.isfinite(found).all() else None
 
 
-class _Features:
-    """A kernel given by few features, held as a matrix."""
+class _Features(Features):
+    """Few features, held as a matrix."""
 
     def __init__(self, Z: Floats) -> None:
-        self.Z = Z
-        self.n_samples, self.n_features = Z.shape
+        self.Z, self.n_samples = Z, len(Z)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.Z.shape[1])
 
     def times(self, w: Floats) -> Floats:
         return self.Z @ w

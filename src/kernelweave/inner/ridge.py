@@ -8,7 +8,7 @@ import scipy.linalg
 from kernelweave._linalg import factor_upper, restore_upper
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Stored
-from kernelweave.banks import CombinedKernel
+from kernelweave.banks import KernelOperator
 from kernelweave.losses.base import Loss
 
 from .solution import Solution
@@ -18,7 +18,7 @@ _PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thre
 
 def solve_ridge(
     loss: Loss,
-    K: CombinedKernel,
+    K: KernelOperator,
     Y: Floats,
     cost: Floats,
     *,

@@ -18,7 +18,7 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._linalg import solve_positive
 from kernelweave._types import Floats
-from kernelweave.banks import CombinedKernel
+from kernelweave.banks import KernelOperator
 from kernelweave.losses.base import DualBox, Loss, column
 
 from .interior_point import solve_interior
@@ -35,7 +35,7 @@ MAX_FREE = 3000  # free coefficients above which systems in them cost more than 
 
 def solve_smo(
     loss: Loss,
-    K: CombinedKernel,
+    K: KernelOperator,
     Y: Floats,
     cost: Floats,
     *,
@@ -100,13 +100,13 @@ def solve_smo(
 class _BoxProblem:
     """The dual problem, with steps that pair updates are slow to find."""
 
-    def __init__(self, loss: Loss, K: CombinedKernel, Y: Floats, cost: Floats) -> None:
+    def __init__(self, loss: Loss, K: KernelOperator, Y: Floats, cost: Floats) -> None:
         self.loss, self.K, self.Y, self.cost = loss, K, Y, cost
         self.box: DualBox = loss.box(Y, cost)
 
     def make_solvers(self, start: Solution | None) -> list[Any]:
         """Return one solver of the core per output."""
-        kind = _core.SmoDouble if self.K.bank.dtype == np.float64 else _core.SmoFloat
+        kind = _core.SmoDouble if self.K.dtype == np.float64 else _core.SmoFloat
         diagonal, dead_zone = self.K.diag(), self.box.dead_zone
         solvers = []
         for o in range(self.Y.shape[1]):

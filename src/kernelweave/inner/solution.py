@@ -51,5 +51,11 @@ class Solution:
 
 
 def unsolved(dual_coef: Floats, fitted: Floats) -> Solution:
-    """Return a start of an inner solve: coefficients with their fitted values, nothing proved."""
+    """Return a start of an inner solve: nothing is proved.
+
+    Parameters
+    ----------
+    dual_coef, fitted : ndarray of shape (n_samples, n_outputs)
+        Dual coefficients, and the function that they give.
+    """
     return Solution(dual_coef, np.zeros(dual_coef.shape[1]), fitted, np.inf, -np.inf)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from kernelweave._types import Floats
+from kernelweave.banks import KernelOperator
 from kernelweave.losses.base import InnerSolver, Loss
 
 from .cvar import solve_cvar
-from .feature_newton import FeatureKernel, solve_on_features
+from .feature_newton import solve_on_features
 from .ridge import solve_ridge
 from .smo import solve_smo
 from .solution import Solution
@@ -25,7 +25,7 @@ _SOLVERS: dict[InnerSolver, Callable[..., Solution]] = {
 
 def solve_inner(
     loss: Loss,
-    K: Any,
+    K: KernelOperator,
     Y: Floats,
     cost: Floats,
     *,
@@ -40,8 +40,8 @@ def solve_inner(
     ----------
     loss : Loss
         The loss.
-    K : CombinedKernel or FeatureKernel
-        The kernel over the rows.
+    K : KernelOperator
+        The kernel over the rows; solved in the primal where it offers features.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error; a row of cost zero is absent.
     tol, floor : float
@@ -51,5 +51,8 @@ def solve_inner(
     enough : float
         With one output, a solver may stop once its dual value has reached this.
     """
-    solve = solve_on_features if isinstance(K, FeatureKernel) else _SOLVERS[loss.inner_solver]
+    features = K.features()
+    if features is not None:
+        return solve_on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
+    solve = _SOLVERS[loss.inner_solver]
     return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)

@@ -1,25 +1,24 @@
-"""Save fitted models to files that hold data only, and load them again.
+"""Model files: save fitted models as data without code, and load them again.
 
 A model file is a zip without compression that holds ``model.json`` and arrays ``0.npy``,
 ``1.npy``, ... (never pickled). The document is one JSON object:
 
 ``format``, ``version``
-    ``"kernelweave model"`` and a number that grows when older readers would misunderstand.
+    ``"kernelweave model"`` and a number that grows when older versions cannot read the file.
 ``made_by``
     Versions of kernelweave, numpy and scikit-learn that wrote the file.
 ``estimator``, ``parameters``, ``kernels``, ``fitted``
     Name of the class, constructor parameters, ``kernels_``, and the other fitted attributes.
 ``support_rows``
-    The columns that prediction compares with, once for each choice of columns in use. Rule
-    ensembles have neither this nor ``kernels``: their rules are all that prediction needs. Nor have
-    clusterings, which predict nothing: theirs are the cluster and the point of every row.
+    The columns that prediction compares with, once for each choice of columns in use; a Nystroem
+    fit has ``landmarks`` instead. Rule ensembles and clusterings have neither this nor ``kernels``.
 ``preprocess``, ``steps``
-    Only for a pipeline of a `TablePreparer` and an estimator: names, types, means, scales and
-    fillings of the columns of the table, the rows of the file that were used, and the names of the
-    two steps.
+    Only for a pipeline of a `TablePreparer` and an estimator: the fitted attributes of the first
+    step, and the names of both.
 
-Values that JSON lacks are objects with one key, such as ``{"tuple": [1, 2]}``,
-``{"array": "0.npy"}``, ``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}`` or
+Each class declares which fitted attributes are saved and of what kind. Values that JSON lacks are
+objects with one key, such as ``{"tuple": [1, 2]}``, ``{"array": "0.npy"}``,
+``{"kernel": ["RBF", {"width": 2.0, "columns": null, "name": null}]}`` or
 ``{"proposition": ["age", 0, "<=", 41.5, {"tuple": []}]}``.
 The Gram matrix of `Precomputed` is stored whole, because prediction may ask for any row of it.
 Kernels whose columns a function or selector picks are stored with the columns it picked: after
@@ -63,7 +62,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     model : estimator of kernelweave, or Pipeline of a TablePreparer and one
         A fitted model.
     path : str or path
-        Where to; an existing file is replaced.
+        The file; an existing one is replaced.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote.
 
-    A file can hold data only: nothing in it is run, whoever wrote it.
+    A file holds data only; loading it runs no code from it.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file says of itself, without loading the model.
+    """Return the header of a model file, without loading the model.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ def _versions() -> dict[str, str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Reader, dict[str, Any]]]:
-    """Open a model file; whatever a damaged one provokes is a ModelFileError."""
+    """Open a model file; every error of a damaged one becomes a ModelFileError."""
     try:
         with open(path, "rb") as stream:
             _check_is_zip(stream, path)
@@ -167,7 +166,7 @@ def _opened(path: Path) -> Iterator[tuple[Reader, dict[str, Any]]]:
     except MemoryError as error:
         raise ModelFileError(f"The model in {path} does not fit in memory.") from error
     except Exception as error:
-        # Values of a file enter messages here and nowhere else: a file may hold any of any length.
+        # Only here do values of a file enter messages: they may be of any length.
         what = clip(visible(" ".join(str(error).split())), 200).rstrip(".") or type(error).__name__
         if not isinstance(error, ValueError | zipfile.BadZipFile):
             what = f"{type(error).__name__} {what}"

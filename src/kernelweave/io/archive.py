@@ -1,4 +1,4 @@
-"""A zip of one JSON document and .npy arrays: nothing compressed, nothing that could run."""
+"""The container of a model file: an uncompressed zip of one JSON document and .npy arrays."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 DOCUMENT = "model.json"
-KINDS = "biufU"  # of arrays that need no pickle and mean the same everywhere
+KINDS = "biufU"  # types of arrays that need no pickle and are portable
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of ``path`` at the end, and only if all went well.
+    """Open a file that atomically replaces ``path`` at the end, unless an exception is raised.
 
-    The old or the new file is there whenever the process is killed: contents are on the disk before
-    the name is, and a new name replaces the old one in one step. What a killed process leaves
-    beside it, a hidden file, is removed when ``path`` is written again.
+    If the process is killed, the old or the new file is complete: the contents are synchronised to
+    disk before the renaming. A hidden temporary file of a killed process is removed when ``path``
+    is written again.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
@@ -53,7 +53,7 @@ def _create_beside(path: Path) -> IO[bytes]:
     """Create a locked hidden file in the folder of ``path``."""
     while True:
         stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")
-        with suppress(OSError):  # no locks on this disk: then nothing is removed either
+        with suppress(OSError):  # a file system without locks, where no leftovers are removed
             _lock(stream)
         if os.path.exists(stream.name):  # else it was taken for a leftover before it was locked
             return stream
@@ -61,7 +61,7 @@ def _create_beside(path: Path) -> IO[bytes]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove hidden files of writers that were killed; those still at work hold a lock."""
+    """Remove temporary files of killed writers; running ones hold a lock."""
     for left in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * 8}"):
         with suppress(OSError), open(left, "rb") as stream:
             _lock(stream, wait=False)
@@ -69,7 +69,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _lock(stream: IO[bytes], *, wait: bool = True) -> None:
-    """Lock a file for as long as it is open here; without waiting, OSError if another has it."""
+    """Lock a file until it is closed; without waiting, OSError if it is locked elsewhere."""
     try:
         import fcntl
     except ImportError:  # on Windows, where a file that is open cannot be removed anyway
@@ -78,7 +78,7 @@ def _lock(stream: IO[bytes], *, wait: bool = True) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk too, where a system can tell it to."""
+    """Synchronise a renaming to disk, where the system supports it."""
     with suppress(OSError):
         place = os.open(folder, os.O_RDONLY)
         try:
@@ -88,7 +88,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class Writer:
-    """Adds arrays to a zip, each memory once."""
+    """Adds arrays to a zip; arrays that share memory are stored once."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -115,7 +115,7 @@ class Writer:
 
 
 class Reader:
-    """Reads what `Writer` wrote; ValueError says what is wrong with anything else."""
+    """Reads an archive of `Writer`; raises ValueError for other files."""
 
     def __init__(self, archive: zipfile.ZipFile, n_bytes: int) -> None:
         self._archive = archive
@@ -156,9 +156,9 @@ class Reader:
         return self._arrays[name]
 
     def _check_size(self, name: str) -> None:
-        """Refuse a header that announces other than what follows, before memory is taken."""
+        """Refuse a header that does not match its member, before memory is allocated."""
         with self._archive.open(name) as member, warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy warns of headers it has to mend
+            warnings.simplefilter("error")  # numpy warns of headers that it has to correct
             if np.lib.format.read_magic(member) != (1, 0):
                 raise ValueError(f"the member {name!r} is not an array of format 1.0")
             shape, _, dtype = np.lib.format.read_array_header_1_0(member)

@@ -1,4 +1,4 @@
-"""Checks of values read from a model file; ValueError says what is wrong."""
+"""Checks of values read from a model file; they raise ValueError."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _TYPES: dict[str, Any] = {
 }
 # Numpy's letters for the types of arrays.
 _ARRAYS = {
+    "bool": "b",
     "float": "f",
     "weights": "f",
     "quality": "f",
@@ -41,7 +42,7 @@ def check_type(name: str, value: Any, kinds: Any) -> None:
 
 
 def check_array(name: str, value: Any, kind: str, shape: tuple[int, ...]) -> None:
-    """Refuse what is not an array of these kinds of numpy and this shape."""
+    """Refuse anything but an array of these kinds of numpy and this shape."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kind or value.shape != shape:
         found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value)
         raise ValueError(f"{name} must be an array of shape {shape}, got {found}")
@@ -50,13 +51,13 @@ def check_array(name: str, value: Any, kind: str, shape: tuple[int, ...]) -> Non
 
 
 def check_rows_and_columns(name: str, value: Any, kind: str, n_columns: int) -> None:
-    """Refuse what is not a matrix with this many columns."""
+    """Refuse anything but a matrix with this many columns."""
     check_type(name, value, np.ndarray)
     check_array(name, value, kind, (len(value), n_columns))
 
 
 def check_names(name: str, value: Any) -> None:
-    """Refuse what is not an array of strings."""
+    """Refuse anything but an array of strings."""
     check_type(name, value, np.ndarray)
     check_array(name, value, "O", (value.size,))
     if not value.size or not all(isinstance(item, str) for item in value):

@@ -1,15 +1,15 @@
 """Values as JSON, and back.
 
-None, booleans, whole numbers, finite numbers, strings and lists stand for themselves. Everything
-else is an object with one key that says what it is, such as ``{"tuple": [1, 2]}``. A class is only
-ever looked up in the tables of this module.
+None, booleans, integers, finite numbers, strings and lists stand for themselves. Everything else is
+an object with one key that names its type, such as ``{"tuple": [1, 2]}``. Classes are only looked
+up in the tables of this module.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,32 +17,10 @@ import scipy.sparse as sp
 from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
+from kernelweave import kernels
 from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
-from kernelweave.kernels import (
-    ARD,
-    RBF,
-    Additive,
-    Constant,
-    Cosine,
-    FromCallable,
-    Group,
-    Kernel,
-    KernelFamily,
-    Laplacian,
-    Linear,
-    Overlap,
-    Polynomial,
-    Precomputed,
-    Product,
-    Scaled,
-    Sum,
-    Words,
-    complete_ladder,
-    polynomial_ladder,
-    rbf_ladder,
-    views,
-)
+from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
 from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.rules import Proposition, Rule
@@ -51,27 +29,20 @@ from kernelweave.solvers import Step
 from .archive import KINDS, Reader, Writer
 
 KERNELS: dict[str, type[Kernel]] = {
-    kind.__name__: kind
-    for kind in (
-        ARD,
-        Additive,
-        Constant,
-        Cosine,
-        Group,
-        Laplacian,
-        Linear,
-        Overlap,
-        Polynomial,
-        Precomputed,
-        Product,
-        RBF,
-        Scaled,
-        Sum,
-        Words,
-    )
+    name: kind
+    for name in kernels.__all__
+    if isinstance(kind := getattr(kernels, name), type)
+    and issubclass(kind, Kernel)
+    and kind not in (Kernel, FromCallable)
 }
-
-_FAMILIES = (CompleteLadder, PolynomialLadder, RBFLadder, Views)
+# Families are built by their public functions, which check their arguments.
+_FAMILIES: dict[type, Any] = {
+    CompleteLadder: kernels.complete_ladder,
+    PolynomialLadder: kernels.polynomial_ladder,
+    RBFLadder: kernels.rbf_ladder,
+    Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),
+}
+_RECORDS: dict[str, Any] = {"step": Step, "proposition": Proposition, "rule": Rule}
 
 
 class NotStorableError(ModelFileError):
@@ -81,21 +52,24 @@ class NotStorableError(ModelFileError):
 def encode(value: Any, writer: Writer) -> Any:
     """Return a value as JSON; arrays are added to the writer."""
     kind = type(value)
+
+    def each(items: Any) -> list[Any]:
+        return [encode(item, writer) for item in items]
+
     if value is None or kind in (bool, int, str):
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, np.generic):
         return _encode_scalar(value, writer)
-    if kind in (list, tuple):
-        items = [encode(item, writer) for item in value]
-        return items if kind is list else {"tuple": items}
+    if kind is list:
+        return each(value)
+    if kind is tuple:
+        return {"tuple": each(value)}
     if kind is slice:
-        ends = (value.start, value.stop, value.step)
-        return {"slice": [encode(end, writer) for end in ends]}
+        return {"slice": each((value.start, value.stop, value.step))}
     if kind is dict:
-        pairs = [[encode(k, writer), encode(v, writer)] for k, v in value.items()]
-        return {"dict": pairs}
+        return {"dict": [each(item) for item in value.items()]}
     if kind is datetime.date:
         return {"date": value.isoformat()}
     if isinstance(value, datetime.datetime) and not getattr(value, "nanosecond", 0):
@@ -103,19 +77,14 @@ def encode(value: Any, writer: Writer) -> Any:
     if kind is np.ndarray:
         return _encode_array(value, writer)
     if isinstance(value, sp.csr_array):
-        parts = [value.data, value.indices, value.indptr]
-        return {"csr": [*(encode(part, writer) for part in parts), list(value.shape)]}
-    if kind is Step:
-        return {"step": encode(dataclasses.astuple(value), writer)["tuple"]}
-    if kind in (Proposition, Rule):
-        tag = "proposition" if kind is Proposition else "rule"
-        parts = [getattr(value, f.name) for f in dataclasses.fields(value)]
-        return {tag: [encode(part, writer) for part in parts]}
+        return {"csr": [*each((value.data, value.indices, value.indptr)), list(value.shape)]}
     if isinstance(value, Kernel | KernelFamily):
         return _encode_kernel(value, writer)
     if kind is ProductLattice:
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {"lattice": {name: encode(field, writer) for name, field in fields.items()}}
+        return {"lattice": _encode_fields(value, writer)}
+    for tag, record in _RECORDS.items():
+        if kind is record:
+            return {tag: list(_encode_fields(value, writer).values())}
     if callable(value) or isinstance(value, Selector):
         raise NotStorableError("A function or selector cannot be stored in a model file.")
     raise NotStorableError(
@@ -124,9 +93,13 @@ def encode(value: Any, writer: Writer) -> Any:
     )
 
 
+def _encode_fields(value: Any, writer: Writer) -> dict[str, Any]:
+    return {f.name: encode(getattr(value, f.name), writer) for f in fields(value)}
+
+
 def _encode_scalar(value: np.generic, writer: Writer) -> Any:
     plain = value.item()
-    if value.dtype.kind not in "biufU" or isinstance(plain, np.generic):  # a long double stays one
+    if value.dtype.kind not in KINDS or isinstance(plain, np.generic):  # a long double stays one
         raise ModelFileError(f"A value of type {value.dtype} cannot be stored in a model file.")
     return {"numpy": [value.dtype.str, encode(plain, writer)]}
 
@@ -155,20 +128,19 @@ def _encode_kernel(value: Kernel | KernelFamily, writer: Writer) -> Any:
             f"The kernel {value} cannot be written to a model file because {why}; "
             "use Precomputed(gram) in its place, or pickle the model."
         )
-    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    tag = "kernel" if isinstance(value, Kernel) else "family"
-    return {tag: [kind.__name__, {k: encode(v, writer) for k, v in fields.items()}]}
+    tag = "family" if kind in _FAMILIES else "kernel"
+    return {tag: [kind.__name__, _encode_fields(value, writer)]}
 
 
 class Decoder:
-    """Turns JSON back into values; ValueError and TypeError say what is wrong."""
+    """Turns JSON back into values; raises ValueError or TypeError for damaged documents."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._ready: dict[str, Precomputed] = {}
+        self._precomputed: dict[str, Precomputed] = {}
 
     def __call__(self, node: Any) -> Any:
-        """Return the value that ``node`` stands for."""
+        """Return the value encoded in ``node``."""
         if isinstance(node, list):
             return [self(item) for item in node]
         if not isinstance(node, dict):
@@ -194,60 +166,48 @@ class Decoder:
             case "array", str():
                 return self._reader.array(content)
             case "objects", [list() as shape, list() as values]:
-                return _objects(shape, self(values))
+                items = self(values)
+                return np.fromiter(items, dtype=object, count=len(items)).reshape(shape)
             case "csr", [data, indices, indptr, [int() as n, int() as m]]:
-                return _csr(self(data), self(indices), self(indptr), (n, m))
-            case "step", [_, _, _, _, _]:
-                return Step(*self(content))
-            case "proposition", [_, _, _, _, _]:
-                return Proposition(*self(content))
-            case "rule", [_, _, _]:
-                return Rule(*self(content))
-            case "kernel", [str() as name, dict() as fields]:
-                return self._kernel(name, fields)
-            case "lattice", dict() as fields:
-                return ProductLattice(**{k: self(v) for k, v in fields.items()})
-            case "family", [str() as name, dict() as fields]:
-                return _family(name, {k: self(v) for k, v in fields.items()})
+                parts = (self(data), self(indices), self(indptr))
+                array = sp.csr_array(parts, shape=(n, m))
+                array.check_format(full_check=True)
+                return array
+            case "kernel", [str() as name, dict() as parts]:
+                return self._kernel(name, parts)
+            case "lattice", dict() as parts:
+                return ProductLattice(**self._fields(parts))
+            case "family", [str() as name, dict() as parts]:
+                return _family(name, self._fields(parts))
+            case str(), list() if tag in _RECORDS and len(content) == len(fields(_RECORDS[tag])):
+                return _RECORDS[tag](*self(content))
         raise ValueError(f"a value of kind {tag!r} is not known or not complete")
 
-    def _kernel(self, name: str, fields: dict[str, Any]) -> Kernel:
+    def _fields(self, parts: dict[str, Any]) -> dict[str, Any]:
+        return {name: self(value) for name, value in parts.items()}
+
+    def _kernel(self, name: str, parts: dict[str, Any]) -> Kernel:
         if name not in KERNELS:
             raise ValueError(f"there is no kernel {name!r}")
-        values = {k: self(v) for k, v in fields.items()}
+        values = self._fields(parts)
         if KERNELS[name] is not Precomputed:
             return KERNELS[name](**values)
         # These are equal only to themselves, so that one kernel must not become two.
-        return self._ready.setdefault(repr(fields), Precomputed(check=False, **values))
+        return self._precomputed.setdefault(repr(parts), Precomputed(check=False, **values))
 
 
 def _scalar(dtype: str, value: Any) -> Any:
     kind = np.dtype(dtype)
-    if kind.kind not in "biufU" or not isinstance(value, bool | int | float | str):
+    if kind.kind not in KINDS or not isinstance(value, bool | int | float | str):
         raise ValueError(f"a number of type {dtype!r} is not known")
     return kind.type(value)
 
 
-def _objects(shape: list[Any], values: list[Any]) -> NDArray[Any]:
-    return np.fromiter(values, dtype=object, count=len(values)).reshape(shape)
-
-
-def _csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_array[Any]:
-    array = sp.csr_array((data, indices, indptr), shape=shape)
-    array.check_format(full_check=True)
-    return array
-
-
-def _family(name: str, fields: dict[str, Any]) -> KernelFamily:
-    """Build a family by its public function, which checks what it is given."""
-    if not isinstance(fields.get("per_feature", False), bool):
+def _family(name: str, values: dict[str, Any]) -> KernelFamily:
+    if not isinstance(values.get("per_feature", False), bool):
         raise ValueError("per_feature must be true or false")
-    if name == RBFLadder.__name__:
-        return rbf_ladder(**fields)
-    if name == CompleteLadder.__name__:
-        return complete_ladder(**fields)
-    if name == PolynomialLadder.__name__:
-        return polynomial_ladder(**fields)
-    if name == Views.__name__:
-        return views({view: (columns, items) for view, columns, items in fields["parts"]})
+    for kind, build in _FAMILIES.items():
+        if kind.__name__ == name:
+            family: KernelFamily = build(**values)
+            return family
     raise ValueError(f"there is no family of kernels {name!r}")

@@ -1,4 +1,4 @@
-"""Dates as numbers."""
+"""Dates as numbers: years with decimals."""
 
 from __future__ import annotations
 
@@ -36,17 +36,9 @@ _YEAR = 365.2425 * 86400.0  # seconds
 
 
 def find_format(values: Iterable[str]) -> str | None:
-    """Return the first format that all these texts have, if they are dates.
+    """Return the first format of ``datetime.strptime`` that all texts have; None without one.
 
-    Parameters
-    ----------
-    values : iterable of str
-        Texts, without missing ones.
-
-    Returns
-    -------
-    format : str or None
-        As in ``datetime.strptime``. Where day and month cannot be told apart, the day comes first.
+    Ambiguous dates are read with the day before the month.
 
     Examples
     --------
@@ -62,21 +54,9 @@ def find_format(values: Iterable[str]) -> str | None:
 
 
 def read_dates(name: str, values: Iterable[Any], form: str | None) -> Floats:
-    """Return dates as years with decimals, NaN where there is none.
+    """Return dates, or texts in the format ``form``, as years; missing values become NaN.
 
-    Parameters
-    ----------
-    name : str
-        Of the column, for messages.
-    values : iterable
-        Texts in the format ``form``, or dates.
-    form : str or None
-        None where the values are dates already.
-
-    Returns
-    -------
-    years : ndarray of float
-        2024.5 is the beginning of July 2024, give or take a day.
+    The year 2024.5 is the beginning of July 2024, to about a day. Messages name the column.
 
     Examples
     --------

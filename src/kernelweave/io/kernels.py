@@ -13,10 +13,11 @@ from kernelweave.banks import Views
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.estimators.base import in_use
 from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled, Words
-from kernelweave.kernels.base import Rows, Table
+from kernelweave.kernels.base import Rows
+from kernelweave.kernels.discrete import N_WORDS
 from kernelweave.kernels.expression import Composite
+from kernelweave.kernels.table import Table
 from kernelweave.kernels.vector import VectorKernel
-from kernelweave.kernels.words import N_WORDS
 
 from .checks import check_array, check_rows_and_columns, check_type
 

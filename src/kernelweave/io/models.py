@@ -13,23 +13,23 @@ from kernelweave.kernels import Kernel
 
 from . import kernels, pairs
 from .archive import Writer
-from .checks import check_array, check_fitted, check_names, check_type
+from .checks import check_array, check_fitted, check_type
 from .codec import Decoder, NotStorableError, encode
 from .preparer import TablePreparer, check_options
 from .rules import check_rules
 
 # Classes that a file may name.
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
-# Modules that write and restore what is not a fitted attribute; the default is `kernels`.
+# Modules that write and restore parts beside the fitted attributes; the default is `kernels`.
 _PARTS: dict[str, Any] = {"pairs": pairs, "rules": None, "clusters": None}
 
-_NOT_ASSESSED = -1.0  # stands for NaN among qualities, which are probabilities
+_NOT_ASSESSED = -1.0  # replaces NaN among qualities, which are probabilities
 _PREPARED = {
     "feature_names_in_": "names",
-    "numeric_": "b",
-    "means_": "f",
-    "scales_": "f",
-    "fills_": "f",
+    "numeric_": "bool[columns]",
+    "means_": "float[columns]",
+    "scales_": "float[columns]",
+    "fills_": "float[columns]",
     "n_samples_seen_": "integer",
     "rows_": "any",
     "target_": "any",
@@ -98,7 +98,7 @@ def _encode_parameters(model: Any, own: dict[str, Any], writer: Writer) -> dict[
 
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
-    """Return what `encode_model` was given; ValueError and TypeError say what is wrong."""
+    """Return the model of a document; ValueError and TypeError describe damaged ones."""
     model = _decode_estimator(node, decode)
     if "preprocess" not in node:
         return model
@@ -162,20 +162,18 @@ def _check_clusters(model: Any) -> None:
 
 def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     preparer = TablePreparer(**decode(node["parameters"]))
-    for name in _PREPARED:
-        setattr(preparer, name, decode(node["fitted"][name]))
+    fitted = {name: decode(node["fitted"][name]) for name in _PREPARED}
     check_type("standardize", preparer.standardize, bool)
     check_options(preparer)
-    names = preparer.feature_names_in_
-    check_names("columns", names)
-    for name, kind in _PREPARED.items():
-        if kind in ("b", "f"):
-            check_array(name, getattr(preparer, name), kind, (len(names),))
+    check_type("columns", fitted["feature_names_in_"], np.ndarray)
+    fitted["n_features_in_"] = fitted["feature_names_in_"].size
+    kinds = _PREPARED | {"n_features_in_": "integer"}
+    check_fitted(fitted, kinds, {"columns": fitted["n_features_in_"]})
+    for name, value in fitted.items():
+        setattr(preparer, name, value)
     if not (preparer.scales_ > 0).all():
         raise ValueError("the scales of the columns must be positive")
-    check_type("n_samples_seen_", preparer.n_samples_seen_, int | np.integer)
     if preparer.rows_ is not None:
         check_array("rows_", preparer.rows_, "i", (int(preparer.n_samples_seen_),))
     check_type("target_", preparer.target_, str | None)
-    preparer.n_features_in_ = len(names)
     return preparer

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from kernelweave.pairs import Rates, Statistic
 from kernelweave.pairs.shapes import SHAPES, ShapedKernel
-from kernelweave.pairs.shrink import Judged, Setting
+from kernelweave.pairs.shrink import Assessment, Setting
 
 from .checks import check_array, check_type
 
@@ -52,7 +52,7 @@ def restore(model: Any, found: dict[str, Any]) -> None:
         check_array("statistic_", value, "f", model.weights_.shape)
     model.setting_ = None if setting is None else _setting(*setting)
     model.selection_ = [
-        Judged(_setting(*one), tuple(float(score) for score in scores))
+        Assessment(_setting(*one), tuple(float(score) for score in scores))
         for one, scores in found["selection"]
     ]
     model._kernel = _kernel(model, found["shape"])

@@ -1,4 +1,4 @@
-"""What the command line does to a table before a model sees it."""
+"""Preparation of tables: numbers on one scale, dates as numbers, text, missing values."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ _GAP = "(missing)"
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise the numeric columns of a data frame and make text of the others.
 
-    As the first step of a pipeline it lets kernels on several columns together see them on one
-    scale, and is saved with the model. New tables may have their columns in any order, and more.
+    As the first step of a pipeline it puts columns on one scale for kernels on several of them, and
+    it is saved with the model. New tables may have further columns, in any order.
 
     Parameters
     ----------
     standardize : bool
-        Whether to shift numbers to mean zero and divide them by their standard deviation, neither
-        of which counts values more than 20 interquartile ranges beyond the quartiles in full.
+        Whether to shift numbers to mean zero and unit standard deviation, both computed with values
+        clipped to 20 interquartile ranges beyond the quartiles.
     missing : {"refuse", "fill", "keep"}
-        What to do with missing and infinite values: refuse them; put the median of the column in
-        their place, or the word "(missing)" among text; or leave them to a method that can deal
-        with them, such as rules.
+        Missing and infinite values are refused; replaced by the median of the column, or the word
+        "(missing)" among text; or kept for a method that supports them, such as rules.
     dates : dict of str, or None
         Columns that hold dates as text, with their formats (those of ``datetime.strptime``). They
         become numbers, years with decimals, as do columns whose type is a date.
@@ -52,14 +51,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     numeric_ : ndarray of bool
         Which of them hold numbers (or booleans, or dates).
     means_, scales_ : ndarray of float
-        What is subtracted from each column, and what it is then divided by.
+        Shift and divisor of each column.
     fills_ : ndarray of float
-        What takes the place of missing numbers.
+        Replacement of missing numbers.
     n_samples_seen_ : int
         Rows seen in `fit`.
     rows_ : ndarray of int or None
-        The index of the rows seen in `fit`, where a pandas frame had one that does not just count
-        them: which rows of a file were used.
+        Index of the pandas frame seen in `fit`, unless it counts from zero: the rows of a file that
+        were used.
     target_ : str or None
         Name of the ``y`` given to `fit`, if it had one.
 
@@ -145,7 +144,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame
-            Has those columns, in any order, and any others.
+            With those columns, in any order, and possibly others.
 
         Returns
         -------
@@ -176,7 +175,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
             return texts
         if column.dtype == nw.Boolean and not self.standardize and self.missing == "keep":
-            return column  # rules know what a truth value is
+            return column  # rules support booleans
         numbers = self._numbers(column)
         gap = self.fills_[j] if self.missing == "fill" else np.nan
         numbers = np.where(np.isfinite(numbers), numbers, gap)
@@ -219,7 +218,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def check_options(preparer: TablePreparer) -> None:
-    """Refuse parameters that a file cannot have got from a preparer that was fitted."""
+    """Refuse parameters that no fitted preparer has; for model files."""
     if preparer.missing not in _MISSING:
         raise ValueError(f"missing is {preparer.missing!r}")
     dates = {} if preparer.dates is None else preparer.dates
@@ -230,7 +229,7 @@ def check_options(preparer: TablePreparer) -> None:
 
 
 def _row_numbers(X: Any) -> NDArray[Any] | None:
-    """Return the index of a pandas frame where it is more than a count from zero."""
+    """Return the index of a pandas frame, None where it counts from zero."""
     index = getattr(X, "index", None)
     values = None if index is None else np.asarray(index)
     if values is None or values.dtype.kind != "i" or (values == np.arange(len(values))).all():
@@ -239,7 +238,7 @@ def _row_numbers(X: Any) -> NDArray[Any] | None:
 
 
 def is_numeric(column: nw.Series[Any]) -> bool:
-    """Tell columns of numbers and booleans from the rest."""
+    """Return whether a column holds numbers or booleans."""
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
@@ -268,7 +267,7 @@ def _refuse_missing(frame: nw.DataFrame[Any]) -> None:
 
 
 def _known(column: nw.Series[Any]) -> list[Any]:
-    """Return the values of a column, None where there is none; libraries differ in that."""
+    """Return the values of a column with None for missing ones, whatever the library uses."""
     pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
     return [None if missing else value for value, missing in pairs]
 

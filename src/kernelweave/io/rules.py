@@ -27,7 +27,7 @@ def check_rules(model: Any) -> None:
         for condition in rule.conditions:
             _check_column(model, condition)
     _check_outputs(model)
-    if hasattr(model, "cv_results_"):
+    if "cv_results_" in model._declaration.saved:
         _check_search(model.cv_results_)
     if model._last is not None:
         _check_last(model)
@@ -43,7 +43,7 @@ def _check_column(model: Any, proposition: Proposition) -> None:
 
 def _check_outputs(model: Any) -> None:
     n_outputs, tasks = model.intercept_.size, hasattr(model, "tasks_")
-    if hasattr(model, "classes_"):
+    if "classes_" in model._declaration.saved:
         one = model.classes_.size == 2 and not model._multilabel
         fits = one if tasks else n_outputs == (1 if one else model.classes_.size)
     else:

@@ -1,10 +1,10 @@
 """Kernels, their sums and products, and ready-made families."""
 
-from .base import Columns, Kernel, n_rows, take
+from .base import Kernel, n_rows, take
 from .complete import complete_ladder
-from .constant import Constant
-from .cosine import Cosine
-from .expression import Group, Product, Scaled, Sum, group
+from .discrete import Constant, Overlap, Words
+from .expression import Cosine, Group, Product, Scaled, Sum, group
+from .gaussian import ARD, RBF, Additive, Laplacian
 from .ladders import (
     KernelFamily,
     KernelsLike,
@@ -14,8 +14,8 @@ from .ladders import (
     views,
 )
 from .precomputed import Precomputed
-from .vector import ARD, RBF, Additive, FromCallable, Laplacian, Linear, Overlap, Polynomial
-from .words import Words
+from .table import Columns
+from .vector import FromCallable, Linear, Polynomial
 
 __all__ = [
     "ARD",

@@ -9,11 +9,14 @@ from typing import Any, Self
 
 from kernelweave._types import Floats
 
-from .base import Columns, Kernel, Rows, describe_columns, is_sparse, normal_columns, read_table
+from .base import Kernel, Rows, is_sparse
+from .discrete import Overlap
 from .expression import Product
+from .gaussian import RBF, Additive
 from .ladders import KernelFamily
 from .spread import column_deviations, typical_distance
-from .vector import RBF, Additive, Linear, Overlap
+from .table import Columns, describe_columns, normal_columns, read_table
+from .vector import Linear
 
 # In units of the typical distance; with steps of sqrt(2) a Gaussian is the square of the next.
 _WIDTHS = (0.25, 0.5**1.5, 0.5, 0.5**0.5, 1.0, 2**0.5, 2.0, 4.0)

@@ -1,4 +1,4 @@
-"""Sums, products and multiples of kernels, as ``+`` and ``*`` build them."""
+"""Kernels made of kernels: sums, products, multiples, groups and cosines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Columns, Kernel, Rows, finite, positive
+from .base import Kernel, Rows, finite, positive
+from .table import Columns
+
+_ROUNDING = 1e-10  # of squared lengths, relative to the largest
+_UNDERFLOW = np.finfo(np.float64).tiny  # positive values below this have lost digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,11 +71,10 @@ class Composite(Kernel):
 
     def prepare(self, X: Any) -> Rows:
         """Return a tuple of the parts' rows; parts with one view share theirs."""
-        rows: dict[Hashable, Rows] = {}
-        for part in self.parts:
-            if part.view not in rows:
-                rows[part.view] = part.prepare(X)
-        return tuple(rows[part.view] for part in self.parts)
+        return self._prepare(X, {})
+
+    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        return tuple(part.prepare_once(X, known) for part in self.parts)
 
     def block(self, A: Rows, B: Rows) -> Floats:
         """Combine the parts' blocks."""
@@ -147,38 +150,29 @@ class Product(Composite):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scaled(Kernel):
-    """A positive multiple of a kernel, with the rows and the view of that kernel.
+class Wrapper(Kernel):
+    """Base of the kernels of one inner kernel, whose columns, rows and view they have.
 
     Parameters
     ----------
     kernel : Kernel
-        A multiple of a multiple is one multiple, unless the inner one is named.
-    factor : float
-        Finite and positive.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
+        The inner kernel; giving ``columns`` binds it to these.
     """
 
     kernel: Kernel
-    factor: float
 
     def __post_init__(self) -> None:
-        kernel: Any = self.kernel
+        who, kernel = type(self).__name__, self.kernel
         if not isinstance(kernel, Kernel):
-            raise InputTypeError(f"Scaled: kernel must be a kernel, got {type(kernel).__name__}.")
-        positive(self, "factor", "leave a kernel out instead of giving it no weight")
+            raise InputTypeError(f"{who}: kernel must be a kernel, got {type(kernel).__name__}.")
+        self._check()
         super().__post_init__()
         if self.columns is not None:
-            kernel = kernel.on(self.columns)
-            object.__setattr__(self, "columns", None)
-        if isinstance(kernel, Scaled) and kernel.name is None:
-            object.__setattr__(self, "factor", self.factor * kernel.factor)
-            positive(self, "factor", "the product of both factors is out of range")
-            kernel = kernel.kernel
-        object.__setattr__(self, "kernel", kernel)
+            object.__setattr__(self, "kernel", kernel.on(self.columns))
+            object.__setattr__(self, "columns", None)  # they live in the inner kernel
+
+    def _check(self) -> None:
+        """Refuse parameters of the subclass."""
 
     def on(self, columns: Columns) -> Self:
         """Return this kernel on other columns."""
@@ -197,6 +191,47 @@ class Scaled(Kernel):
         """Return the inner kernel's rows."""
         return self.kernel.prepare(X)
 
+    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
+        return self.kernel._prepare(X, known)
+
+    def block(self, A: Rows, B: Rows) -> Floats:
+        """Return the inner kernel's block."""
+        return self.kernel.block(A, B)
+
+    def diagonal(self, A: Rows) -> Floats:
+        """Return the inner kernel's diagonal."""
+        return self.kernel.diagonal(A)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaled(Wrapper):
+    """A positive multiple of a kernel, with the rows and the view of that kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A multiple of a multiple is one multiple, unless the inner one is named.
+    factor : float
+        Finite and positive.
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+    """
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kernel = self.kernel
+        if isinstance(kernel, Scaled) and kernel.name is None:
+            object.__setattr__(self, "factor", self.factor * kernel.factor)
+            positive(self, "factor", "the product of both factors is out of range")
+            object.__setattr__(self, "kernel", kernel.kernel)
+
+    def _check(self) -> None:
+        positive(self, "factor", "leave a kernel out instead of giving it no weight")
+
     def block(self, A: Rows, B: Rows) -> Floats:
         """Return the multiple of the inner kernel's block."""
         with np.errstate(all="ignore"):
@@ -212,7 +247,7 @@ class Scaled(Kernel):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Group(Kernel):
+class Group(Wrapper):
     """A kernel that has a weight of its own where structures are learned; see `group`.
 
     Equal groups (same content, name and exponent) of one structure are one node and share their
@@ -230,47 +265,68 @@ class Group(Kernel):
         Shown in place of the description.
     """
 
-    kernel: Kernel
     p: float | None = None
 
-    def __post_init__(self) -> None:
-        kernel: Any = self.kernel
-        if not isinstance(kernel, Kernel):
-            raise InputTypeError(f"Group: kernel must be a kernel, got {type(kernel).__name__}.")
+    def _check(self) -> None:
         if self.p is not None:
             positive(self, "p", "1 favours few groups, larger values keep more of them")
-        super().__post_init__()
-        if self.columns is not None:
-            object.__setattr__(self, "kernel", kernel.on(self.columns))
-            object.__setattr__(self, "columns", None)
-
-    def on(self, columns: Columns) -> Self:
-        """Return this kernel on other columns."""
-        return self._changed(kernel=self.kernel.on(columns))
-
-    def bound(self, X: Any) -> Self:
-        """Return this kernel bound to the columns it picks in ``X``."""
-        return self._changed(kernel=self.kernel.bound(X))
-
-    @property
-    def view(self) -> Hashable:
-        """The inner kernel's view."""
-        return self.kernel.view
-
-    def prepare(self, X: Any) -> Rows:
-        """Return the inner kernel's rows."""
-        return self.kernel.prepare(X)
-
-    def block(self, A: Rows, B: Rows) -> Floats:
-        """Return the inner kernel's block."""
-        return self.kernel.block(A, B)
-
-    def diagonal(self, A: Rows) -> Floats:
-        """Return the inner kernel's diagonal."""
-        return self.kernel.diagonal(A)
 
     def _title(self) -> str:
         return f"group({self.kernel})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cosine(Wrapper):
+    """The cosine ``k(x, z) / sqrt(k(x, x) k(z, z))``; rows of no length are similar to nothing.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to normalise.
+    columns : columns, optional
+        Binds the kernel to these columns.
+    name : str, optional
+        Shown in place of the description.
+
+    Examples
+    --------
+    >>> from kernelweave.kernels import Linear
+    >>> Cosine(Linear())([[3.0, 4.0], [0.0, 2.0]])
+    array([[1. , 0.8],
+           [0.8, 1. ]])
+    """
+
+    def block(self, A: Rows, B: Rows) -> Floats:
+        """Divide the inner kernel's block by the lengths of its rows."""
+        left = self._inverse_lengths(A)
+        right = left if A is B else self._inverse_lengths(B)
+        K = self.kernel.block(A, B) * left[:, None] * right
+        if A is B:
+            K[np.diag_indices_from(K)] = self.diagonal(A)
+            return (K + K.T) / 2
+        return K
+
+    def diagonal(self, A: Rows) -> Floats:
+        """Return ones, zeros for rows of no length."""
+        return (self._squared_lengths(A) > 0).astype(np.float64)
+
+    def _squared_lengths(self, A: Rows) -> Floats:
+        diagonal = self.kernel.diagonal(A)
+        if (diagonal < -_ROUNDING * np.abs(diagonal).max(initial=0.0)).any():
+            raise InputError(f"{self.kernel}: k(x, x) is negative, so this is not a valid kernel.")
+        if ((diagonal > 0) & (diagonal < _UNDERFLOW)).any():
+            raise InputError(
+                f"{self.kernel}: some values underflow; rescale the columns first, for example "
+                "with scikit-learn's StandardScaler."
+            )
+        return np.maximum(diagonal, 0.0)
+
+    def _inverse_lengths(self, A: Rows) -> Floats:
+        lengths = np.sqrt(self._squared_lengths(A))
+        return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+    def _title(self) -> str:
+        return f"cosine of {self.kernel}"
 
 
 def group(*kernels: Kernel, name: str | None = None, p: float | None = None) -> Group:

@@ -13,16 +13,12 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import (
-    Columns,
-    Kernel,
-    columns_key,
-    describe_columns,
-    normal_columns,
-    read_table,
-)
+from .base import Kernel
+from .discrete import Overlap
+from .gaussian import RBF
 from .spread import typical_distance
-from .vector import RBF, Linear, Overlap, Polynomial
+from .table import Columns, columns_key, describe_columns, normal_columns, read_table
+from .vector import Linear, Polynomial
 
 
 @dataclass(frozen=True)

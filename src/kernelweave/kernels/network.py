@@ -1,50 +1,29 @@
-"""How kernels may be added and multiplied: sum-product networks and their paths."""
+"""Sum-product networks of kernels and their paths.
+
+Base kernels are leaves, sums add, products multiply and have a weight each. Distributing products
+over sums writes a network as a sum of paths; the weight of a path is a geometric mean of the
+weights of its products, whose exponents add up to one.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, count, product, zip_longest
-from math import isfinite, prod
+from math import prod
 from typing import Any
 
-from kernelweave.errors import InputError, InputTypeError, warn
+from kernelweave.errors import InputError, warn
 
-from .base import Kernel, is_number
-from .constant import Constant
-from .expression import Group, Product, Scaled, Sum
-from .plain import from_plain, to_plain
+from .base import Kernel
+from .network_input import Node, check_nodes, read_structure
+from .plain import to_plain
 
-KINDS = ("sum", "product", "leaf")
-
-
-@dataclass(frozen=True)
-class Node:
-    """One node of a network.
-
-    Parameters
-    ----------
-    kind : {"sum", "product", "leaf"}
-        A sum adds its children, a product multiplies them and has a weight, a leaf is a kernel.
-    children : tuple of int
-        Positions in the network; repetition is allowed.
-    kernel : Kernel or None
-        Of a leaf.
-    p : float or None
-        Exponent of the weight of a product; None leaves it to the estimator.
-    name : str or None
-        Of a product, for people.
-    """
-
-    kind: str
-    children: tuple[int, ...] = ()
-    kernel: Kernel | None = None
-    p: float | None = None
-    name: str | None = None
+__all__ = ["Network", "Node", "Path"]
 
 
 @dataclass(frozen=True)
@@ -94,18 +73,8 @@ class Network:
         """
         if isinstance(structure, Network):
             return structure._canonical()
-        if isinstance(structure, list | tuple):
-            structure = Sum(tuple(structure))
-        if isinstance(structure, Kernel):
-            return _from_expression(structure)._canonical()
-        if isinstance(structure, Mapping):
-            return _from_dict(structure)._canonical()
-        if hasattr(structure, "is_directed") and hasattr(structure, "nodes"):
-            return _from_graph(structure)._canonical()
-        raise InputTypeError(
-            "structure: must be a kernel expression such as (a + b) * c, a dict, or a networkx "
-            f"graph, got {type(structure).__name__}."
-        )
+        nodes, root = read_structure(structure)
+        return cls(tuple(nodes), root)._canonical()
 
     @cached_property
     def products(self) -> tuple[int, ...]:
@@ -174,13 +143,7 @@ class Network:
         return counts[self.root]
 
     def paths(self, max_paths: int) -> list[Path]:
-        """Write out all paths, equal ones merged.
-
-        Parameters
-        ----------
-        max_paths : int
-            Refuse to write out more.
-        """
+        """Write out all paths, equal ones merged; more than ``max_paths`` are refused."""
         n_paths = self.count_paths()
         if n_paths > max_paths:
             raise InputError(
@@ -256,13 +219,7 @@ class Network:
                 yield from self._below(c, layer + (self.nodes[c].kind == "sum"))
 
     def without(self, lost: set[int]) -> Network:
-        """Return the network without some leaves, the products that need them, and empty sums.
-
-        Parameters
-        ----------
-        lost : set of int
-            Positions of leaves.
-        """
+        """Return the network without some leaves, the products that need them, and empty sums."""
         gone = set(lost)
         nodes = list(self.nodes)
         for i in self.order:
@@ -290,13 +247,7 @@ class Network:
         return Network(tuple(nodes), self.root)
 
     def to_dict(self, encode: Callable[[Kernel], Any] = lambda kernel: kernel) -> dict[str, Any]:
-        """Return the network as a dict, which `of` reads.
-
-        Parameters
-        ----------
-        encode : callable
-            What stands for each kernel; by default the kernel itself.
-        """
+        """Return the network as a dict, which `of` reads; ``encode`` is applied to each kernel."""
         nodes: dict[str, Any] = {}
         for i, node in enumerate(self.nodes):
             entry: dict[str, Any] = {"kind": node.kind}
@@ -337,7 +288,7 @@ class Network:
 
     def _canonical(self) -> Network:
         """Return a network whose root is a sum, with a product between any sum and what it adds."""
-        _check(list(self.nodes), list(range(len(self.nodes))))
+        check_nodes(self.nodes, range(len(self.nodes)))
         kept = set(self.order)
         if lost := [i for i in range(len(self.nodes)) if i not in kept]:
             warn(
@@ -375,54 +326,6 @@ class Network:
         return Network(tuple(nodes), place[self.root])
 
 
-def _check(nodes: list[Node], keys: list[Any]) -> None:
-    """Refuse what is not a network, naming nodes by their keys."""
-    for key, node in zip(keys, nodes, strict=True):
-        who = f"structure: node {key if node.name is None else node.name!r}"
-        if node.kind not in KINDS:
-            raise InputError(f"{who}: kind must be one of {', '.join(KINDS)}, got {node.kind!r}.")
-        if node.kind == "leaf":
-            if node.children:
-                raise InputError(f"{who}: a leaf cannot have children.")
-            if not isinstance(node.kernel, Kernel):
-                raise InputError(f"{who}: a leaf needs a kernel, got {node.kernel!r}.")
-        elif not node.children:
-            raise InputError(f"{who}: a {node.kind} needs one child or more.")
-        elif node.kernel is not None:
-            raise InputError(f"{who}: only leaves have a kernel.")
-        if node.kind != "product" and node.p is not None:
-            raise InputError(f"{who}: only products have a weight, and so an exponent p.")
-        if node.p is not None and not (is_number(node.p) and isfinite(node.p) and node.p > 0):
-            raise InputError(f"{who}: p must be a finite number > 0, got {node.p!r}.")
-    named = Counter(node.name for node in nodes if node.name is not None)
-    if twice := [name for name, times in named.items() if times > 1]:
-        raise InputError(f"structure: two nodes have the name {twice[0]!r}.")
-    _refuse_cycles(nodes, keys)
-
-
-def _refuse_cycles(nodes: list[Node], keys: list[Any]) -> None:
-    state: dict[int, int] = {}  # 1: on the trail, 2: done
-    for first in range(len(nodes)):
-        trail: list[tuple[int, Iterator[int]]] = []
-        if first not in state:
-            state[first] = 1
-            trail.append((first, iter(nodes[first].children)))
-        while trail:
-            node, children = trail[-1]
-            child = next(children, None)
-            if child is None:
-                state[node] = 2
-                trail.pop()
-            elif state.get(child) == 1:
-                walk = [i for i, _ in trail]
-                cycle = [*walk[walk.index(child) :], child]
-                shown = " -> ".join(str(keys[i]) for i in cycle)
-                raise InputError(f"structure: has a cycle, {shown}.")
-            elif child not in state:
-                state[child] = 1
-                trail.append((child, iter(nodes[child].children)))
-
-
 def _exponents(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, Fraction], ...]:
     """Return the exponents of the weights of the products of a path, given with their layers."""
     sizes = Counter(layer for layer, _ in members)
@@ -430,120 +333,3 @@ def _exponents(members: tuple[tuple[int, int], ...]) -> tuple[tuple[int, Fractio
     for layer, node in members:
         out[node] = out.get(node, Fraction(0)) + Fraction(1, len(sizes) * sizes[layer])
     return tuple(sorted(out.items()))
-
-
-def _from_expression(kernel: Kernel) -> Network:
-    nodes: list[Node] = []
-    known: dict[Hashable, int] = {}
-
-    def add(node: Node, key: Hashable = None) -> int:
-        nodes.append(node)
-        if key is not None:
-            known[key] = len(nodes) - 1
-        return len(nodes) - 1
-
-    def read(kernel: Kernel, factor: float) -> int:
-        match kernel:
-            case Scaled() if not isinstance(kernel.kernel, Constant):
-                return read(kernel.kernel, factor * kernel.factor)
-            case Sum():
-                return add(Node("sum", tuple(read(part, factor) for part in kernel.parts)))
-            case Product():
-                parts = [
-                    (part.kernel, part.factor)
-                    if isinstance(part, Scaled) and isinstance(part.kernel, Sum | Product | Group)
-                    else (part, 1.0)
-                    for part in kernel.parts
-                ]
-                children = tuple(read(part, 1.0) for part, _ in parts)
-                number = factor * prod(own for _, own in parts)
-                return add(Node("product", children + fixed(number), name=kernel.name))
-            case Group():
-                if kernel not in known:
-                    child = read(kernel.kernel, 1.0)
-                    add(Node("product", (child,), p=kernel.p, name=kernel.name), kernel)
-                same = known[kernel]
-                return same if factor == 1.0 else add(Node("product", (same, *fixed(factor))))
-            case _:
-                leaf = kernel if factor == 1.0 else Scaled(kernel, factor)
-                return known[leaf] if leaf in known else add(Node("leaf", kernel=leaf), leaf)
-
-    def fixed(factor: float) -> tuple[int, ...]:
-        """Return a leaf that multiplies by a number; groups stay what others share."""
-        return () if factor == 1.0 else (read(Scaled(Constant(), factor, name=f"{factor:g}"), 1.0),)
-
-    root = read(kernel, 1.0)
-    return Network(tuple(nodes), root)
-
-
-def _from_dict(structure: Mapping[str, Any]) -> Network:
-    if "nodes" not in structure or not isinstance(structure["nodes"], Mapping):
-        raise InputError("structure: a dict needs the key 'nodes', a dict of nodes by id.")
-    if structure.get("version", 1) != 1:
-        raise InputError(f"structure: version {structure['version']!r} is not known, only 1 is.")
-    entries = structure["nodes"]
-    place = {key: i for i, key in enumerate(entries)}
-    nodes = []
-    for key, entry in entries.items():
-        if not isinstance(entry, Mapping):
-            raise InputError(f"structure: node {key!r} must be a dict, got {type(entry).__name__}.")
-        if unknown := set(entry) - {"kind", "children", "kernel", "p", "name"}:
-            raise InputError(f"structure: node {key!r} has the unknown key {min(unknown)!r}.")
-        nodes.append(_node(key, entry, place))
-    if "root" not in structure:
-        return _checked(nodes, list(entries), None)
-    root = structure["root"]
-    if not isinstance(root, Hashable) or root not in place:
-        raise InputError(f"structure: the root {root!r} is not among the nodes.")
-    return _checked(nodes, list(entries), place[root])
-
-
-def _node(key: Any, entry: Mapping[str, Any], place: dict[Any, int]) -> Node:
-    """Read one node of a dict or graph."""
-    children = entry.get("children", ())
-    if not isinstance(children, list | tuple):
-        raise InputError(f"structure: node {key!r}: children must be a list, got {children!r}.")
-    for child in children:
-        if not isinstance(child, Hashable) or child not in place:
-            raise InputError(f"structure: node {key!r} has the unknown child {child!r}.")
-    name = entry.get("name")
-    if name is not None and (not isinstance(name, str) or not name):
-        raise InputError(f"structure: node {key!r}: name must be a string, got {name!r}.")
-    below = tuple(place[c] for c in children)
-    kernel = entry.get("kernel")
-    if isinstance(kernel, Mapping):
-        kernel = from_plain(kernel, f"structure: node {key!r}")
-    return Node(entry.get("kind", ""), below, kernel, entry.get("p"), name)
-
-
-def _checked(nodes: list[Node], keys: list[Any], root: int | None) -> Network:
-    """Check nodes under the names they were given, and find the root where none is given."""
-    if not nodes:
-        raise InputError("structure: has no nodes.")
-    _check(nodes, keys)
-    return Network(tuple(nodes), _only_root(nodes, keys) if root is None else root)
-
-
-def _from_graph(graph: Any) -> Network:
-    if not graph.is_directed():
-        raise InputError("structure: the graph must be directed, from parents to children.")
-    keys = list(graph.nodes)
-    place = {key: i for i, key in enumerate(keys)}
-    nodes = []
-    for key in keys:
-        data = dict(graph.nodes[key])
-        if unknown := set(data) - {"kind", "kernel", "p", "name"}:
-            raise InputError(f"structure: node {key!r} has the unknown attribute {min(unknown)!r}.")
-        edges = sorted(graph.out_edges(key, data="place"), key=lambda edge: edge[2] or 0)
-        entry = data | {"children": [child for _, child, _ in edges]}
-        nodes.append(_node(key, entry, place))
-    return _checked(nodes, keys, None)
-
-
-def _only_root(nodes: list[Node], keys: list[Any]) -> int:
-    below = {c for node in nodes for c in node.children}
-    roots = [i for i in range(len(nodes)) if i not in below]
-    if len(roots) != 1:
-        found = ", ".join(repr(keys[i]) for i in roots[:5])
-        raise InputError(f"structure: needs exactly one node without parents, found {found}.")
-    return roots[0]

@@ -9,11 +9,10 @@ from typing import Any
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel
-from .constant import Constant
-from .cosine import Cosine
-from .expression import Group, Product, Scaled, Sum
-from .vector import ARD, RBF, Additive, Laplacian, Linear, Overlap, Polynomial
-from .words import Words
+from .discrete import Constant, Overlap, Words
+from .expression import Cosine, Group, Product, Scaled, Sum
+from .gaussian import ARD, RBF, Additive, Laplacian
+from .vector import Linear, Polynomial
 
 _OF_COLUMNS = (ARD, Additive, Laplacian, Linear, Overlap, Polynomial, RBF, Words)
 _TYPES: dict[str, type[Kernel]] = {

@@ -11,7 +11,8 @@ import numpy as np
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError
 
-from .base import Columns, Kernel, columns_key, describe_columns, is_sparse, read_table
+from .base import Kernel, is_sparse
+from .table import Columns, columns_key, describe_columns, read_table
 
 _MAX_SPECTRUM = 2000  # the spectrum of a larger matrix takes more than a moment
 _CHUNK = 512

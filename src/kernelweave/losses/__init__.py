@@ -1,6 +1,6 @@
 """Loss functions: value, conjugate, box of the dual variable, curvature."""
 
-from .base import DualBox, InnerSolver, Loss
+from .base import DualBox, Loss
 from .cvar_hinge import CVaRHinge
 from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
@@ -15,7 +15,6 @@ __all__ = [
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
-    "InnerSolver",
     "Loss",
     "Smoothed",
     "Square",

@@ -1,19 +1,19 @@
-"""Wrong labels: how many there are, and which."""
+"""Estimates of wrong labels: how many there are, and which."""
 
 from .estimate import NoiseEstimate, RateEstimate, estimate_noise, estimate_rates
-from .ranking import Suspects, label_quality, rank_suspects, suspects
-from .report import LabelReport, judge_labels, judge_rows
+from .ranking import Suspects, label_quality, suspects
+from .ranking import rank_suspects as rank_suspects  # aliases: for estimators, not documented API
+from .report import LabelReport, assess_labels
+from .report import assess_rows as assess_rows
 
 __all__ = [
     "LabelReport",
     "NoiseEstimate",
     "RateEstimate",
     "Suspects",
+    "assess_labels",
     "estimate_noise",
     "estimate_rates",
-    "judge_labels",
-    "judge_rows",
     "label_quality",
-    "rank_suspects",
     "suspects",
 ]

@@ -1,4 +1,12 @@
-"""From leave-one-out values of noisy labels to a corrected classifier."""
+"""Correction of a ridge classifier for wrong labels, from its leave-one-out values.
+
+For the square loss, the unbiased loss of Natarajan et al. equals a shift of the threshold to the
+middle of the range of scores. A refurbishing pass fits once more, to expected true labels.
+
+References
+----------
+Natarajan, Dhillon, Ravikumar and Tewari (2013), Learning with noisy labels, NIPS 26, Lemma 1.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +21,7 @@ from kernelweave.ridge import RidgeAverage
 
 from .report import label_targets
 from .scores import (
+    OPTIONS,
     TAIL,
     Range,
     Transition,
@@ -22,50 +31,25 @@ from .scores import (
     two_class_quality,
 )
 
-_LEAST_GAIN = 8.0  # of the log likelihood, times two, that chance does not give
-
 
 @dataclass(frozen=True)
 class Correction:
-    """How an average of ridge models is turned into a classifier.
+    """A corrected classifier made of an average of ridge models.
 
     The decision function is the average fitted to `targets`, plus `intercept`, minus `threshold`.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n_samples, n_outputs)
-        Centred targets.
-    intercept : ndarray of shape (n_outputs,)
-        What centring them took off.
-    threshold : float
-        Score from which on the second of two classes is predicted; 0 for more classes.
-    slope : float
-        Turns decision values into the argument of probabilities.
-    scores : ndarray of shape (n_samples, n_outputs)
-        Leave-one-out values, before the threshold is taken off.
-    posterior : ndarray of shape (n_samples, n_outputs)
-        Probabilities of the true class (of the second one of two), given the labels.
-    label_quality, wrong_label_probability : ndarray of shape (n_samples,)
-        As in `LabelReport`.
-    rates : ndarray
-        (q_minus, q_plus) of two classes, else a matrix with rows of probabilities.
-    suggested : ndarray of int of shape (n_samples,)
-        Class that the scores speak for.
-    learned : bool
-        Whether the scores tell more about the labels than chance would.
     """
 
-    targets: Floats
-    intercept: Floats
-    threshold: float
-    slope: float
-    scores: Floats
-    posterior: Floats
-    label_quality: Floats
-    wrong_label_probability: Floats
-    rates: Floats
-    suggested: Indices
-    learned: bool
+    targets: Floats  # (n_samples, n_outputs), centred
+    intercept: Floats  # (n_outputs,): the means removed by centring
+    threshold: float  # score above which the second of two classes is predicted; 0 for more
+    slope: float  # factor of decision values in the argument of probabilities
+    scores: Floats  # (n_samples, n_outputs): leave-one-out values before the threshold
+    posterior: Floats  # (n_samples, n_outputs): of the true class (the second of two) given labels
+    label_quality: Floats  # as in `LabelReport`
+    wrong_label_probability: Floats  # as in `LabelReport`
+    rates: Floats  # (q_minus, q_plus) of two classes, else a matrix with rows of probabilities
+    suggested: Indices  # the class that the scores suggest
+    learned: bool  # whether the scores predict the labels better than chance
 
 
 def correct_two(
@@ -78,27 +62,10 @@ def correct_two(
     rates: tuple[float, float] | None = None,
     prior: float | None = None,
 ) -> Correction:
-    """Correct a classifier of two classes for wrong labels.
+    """Correct a classifier of two classes, fitted to labels -1 and +1, for wrong labels.
 
-    For the square loss, subtracting the middle of the range of scores is the unbiased loss of
-    Natarajan et al. (2013); the refurbishing pass fits once more to expected true labels.
-
-    Parameters
-    ----------
-    average : RidgeAverage
-        Fitted to labels -1 and +1.
-    codes : ndarray of int
-        0 and 1.
-    shift : float
-        How far the threshold goes from 0 to the middle of the range of scores.
-    refurbish : bool
-        Whether to average with a fit to expected true labels.
-    tail : float
-        Share of examples beyond each end of the range.
-    rates : tuple of float, optional
-        Known (q_minus, q_plus), which leave nothing to estimate.
-    prior : float, optional
-        Known share of the true class 1, which places the threshold.
+    ``shift`` places the threshold between 0 (at 0) and the middle of the range of scores (at 1),
+    unless it follows from known ``rates`` (q_minus, q_plus) or a known ``prior`` of class 1.
     """
     y = label_targets(codes, 2)[:, 0]
     s, soft = average.scores[:, 0], average.soft_scores[:, 0]
@@ -115,12 +82,7 @@ def correct_two(
     z, targets, intercept = s, y - y.mean(), y.mean()
     threshold, width = found.middle, found.width
     if refurbish and not empty:
-        tau = 2.0 * posterior - 1.0
-        again = average.loo(tau[:, None])[:, 0]
-        first, second = 0.5 / s.std(), 0.5 / max(float(again.std()), 1e-12)
-        z = first * s + second * again
-        targets = first * (y - y.mean()) + second * (tau - tau.mean())
-        intercept = first * y.mean() + second * tau.mean()
+        z, targets, intercept, first = _refurbish(average, s, y, 2.0 * posterior - 1.0, 0.5)
         low, high = score_range(z, tail)
         width = max(high - low, 1e-12)
         threshold = 0.5 * (low + high)
@@ -139,7 +101,7 @@ def correct_two(
         wrong_label_probability=noise.wrong(soft, y),
         rates=np.array(noise.rates),
         suggested=(z > threshold).astype(np.intp),
-        learned=not empty and _gain(average, y[:, None]) > _LEAST_GAIN,
+        learned=not empty and _gain(average, y[:, None]) > OPTIONS.least_gain,
     )
 
 
@@ -152,25 +114,10 @@ def correct_many(
     tail: float = TAIL,
     rates: Floats | None = None,
 ) -> Correction:
-    """Correct a classifier of several classes for wrong labels.
+    """Correct a classifier of three or more classes for wrong labels.
 
-    Decisions are not moved by estimated rates, which costs accuracy; the refurbishing pass alone
-    uses them.
-
-    Parameters
-    ----------
-    average : RidgeAverage
-        Fitted to a column of zeros and ones for each class.
-    codes : ndarray of int
-        Classes.
-    n_classes : int
-        Three or more.
-    refurbish : bool
-        Whether to average with a fit to expected true labels.
-    tail : float
-        Share of examples below the lower end of each column's range.
-    rates : ndarray of shape (n_classes, n_classes), optional
-        Known rates.
+    Estimated rates are used by the refurbishing pass only: correcting decisions by them costs
+    accuracy. ``rates`` of shape (n_classes, n_classes) are known rates.
     """
     Y = label_targets(codes, n_classes)
     S = average.scores
@@ -179,11 +126,7 @@ def correct_many(
     posterior = found.posterior(codes)
     Z, targets, intercept = S, Y - Y.mean(axis=0), Y.mean(axis=0)
     if refurbish and not found.is_empty:
-        again = average.loo(posterior)
-        first, second = 1.0 / S.std(), 1.0 / max(float(again.std()), 1e-12)
-        Z = first * S + second * again
-        targets = first * targets + second * (posterior - posterior.mean(axis=0))
-        intercept = first * intercept + second * posterior.mean(axis=0)
+        Z, targets, intercept, _ = _refurbish(average, S, Y, posterior, 1.0)
     wrong = 1.0 - noise.posterior(codes)[np.arange(len(codes)), codes]
     return Correction(
         targets=targets,
@@ -196,19 +139,38 @@ def correct_many(
         wrong_label_probability=wrong,
         rates=noise.rates,
         suggested=Z.argmax(axis=1).astype(np.intp),
-        learned=not found.is_empty and _gain(average, Y) > _LEAST_GAIN * (n_classes - 1),
+        learned=not found.is_empty and _gain(average, Y) > OPTIONS.least_gain * (n_classes - 1),
+    )
+
+
+def _refurbish(
+    average: RidgeAverage, scores: Floats, targets: Floats, expected: Floats, share: float
+) -> tuple[Floats, Floats, Floats, float]:
+    """Add a fit to expected true labels to that to the given ones, both scaled to one deviation.
+
+    Returns scores, centred targets and their means, and the factor of the fit to given labels.
+    """
+    again = average.loo(expected.reshape(len(expected), -1)).reshape(scores.shape)
+    first, second = share / scores.std(), share / max(float(again.std()), 1e-12)
+    means = targets.mean(axis=0), expected.mean(axis=0)
+    centred = first * (targets - means[0]) + second * (expected - means[1])
+    return (
+        first * scores + second * again,
+        centred,
+        first * means[0] + second * means[1],
+        float(first),
     )
 
 
 def _gain(average: RidgeAverage, Y: Floats) -> float:
-    """Return by how much twice the log likelihood of the best model exceeds that of the mean."""
+    """Return twice the log likelihood ratio of the best model to the constant prediction."""
     n = len(Y)
-    alone = float(Y.var(axis=0).sum()) * (n / (n - 1.0)) ** 2  # the mean, without the row judged
+    alone = float(Y.var(axis=0).sum()) * (n / (n - 1.0)) ** 2  # leave-one-out error of the mean
     return n * float(np.log(alone / max(float(average.errors.min()), 1e-300)))
 
 
 def _sharpness(Z: Floats, posterior: Floats) -> float:
-    """Return the factor of scores that makes their softmax fit expected true labels best."""
+    """Return the factor of scores whose softmax fits expected true labels best."""
 
     def loss(log_factor: float) -> float:
         return -float((posterior * log_softmax(np.exp(log_factor) * Z, axis=1)).sum())

@@ -1,4 +1,8 @@
-"""How many labels are wrong, and in which direction."""
+"""Estimates of the share of wrong labels, and of the rates between classes.
+
+"range" takes the rates from the ends of the range of leave-one-out scores, "counts" is confident
+learning (see `scores`); intervals are by the bootstrap of scores and labels.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,13 @@ from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import Precomputed, complete_ladder, expand_kernels
 from kernelweave.kernels.base import is_number
-from kernelweave.ridge.nystroem import many_rows
+from kernelweave.ridge.nystroem import uses_nystroem
 
 from .ranking import read_labels
 from .report import mean_kernel_scores, mean_row_scores
 from .scores import Range, Transition, confident_counts, score_range, two_class_matrix
 
-_MOST = 0.49  # a level that is still worth naming
+_MOST = 0.49  # largest level reported: labels wrong more often carry no information
 _METHODS = ("range", "counts")
 
 
@@ -36,13 +40,13 @@ class NoiseEstimate:
     level : float
         The share, between 0 and 0.49.
     interval : tuple of float
-        Of the resampled estimates, the middle share `confidence`.
+        Bootstrap interval.
     confidence : float
-        That share.
+        Share of the resampled estimates in the interval.
     method : str
-        How the level was estimated.
+        Method of the estimate.
     other : dict
-        What the other methods say, by name.
+        The estimates of the other methods, by name.
     rates : ndarray of shape (n_classes, n_classes)
         Row c: probabilities of the observed labels of examples whose true class is c.
     classes : ndarray of shape (n_classes,)
@@ -75,11 +79,11 @@ class RateEstimate:
     rates : ndarray of shape (n_classes, n_classes)
         Row c: probabilities of the observed labels of examples whose true class is c.
     lower, upper : ndarray of shape (n_classes, n_classes)
-        Ends of the middle share `confidence` of the resampled estimates.
+        Bootstrap intervals.
     confidence : float
-        That share.
+        Share of the resampled estimates in an interval.
     method : str
-        How the rates were estimated.
+        Method of the estimate.
     classes : ndarray of shape (n_classes,)
         Class labels.
     """
@@ -115,13 +119,13 @@ def estimate_noise(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> NoiseEstimate:
-    """Estimate which share of the labels is wrong.
+    """Estimate the share of wrong labels.
 
-    Labels are scored by ridge regression on the mean of the kernels, each example by a model that
-    has not seen it. Noise and overlap of the classes cannot be told apart by data alone: the
-    estimate assumes that every class has a region where it is nearly certain, and is too high
-    otherwise. Where classes are easy to tell apart, "range" may be up to half too low, and "counts"
-    is nearer. Put scikit-learn's `StandardScaler` in front, as for the estimators.
+    Scores are leave-one-out values of ridge regression on the mean of the kernels. Noise and
+    overlap of the classes are not identifiable from data alone: the estimate assumes that every
+    class has a region where it is nearly certain, and is too high otherwise. Where classes are well
+    separated, "range" may be up to half too low, and "counts" is nearer. Put scikit-learn's
+    `StandardScaler` in front, as for the estimators.
 
     Parameters
     ----------
@@ -130,24 +134,24 @@ def estimate_noise(
     y : array of shape (n_samples,)
         Labels.
     kernels : Kernel, KernelFamily, list of both, or None
-        What the scores are learned with; None: `complete_ladder`.
+        Kernels of the scores; None: `complete_ladder`.
     method : {"range", "counts"}
-        By the ends of the range of scores (a little low for few wrong labels), or by counting
-        examples that are surely of another class (a little high). The other is reported beside it.
+        By the ends of the range of scores (slightly low for few wrong labels), or by counting
+        examples that are confidently of another class (slightly high). The other is in ``other``.
     n_bootstrap : int
-        Times that scores and labels are drawn again for the interval.
+        Number of bootstrap samples for the interval.
     confidence : float
-        Share of those estimates that the interval holds.
+        Share of the resampled estimates in the interval.
     random_state : int, RandomState or None
-        Of these draws.
+        Seed of the bootstrap.
     n_jobs : int or None
         Threads; None: all that the process may use.
 
     Returns
     -------
     estimate : NoiseEstimate
-        With `level`, `interval`, `other` and `rates`. The interval knows of the draw of examples,
-        not of overlap.
+        With `level`, `interval`, `other` and `rates`. The interval covers the sampling of examples,
+        not the overlap of classes.
 
     References
     ----------
@@ -187,7 +191,7 @@ def estimate_rates(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> RateEstimate:
-    """Estimate how often each class carries each label.
+    """Estimate the rates at which each class carries each label.
 
     Parameters
     ----------
@@ -196,15 +200,15 @@ def estimate_rates(
     y : array of shape (n_samples,)
         Labels.
     kernels : Kernel, KernelFamily, list of both, or None
-        What the scores are learned with; None: `complete_ladder`.
+        Kernels of the scores; None: `complete_ladder`.
     method : {"range", "counts"}
         As in `estimate_noise`.
     n_bootstrap : int
-        Times that scores and labels are drawn again for the intervals.
+        Number of bootstrap samples for the intervals.
     confidence : float
-        Share of those estimates that each interval holds.
+        Share of the resampled estimates in each interval.
     random_state : int, RandomState or None
-        Of these draws.
+        Seed of the bootstrap.
     n_jobs : int or None
         Threads; None: all that the process may use.
 
@@ -257,7 +261,7 @@ def _score(
     with threads(n_jobs):
         expanded = expand_kernels([complete_ladder()] if kernels is None else kernels, X)
         grams = any(isinstance(kernel, Precomputed) for kernel in expanded)
-        if many_rows(1, len(codes), np.inf) and not grams:
+        if uses_nystroem(1, len(codes), np.inf) and not grams:
             average = mean_row_scores(expanded, X, codes, len(classes))
         else:
             average = mean_kernel_scores(make_bank(expanded, X), codes, len(classes))
@@ -275,7 +279,7 @@ def _resample(
     n_bootstrap: int,
     random_state: Any,
 ) -> tuple[Floats, Floats]:
-    """Return an estimate, and the same from examples drawn with replacement."""
+    """Return an estimate, and the same from bootstrap samples."""
     random = check_random_state(random_state)
     drawn = []
     for _ in range(n_bootstrap):

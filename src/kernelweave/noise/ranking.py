@@ -1,4 +1,4 @@
-"""Labels that look wrong, for any classifier."""
+"""Ranking of labels that look wrong, for any classifier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.base import is_number
 
-from .report import LabelReport, judge_scores
+from .report import LabelReport, assess_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +40,11 @@ class Suspects:
     given : ndarray
         Their labels.
     suggested : ndarray
-        The label that the model would have given.
+        The labels that the model predicts.
     n_samples : int
-        How many labels were judged.
+        Number of labels assessed.
     n_wrong : int
-        How many of them look wrong, whatever the limit.
+        Number of them that look wrong, regardless of the limit.
     """
 
     index: Indices
@@ -86,22 +86,7 @@ class Suspects:
 def rank_suspects(
     quality: Floats, given: NDArray[Any], suggested: NDArray[Any], limit: int | None = None
 ) -> Suspects:
-    """Pick and order the examples whose label is not the suggested one.
-
-    Parameters
-    ----------
-    quality : ndarray of shape (n_samples,)
-        Quality of labels.
-    given, suggested : ndarray of shape (n_samples,)
-        Labels, and what a model would have given.
-    limit : int, optional
-        Return at most so many.
-
-    Returns
-    -------
-    suspects : Suspects
-        The most suspicious first.
-    """
+    """Return the examples whose label is not the suggested one, the most suspicious first."""
     if limit is not None and (not is_number(limit, Integral) or limit < 1):
         raise InputError(f"limit: must be a whole number >= 1 or None, got {limit!r}.")
     wrong = np.flatnonzero(given != suggested)
@@ -117,15 +102,15 @@ def suspects(
     Parameters
     ----------
     model : classifier
-        One that judges labels when it is fitted (it has ``label_quality_``) needs no data; it may
-        be the last step of a pipeline. Any other classifier is judged by the decision values or
-        probabilities it gives to folds that it was not fitted to.
+        A fitted model with ``label_quality_`` needs no data; it may be the last step of a pipeline.
+        For any other classifier, labels are assessed by its cross-validated decision values or
+        probabilities.
     X, y : array or data frame, and labels
-        The training data; None for a fitted model that knows.
+        The training data; None for a fitted model with ``label_quality_``.
     cv : int or cross-validation splitter
         Folds; a number means that many stratified folds, drawn the same way in every call.
     limit : int, optional
-        Return at most so many.
+        Largest number returned.
 
     Returns
     -------
@@ -148,24 +133,24 @@ def suspects(
         fitted = model.steps[-1][1] if hasattr(model, "steps") else model
         if not hasattr(fitted, "label_quality_"):
             raise InputError(
-                f"suspects: this {type(fitted).__name__} has not judged its training labels; pass "
-                "the training data, as in suspects(model, X, y)."
+                f"suspects: this {type(fitted).__name__} has not assessed its training labels; "
+                "pass the training data, as in suspects(model, X, y)."
             )
         found: Suspects = fitted.suspects(limit=limit)
         return found
     if X is None or y is None:
         missing = "X" if X is None else "y"
         raise InputError(f"suspects: {missing} is missing; pass both X and y, or neither.")
-    report, given, classes = _judge(model, X, y, cv)
+    report, given, classes = _assess(model, X, y, cv)
     return rank_suspects(report.label_quality, given, classes[report.suggested], limit)
 
 
 def label_quality(model: Any, X: Any, y: Any, cv: Any = 5) -> Floats:
-    """Return for each training example how far its label can be trusted.
+    """Return the quality of the label of each training example.
 
-    The classifier is fitted to folds; of what it says about the rest (decision values, or else
-    probabilities) the range gives the scale: ``1 / (1 + exp(-4 u))``, where the margin u of the
-    given label is 1 at the sure end of the range and -1 at the other.
+    The classifier is cross-validated; the range of its decision values, or else probabilities,
+    gives the scale: ``1 / (1 + exp(-4 u))``, where the margin u of the given label is 1 at the
+    certain end of the range and -1 at the other.
 
     Parameters
     ----------
@@ -194,7 +179,7 @@ def label_quality(model: Any, X: Any, y: Any, cv: Any = 5) -> Floats:
     >>> int(label_quality(LogisticRegression(), x, y).argmin())
     7
     """
-    return _judge(model, X, y, cv)[0].label_quality
+    return _assess(model, X, y, cv)[0].label_quality
 
 
 def read_labels(X: Any, y: Any) -> tuple[Indices, NDArray[Any]]:
@@ -211,7 +196,8 @@ def read_labels(X: Any, y: Any) -> tuple[Indices, NDArray[Any]]:
     return codes, encoder.classes_
 
 
-def _judge(model: Any, X: Any, y: Any, cv: Any) -> tuple[LabelReport, NDArray[Any], NDArray[Any]]:
+def _assess(model: Any, X: Any, y: Any, cv: Any) -> tuple[LabelReport, NDArray[Any], NDArray[Any]]:
+    """Return the report, the given labels and the classes."""
     codes, classes = read_labels(X, y)
     methods = [m for m in ("decision_function", "predict_proba") if hasattr(model, m)]
     if not methods or not is_classifier(model):
@@ -226,13 +212,12 @@ def _judge(model: Any, X: Any, y: Any, cv: Any) -> tuple[LabelReport, NDArray[An
     if values.ndim == 2 and len(classes) == 2:
         values = 2.0 * values[:, 1] - 1.0
     scores = values[:, None] if values.ndim == 1 else values
-    if not np.isfinite(scores).all() or scores.shape[1] != (
-        len(classes) if len(classes) > 2 else 1
-    ):
+    n_columns = len(classes) if len(classes) > 2 else 1
+    if not np.isfinite(scores).all() or scores.shape[1] != n_columns:
         raise InputError(
             f"model: {type(model).__name__} must give one finite value per example and class."
         )
-    return judge_scores(scores, scores, codes), classes[codes], classes
+    return assess_scores(scores, scores, codes), classes[codes], classes
 
 
 def _folds(cv: Any, codes: Indices, classes: NDArray[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Label quality by leave-one-out ridge regression on a bank of kernels."""
+"""Quality of labels by leave-one-out ridge regression on the mean of several kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelweave.banks import KernelBank
 from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel
 from kernelweave.ridge import RidgeAverage, average_ridges
-from kernelweave.ridge.nystroem import average_by_landmarks
+from kernelweave.ridge.nystroem import average_ridges_nystroem
 
 from .scores import (
     TAIL,
@@ -28,23 +28,23 @@ from .scores import (
 
 @dataclass(frozen=True)
 class LabelReport:
-    """What is known of the labels of training examples.
+    """Quality of the labels of training examples.
 
     Attributes
     ----------
     label_quality : ndarray of shape (n_samples,)
-        Between 0 and 1, increasing in the margin of the label among examples that were left out;
-        below one half the label is not the suggested one.
+        Between 0 and 1, increasing in the leave-one-out margin of the label; below one half
+        another label is suggested.
     wrong_label_probability : ndarray of shape (n_samples,)
         Estimated probability that the label is wrong.
     noise_level : float
-        Its mean: the share of labels that disagree with what the kernels can learn.
+        Its mean: the estimated share of wrong labels.
     rates : ndarray of shape (n_classes, n_classes)
         Row c: probabilities of the observed labels of examples whose true class is c.
     scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Leave-one-out scores; two classes: of the second one.
     suggested : ndarray of shape (n_samples,)
-        Code of the class that these scores speak for.
+        Code of the class that these scores suggest.
     """
 
     label_quality: Floats
@@ -56,7 +56,7 @@ class LabelReport:
 
 
 def label_targets(codes: Indices, n_classes: int) -> Floats:
-    """Return what regression is fitted to: signs for two classes, else a column for each class."""
+    """Return targets of regression: signs for two classes, else an indicator column per class."""
     if n_classes == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     return np.asarray(codes[:, None] == np.arange(n_classes), dtype=np.float64)
@@ -68,11 +68,11 @@ def mean_kernel_scores(bank: KernelBank, codes: Indices, n_classes: int) -> Ridg
     return average_ridges(bank, targets, joint=True, drop_copies=False)
 
 
-def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelReport:
-    """Judge labels by leave-one-out ridge regression on the mean of a bank's kernels.
+def assess_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelReport:
+    """Assess labels by leave-one-out ridge regression on the mean of a bank's kernels.
 
-    One eigendecomposition, nothing iterative. Where all kernels are constant, the shares of the
-    classes are all there is to go by.
+    The cost is one eigendecomposition. Where all kernels are constant, the shares of the classes
+    are the scores.
 
     Parameters
     ----------
@@ -96,47 +96,36 @@ def judge_labels(bank: KernelBank, codes: Indices, n_classes: int) -> LabelRepor
     >>> x = np.linspace(-3, 3, 80)[:, None]
     >>> codes = (x[:, 0] > 0).astype(int)
     >>> codes[10] = 1  # a wrong label
-    >>> report = judge_labels(make_bank([RBF(1.0)], x), codes, 2)
+    >>> report = assess_labels(make_bank([RBF(1.0)], x), codes, 2)
     >>> int(report.label_quality.argmin())
     10
     """
     if not bank.centred_traces.any():
-        return _nothing_known(codes, n_classes)
+        return _shares_report(codes, n_classes)
     average = mean_kernel_scores(bank, codes, n_classes)
-    return judge_scores(average.scores, average.soft_scores, codes)
+    return assess_scores(average.scores, average.soft_scores, codes)
 
 
-def judge_rows(kernels: Sequence[Kernel], X: Any, codes: Indices, n_classes: int) -> LabelReport:
-    """Judge labels of many rows, which are read in passes; see `judge_labels`.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Each counts the same.
-    X : array, sparse matrix, data frame or PartedTable
-        The rows.
-    codes : ndarray of int of shape (n_samples,)
-        Labels, from 0 to ``n_classes - 1``.
-    n_classes : int
-        Two or more.
-    """
+def assess_rows(kernels: Sequence[Kernel], X: Any, codes: Indices, n_classes: int) -> LabelReport:
+    """Assess labels by Nystroem features, for large n; see `assess_labels`."""
     try:
         average = mean_row_scores(kernels, X, codes, n_classes)
     except ConstantKernelsError:
-        return _nothing_known(codes, n_classes)
-    return judge_scores(average.scores, average.soft_scores, codes)
+        return _shares_report(codes, n_classes)
+    return assess_scores(average.scores, average.soft_scores, codes)
 
 
 def mean_row_scores(
     kernels: Sequence[Kernel], X: Any, codes: Indices, n_classes: int
 ) -> RidgeAverage:
-    """Return leave-one-out values of ridge regression on the mean of kernels over many rows."""
+    """Return leave-one-out values of ridge regression on the mean kernel by Nystroem features."""
     targets = label_targets(codes, n_classes)
-    return average_by_landmarks(kernels, X, targets, joint=True, drop_copies=False).average
+    fitted = average_ridges_nystroem(kernels, X, targets, joint=True, drop_copies=False)
+    return fitted.average
 
 
-def _nothing_known(codes: Indices, n_classes: int) -> LabelReport:
-    """Judge labels by the shares of their classes: all kernels are constant."""
+def _shares_report(codes: Indices, n_classes: int) -> LabelReport:
+    """Assess labels by the shares of their classes; all kernels are constant."""
     shares = np.bincount(codes, minlength=n_classes) / len(codes)
     scores = np.repeat((2.0 * shares[1:] - 1.0 if n_classes == 2 else shares)[None], len(codes), 0)
     return LabelReport(
@@ -149,23 +138,13 @@ def _nothing_known(codes: Indices, n_classes: int) -> LabelReport:
     )
 
 
-def judge_scores(
+def assess_scores(
     scores: Floats, soft: Floats, codes: Indices, *, shift: float = 0.5, tail: float = TAIL
 ) -> LabelReport:
-    """Judge labels by scores of examples that were left out.
+    """Assess labels by leave-one-out scores of shape (n_samples, 1) or (n_samples, n_classes).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
-        Rank labels.
-    soft : ndarray of the same shape
-        Give rates and probabilities.
-    codes : ndarray of int of shape (n_samples,)
-        Labels.
-    shift : float
-        How far the threshold of two classes moves from 0 to the middle of the range.
-    tail : float
-        Share of examples beyond each end of the range.
+    ``scores`` rank labels, ``soft`` scores give rates and probabilities. ``shift`` moves the
+    threshold of two classes from 0 (at 0) to the middle of the range (at 1).
     """
     if scores.shape[1] == 1:
         signs = np.where(codes == 1, 1.0, -1.0)

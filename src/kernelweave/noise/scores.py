@@ -1,9 +1,16 @@
-"""Estimates of label errors from out-of-sample scores.
+"""Estimates of label errors from leave-one-out or cross-validated scores.
 
 With two classes a score s estimates ``E[y | x]``, y = +1 or -1 being the observed label. When a
 share q_minus of the true -1 and q_plus of the true +1 carry the other label, s lies between
 ``-1 + 2 q_minus`` and ``1 - 2 q_plus``; both ends are reached where the classes do not overlap.
 With more classes there is a column for each, which estimates the probability to observe that label.
+
+References
+----------
+Natarajan, Dhillon, Ravikumar and Tewari (2013), Learning with noisy labels, NIPS 26: for the square
+loss their unbiased estimator, Lemma 1, only shifts and rescales the scores.
+Northcutt, Jiang and Chuang (2021), Confident learning: estimating uncertainty in dataset labels,
+JAIR 70, section 3.1: `confident_counts`.
 """
 
 from __future__ import annotations
@@ -15,17 +22,29 @@ from scipy.special import expit
 
 from kernelweave._types import Floats, Indices
 
-TAIL = 0.05  # share of the examples at each end whose true class is taken to be sure
-_FEW = 60  # examples below which a quantile rests on too few of them
-_LEAST_RATE, _MOST_RATE = 0.02, 0.48
-_LEAST_WIDTH = 0.04  # of the range of scores, below which nothing was learned
+
+@dataclass(frozen=True)
+class NoiseOptions:
+    """Constants of the estimates, as in the runs of docs/experiments/noisy-labels.md."""
+
+    tail: float = 0.05  # share of the examples at each end whose true class is taken as certain
+    few: int = 60  # examples below which a tail of 5 % holds fewer than three
+    rates: tuple[float, float] = (0.02, 0.48)  # smallest and largest rate of wrong labels
+    least_width: float = 0.04  # of the range of scores, below which nothing was learned
+    probabilities: tuple[float, float] = (0.02, 0.98)  # ends of the probability of a true class
+    sure_part: int = 10  # one in so many examples of a class, of several, is taken as certain
+    least_gain: float = 8.0  # twice the log likelihood ratio beyond chance; chosen by hand
+
+
+OPTIONS = NoiseOptions()
+TAIL = OPTIONS.tail
 
 
 def score_range(
     scores: Floats, tail: float = TAIL, top: float | None = None
 ) -> tuple[float, float]:
-    """Return the ends of the range of scores: quantiles, or means of three where rows are few."""
-    if len(scores) < _FEW:
+    """Return the ends of the range of scores: quantiles, or means of three of few examples."""
+    if len(scores) < OPTIONS.few:
         ordered = np.sort(scores)
         return float(ordered[:3].mean()), float(ordered[-3:].mean())
     low, high = np.quantile(scores, [tail, 1.0 - (tail if top is None else top)])
@@ -34,39 +53,31 @@ def score_range(
 
 @dataclass(frozen=True)
 class Range:
-    """Where the scores of two classes lie, and what follows for their labels.
+    """The range of the scores of two classes, with the rates and probabilities it implies."""
 
-    Parameters
-    ----------
-    low, high : float
-        Scores of examples whose true label is surely -1, or +1.
-    rates : tuple of float
-        Shares of -1 and of +1 that carry the other label.
-    """
-
-    low: float
-    high: float
-    rates: tuple[float, float]
+    low: float  # score of examples whose true label is certainly -1
+    high: float  # likewise +1
+    rates: tuple[float, float]  # shares of -1 and of +1 that carry the other label
 
     @classmethod
     def of(
         cls, scores: Floats, *, tail: float = TAIL, shift: float = 1.0, middle: float | None = None
     ) -> Range:
-        """Read the range off scores.
+        """Estimate the range from scores.
 
-        A ``shift`` below one moves the range towards the middle 0, which equal rates would have;
-        a given ``middle`` moves it there.
+        A ``shift`` below one moves its middle towards 0, the middle for equal rates; a given
+        ``middle`` moves it there.
         """
         low, high = score_range(scores, tail)
         centre = shift * 0.5 * (low + high) if middle is None else middle
         half = 0.5 * (high - low)
         low, high = centre - half, centre + half
-        rates = np.clip([0.5 * (1.0 + low), 0.5 * (1.0 - high)], _LEAST_RATE, _MOST_RATE)
+        rates = np.clip([0.5 * (1.0 + low), 0.5 * (1.0 - high)], *OPTIONS.rates)
         return cls(low, high, (float(rates[0]), float(rates[1])))
 
     @classmethod
     def known(cls, q_minus: float, q_plus: float) -> Range:
-        """Return the range that known rates give."""
+        """Return the range that follows from known rates."""
         return cls(2.0 * q_minus - 1.0, 1.0 - 2.0 * q_plus, (q_minus, q_plus))
 
     @property
@@ -76,17 +87,17 @@ class Range:
 
     @property
     def width(self) -> float:
-        """Length of the range, never so small that dividing by it makes noise of rounding."""
-        return max(self.high - self.low, _LEAST_WIDTH)
+        """Length of the range, bounded below so that division does not amplify rounding error."""
+        return max(self.high - self.low, OPTIONS.least_width)
 
     @property
     def is_empty(self) -> bool:
         """Whether all scores are about the same."""
-        return self.high - self.low < _LEAST_WIDTH
+        return self.high - self.low < OPTIONS.least_width
 
     def clean(self, scores: Floats) -> Floats:
-        """Return the probability of a true +1, before the observed label is looked at."""
-        return np.clip(0.5 + (scores - self.middle) / self.width, 0.02, 0.98)
+        """Return the probability of a true +1, regardless of the observed label."""
+        return np.clip(0.5 + (scores - self.middle) / self.width, *OPTIONS.probabilities)
 
     def posterior(self, scores: Floats, signs: Floats) -> Floats:
         """Return the probability of a true +1, given the observed label."""
@@ -104,43 +115,36 @@ class Range:
 
 @dataclass(frozen=True)
 class Transition:
-    """What is known of the labels of several classes.
+    """Probabilities of the true class and rates of wrong labels of several classes."""
 
-    Parameters
-    ----------
-    clean : ndarray of shape (n_samples, n_classes)
-        Probabilities of the true class, before the observed label is looked at.
-    rates : ndarray of shape (n_classes, n_classes)
-        Row c: probabilities of the observed labels of examples of class c.
-    is_empty : bool
-        Whether all scores are about the same.
-    """
-
-    clean: Floats
-    rates: Floats
-    is_empty: bool
+    clean: Floats  # (n_samples, n_classes): of the true class, regardless of the observed label
+    rates: Floats  # row c: probabilities of the observed labels of examples of class c
+    is_empty: bool  # whether all scores are about the same
 
     @classmethod
     def of(
         cls, scores: Floats, codes: Indices, *, tail: float = TAIL, rates: Floats | None = None
     ) -> Transition:
-        """Read probabilities and, unless they are given, rates off scores."""
+        """Estimate probabilities and, unless they are given, rates from scores."""
         n, n_classes = scores.shape
         shares = np.bincount(codes, minlength=n_classes) / n
-        # A rare class has few sure examples: a tenth of those that carry its label.
-        ends = [score_range(scores[:, c], tail, shares[c] / 10) for c in range(n_classes)]
+        # A rare class has few certain examples: a tenth of those that carry its label.
+        top = shares / OPTIONS.sure_part
+        ends = [score_range(scores[:, c], tail, top[c]) for c in range(n_classes)]
         low, high = np.array(ends).T
-        width = np.maximum(high - low, 0.5 * _LEAST_WIDTH)
-        clean = np.maximum((scores - low) / width, 0.02)
+        width = np.maximum(high - low, 0.5 * OPTIONS.least_width)
+        clean = np.maximum((scores - low) / width, OPTIONS.probabilities[0])
         clean /= clean.sum(axis=1, keepdims=True)
         if rates is None:
             rows = []
             for c in range(n_classes):
-                surest = np.argsort(-clean[:, c], kind="stable")[: max(3, int(n * shares[c] / 10))]
+                surest = np.argsort(-clean[:, c], kind="stable")[
+                    : max(3, int(n * shares[c] / OPTIONS.sure_part))
+                ]
                 rows.append(np.maximum(scores[surest].mean(axis=0), 0.001))
             rates = np.array(rows)
             rates /= rates.sum(axis=1, keepdims=True)
-        return cls(clean, rates, bool((high - low < 0.5 * _LEAST_WIDTH).all()))
+        return cls(clean, rates, bool((high - low < 0.5 * OPTIONS.least_width).all()))
 
     def posterior(self, codes: Indices) -> Floats:
         """Return probabilities of the true class, given the observed labels."""
@@ -149,7 +153,8 @@ class Transition:
 
 
 def two_class_quality(scores: Floats, signs: Floats, threshold: float, width: float) -> Floats:
-    """Return a number between 0 and 1 for each label, strictly increasing in its margin."""
+    """Return the quality of every label, between 0 and 1, strictly increasing in its margin."""
+    # 1 / (1 + exp(-4 u)), where the margin u is 1 at the certain end of the range.
     return np.asarray(expit(8.0 * signs * (scores - threshold) / width))
 
 
@@ -162,7 +167,7 @@ def margins(scores: Floats, codes: Indices) -> Floats:
 
 
 def margin_quality(margin: Floats) -> Floats:
-    """Return a number between 0 and 1 for each label, strictly increasing in its margin."""
+    """Return the quality of every label, between 0 and 1, strictly increasing in its margin."""
     size = float(np.quantile(np.abs(margin), 0.95))
     return np.asarray(expit(4.0 * margin / max(size, 1e-12)))
 
@@ -179,10 +184,6 @@ def confident_counts(probabilities: Floats, codes: Indices) -> Floats:
     An example counts for class c when its probability of c is at least the mean probability of c
     among the examples labelled c; of several such classes the most probable. Rows are rescaled to
     the counts of observed labels.
-
-    References
-    ----------
-    Northcutt, Jiang and Chuang (2021), Confident learning, JAIR 70, section 3.1.
     """
     n, n_classes = probabilities.shape
     counts = np.bincount(codes, minlength=n_classes)
@@ -194,6 +195,6 @@ def confident_counts(probabilities: Floats, codes: Indices) -> Floats:
     joint = np.zeros((n_classes, n_classes))
     np.add.at(joint, (codes[sure], passed[sure].argmax(axis=1)), 1.0)
     empty = joint.sum(axis=1) == 0
-    joint[empty, empty] = 1.0  # nothing is known of such labels, so they are believed
+    joint[empty, empty] = 1.0  # without confident examples the labels are taken as right
     joint *= (counts / joint.sum(axis=1))[:, None]
     return np.asarray(joint / n)

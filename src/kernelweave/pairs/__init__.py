@@ -1,38 +1,18 @@
-"""Pairwise constraints: where they come from, and estimates from them."""
+"""Pairwise constraints, kernel values at pairs, and the statistics of noisy pair labels."""
 
-from .drawing import draw_pairs, read_pairs
-from .features import check_pairs, check_rows, kernel_features, pair_features
-from .graphs import (
-    Constraints,
-    adjacency,
-    constraints_from_graph,
-    read_links,
-    sample_unlinked,
-    walk_pairs,
-)
-from .rates import estimate_pair_rates
-from .statistic import Rates, Statistic, check_rates, correct_statistic, theory_constants
-from .values import pair_values, paired_rows
+from .constraints import Constraints
+from .constraints import check_pairs as check_pairs  # aliases: for estimators, not documented API
+from .constraints import check_rows as check_rows
+from .constraints import draw_pairs as draw_pairs
+from .constraints import read_pairs as read_pairs
+from .graphs import adjacency as adjacency
+from .graphs import constraints_from_graph
+from .statistic import Rates, Statistic, estimate_pair_rates
+from .statistic import check_rates as check_rates
+from .statistic import correct_statistic as correct_statistic
+from .statistic import theory_constants as theory_constants
+from .values import pair_features as pair_features
+from .values import pair_values as pair_values
+from .values import paired_rows as paired_rows
 
-__all__ = [
-    "Constraints",
-    "Rates",
-    "Statistic",
-    "adjacency",
-    "check_pairs",
-    "check_rates",
-    "check_rows",
-    "constraints_from_graph",
-    "correct_statistic",
-    "draw_pairs",
-    "estimate_pair_rates",
-    "kernel_features",
-    "pair_features",
-    "pair_values",
-    "paired_rows",
-    "read_links",
-    "read_pairs",
-    "sample_unlinked",
-    "theory_constants",
-    "walk_pairs",
-]
+__all__ = ["Constraints", "Rates", "Statistic", "constraints_from_graph", "estimate_pair_rates"]

@@ -1,48 +1,26 @@
-"""Pairs from a graph: links, pairs without one, and walks."""
+"""Pairwise constraints from a graph: links, unlinked pairs and random walks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_sparse
 
-
-@dataclass(frozen=True)
-class Constraints:
-    """Labelled pairs of rows.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers, the smaller one first.
-    labels : ndarray of shape (n_pairs,)
-        +1 for same, -1 for different.
-    n_samples : int
-        Rows of the data they belong to.
-    """
-
-    pairs: Indices
-    labels: Floats
-    n_samples: int
+from .constraints import Constraints
 
 
 def read_links(graph: Any, n_samples: int | None = None) -> tuple[Indices, int]:
     """Return the links of a graph as distinct unordered pairs of row numbers, and the row count.
 
-    Parameters
-    ----------
-    graph : array of shape (n_edges, 2), scipy sparse matrix or networkx graph
-        Nodes of a networkx graph are numbered in its own order. Directions, weights and links
-        from a node to itself are ignored.
-    n_samples : int, optional
-        Needed for an array of edges whose largest number is not the last row.
+    ``graph`` is an array of shape (n_edges, 2), a scipy sparse matrix or a networkx graph, whose
+    nodes are numbered in its own order. Directions, weights and self-loops are ignored. An array of
+    edges needs ``n_samples`` where its largest number is not the last row.
     """
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         number = {node: i for i, node in enumerate(graph.nodes)}
@@ -84,9 +62,9 @@ def constraints_from_graph(
     Parameters
     ----------
     graph : array of shape (n_edges, 2), scipy sparse matrix or networkx graph
-        Directions, weights, repeats and links from a node to itself are ignored.
+        Directions, weights, repeats and self-loops are ignored.
     n_samples : int, optional
-        Rows of the data, where the graph does not tell.
+        Rows of the data, where they do not follow from the graph.
     n_negatives : int, optional
         Pairs without a link to draw; as many as there are links by default.
     random_state : int, RandomState or None
@@ -114,19 +92,7 @@ def constraints_from_graph(
 
 
 def sample_unlinked(links: Indices, n_samples: int, count: int, random_state: Any) -> Indices:
-    """Draw distinct pairs of different rows that are not linked.
-
-    Parameters
-    ----------
-    links : ndarray of shape (n_links, 2)
-        Distinct unordered links.
-    n_samples : int
-        Rows.
-    count : int
-        Pairs to draw.
-    random_state : int, RandomState or None
-        For the draw.
-    """
+    """Draw ``count`` distinct pairs of different rows that are not linked."""
     random = check_random_state(random_state)
     free = n_samples * (n_samples - 1) // 2 - len(links)
     if count > free:
@@ -134,7 +100,7 @@ def sample_unlinked(links: Indices, n_samples: int, count: int, random_state: An
             f"n_negatives: {count} pairs without a link are wanted, but there are only {free}."
         )
     taken = np.unique(links[:, 0] * n_samples + links[:, 1])
-    if 2 * count > free:  # draws would mostly repeat, so all are listed
+    if 2 * count > free:  # draws would mostly repeat, so all pairs are enumerated
         upper = np.triu_indices(n_samples, 1)
         keys = np.setdiff1d(upper[0] * n_samples + upper[1], taken)
         keys = random.permutation(keys)[:count]
@@ -154,20 +120,10 @@ def sample_unlinked(links: Indices, n_samples: int, count: int, random_state: An
 def walk_pairs(
     links: Indices, n_samples: int, count: int, stop: float, random_state: Any
 ) -> Indices:
-    """Draw pairs of rows by the ends of random walks along links; repeats are kept.
+    """Return the ends of ``count`` random walks along links; repeats are kept.
 
-    Parameters
-    ----------
-    links : ndarray of shape (n_links, 2)
-        Distinct unordered links.
-    n_samples : int
-        Rows.
-    count : int
-        Walks that end elsewhere than they began.
-    stop : float
-        Probability to stop after each step, in (0, 1].
-    random_state : int, RandomState or None
-        For the draw.
+    A walk stops after each step with probability ``stop``, in (0, 1]; walks that end where they
+    began are drawn again.
     """
     random = check_random_state(random_state)
     A = adjacency(links, n_samples)
@@ -192,15 +148,7 @@ def walk_pairs(
 
 
 def adjacency(links: Indices, n_samples: int) -> csr_array[np.float64]:
-    """Return the symmetric matrix of zeros and ones of distinct unordered links.
-
-    Parameters
-    ----------
-    links : ndarray of shape (n_links, 2)
-        Distinct unordered links.
-    n_samples : int
-        Rows.
-    """
+    """Return the adjacency matrix of distinct unordered links."""
     rows = np.concatenate([links[:, 0], links[:, 1]])
     columns = np.concatenate([links[:, 1], links[:, 0]])
     ones = np.ones(len(rows))

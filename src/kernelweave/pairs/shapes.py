@@ -1,4 +1,4 @@
-"""Kernels that one set of attribute weights can stand for."""
+"""Kernels defined by attribute weights, with or without the links between rows."""
 
 from __future__ import annotations
 
@@ -16,39 +16,26 @@ SHAPES = ("diag", "words", "graph")
 
 @dataclass(frozen=True)
 class ShapedKernel:
-    """A kernel over training rows, never formed.
+    """A kernel over training rows that is never formed.
 
     - ``diag``: ``X diag(w) X'``.
     - ``words``: ``Q S^(2t) Q`` with ``Q = X diag(q) X'``, ``q_j = w_j^(1/4) / sqrt(sum_i x_ij)``;
       attributes interact through the links, and a new row needs its attributes only.
-    - ``graph``: ``S^t X diag(w) X' S^t``; links are part of the kernel, so it knows training rows
-      only.
+    - ``graph``: ``S^t X diag(w) X' S^t``; links are part of the kernel, which is defined for
+      training rows only.
 
-    ``S`` is the graph of links with loops, divided by the roots of its degrees on both sides.
-
-    Parameters
-    ----------
-    shape : {"diag", "words", "graph"}
-        Which one.
-    X : csr_array or ndarray of shape (n_samples, n_features)
-        Training rows.
-    weights : ndarray of shape (n_features,)
-        ``w``.
-    smoother : csr_array of shape (n_samples, n_samples) or None
-        ``S``; not needed for ``diag``.
-    steps : int
-        ``t``.
+    ``S`` is ``D^(-1/2) (A + I) D^(-1/2)`` with the links ``A`` and the degrees ``D`` of ``A + I``.
     """
 
     shape: str
-    X: Any
-    weights: Floats
-    smoother: Any = None
-    steps: int = 1
+    X: Any  # training rows, csr_array or ndarray
+    weights: Floats  # w
+    smoother: Any = None  # S; not needed for ``diag``
+    steps: int = 1  # t
 
     @property
     def column_weights(self) -> Floats:
-        """What each column is multiplied with in the factor of the kernel."""
+        """Factors of the columns in the factor of the kernel."""
         if self.shape != "words":
             return np.sqrt(self.weights)
         sums = np.asarray(self.X.sum(axis=0)).ravel()
@@ -61,7 +48,7 @@ class ShapedKernel:
         return V
 
     def operator(self) -> LinearOperator:
-        """Return the kernel between training rows, to be multiplied with."""
+        """Return the kernel between training rows as an operator."""
         X, n = self.X, self.X.shape[0]
         q = self.column_weights
 

@@ -1,4 +1,9 @@
-"""Weights learned as deviations from equal ones, with options chosen by held-out pairs."""
+"""Kernel weights learned from links as deviations from equal weights (method ``shrink``).
+
+Columns are scaled by powers of their idf, positives are enlarged by random walks, and logistic
+regression with a bias shrinks the weights towards the best common weight. Settings are compared by
+how much more often held-out same pairs share a cluster than other pairs.
+"""
 
 from __future__ import annotations
 
@@ -14,68 +19,67 @@ from sklearn.utils import check_random_state
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import check_memory
 from kernelweave.kernels.base import is_sparse
-from kernelweave.pairs.solver import PairProblem, solve_pairs
 
 from .cluster import embed, group_points
-from .features import pair_features
 from .graphs import adjacency, sample_unlinked, walk_pairs
 from .shapes import ShapedKernel, smoother
+from .solver import PairProblem, solve_pairs
+from .values import pair_features
 
-GAMMAS = {
-    "diag": (0.0, 0.5, 1.0, 1.5, 2.0, 2.5),
-    "words": (0.0, 0.5, 1.0),
-    "graph": (1.0, 1.5, 2.0),
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of the options in `Setting` that are compared for one shape of the kernel."""
+
+    gamma: tuple[float, ...]
+    alpha: tuple[float, ...]
+    rho: tuple[float, ...]  # infinity: equal weights are always compared
+    steps: tuple[int, ...]
+
+
+# Chosen on Cora and Citeseer; the ends of rho were widened where the best setting was at an end.
+GRIDS = {
+    "diag": Grid(
+        gamma=(0.0, 0.5, 1.0, 1.5, 2.0, 2.5),
+        alpha=(1.0, 0.1),
+        rho=(0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf),
+        steps=(1,),
+    ),
+    "words": Grid((0.0, 0.5, 1.0), (0.1,), (0.3, 1.0, 3.0, np.inf), (1, 2, 4, 8)),
+    "graph": Grid((1.0, 1.5, 2.0), (0.1,), (0.3, 1.0, 3.0, np.inf), (1, 2, 4, 8)),
 }
-ALPHAS = {"diag": (1.0, 0.1), "words": (0.1,), "graph": (0.1,)}
-RHOS = {
-    "diag": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf),
-    "words": (0.3, 1.0, 3.0, np.inf),
-    "graph": (0.3, 1.0, 3.0, np.inf),
-}
-STEPS = {"diag": (1,), "words": (1, 2, 4, 8), "graph": (1, 2, 4, 8)}
-_LARGER = 4  # walks and negatives drawn, relative to the links
-_DENSE_COPIES, _SPARSE_COPIES = 3, 5  # of the products of columns while weights are learned
-_VECTORS = 30  # with an entry per pair, of the search for weights and for drawing pairs
-_COUNTED = 2000  # pairs by which the products of sparse rows are counted
-_RESTARTS = 5  # of k-means while options are compared
+
+
+@dataclass(frozen=True)
+class ShrinkOptions:
+    """Constants of the method."""
+
+    drawn_per_link: int = 4  # walks and negatives; used in the runs on Cora and Citeseer
+    n_init: int = 5  # starts of k-means while settings are compared; used in the same runs
+    # For the estimate of memory:
+    dense_copies: int = 3  # of the products of columns while weights are learned
+    sparse_copies: int = 5
+    vectors: int = 30  # with an entry per pair
+    counted: int = 2000  # pairs by which the products of sparse rows are counted
+
+
+OPTIONS = ShrinkOptions()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Options of the learner.
+    """Options of the learner."""
 
-    Parameters
-    ----------
-    shape : {"diag", "words", "graph"}
-        The kernel that the weights stand for.
-    gamma : float
-        Columns are multiplied by their idf to this power.
-    alpha : float
-        Probability that a walk stops after a step; at 1 the links themselves are the positives.
-    rho : float
-        Strength of the pull towards equal weights; infinity gives equal weights.
-    steps : int
-        Steps along the links in ``words`` and ``graph``.
-    """
-
-    shape: str
-    gamma: float
-    alpha: float
-    rho: float
-    steps: int
+    shape: str  # of the kernel, see `ShapedKernel`
+    gamma: float  # columns are multiplied by their idf to this power
+    alpha: float  # probability that a walk stops after a step; at 1 the links are the positives
+    rho: float  # strength of the shrinkage towards equal weights; infinity gives equal weights
+    steps: int  # along the links in ``words`` and ``graph``
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A setting and how well its clusters agree with held-out pairs.
-
-    Parameters
-    ----------
-    setting : Setting
-        The options.
-    scores : tuple of float
-        On each split, the share of held-out same pairs within one cluster less that of others.
-    """
+class Assessment:
+    """A setting and its contrast on the held-out pairs of every split."""
 
     setting: Setting
     scores: tuple[float, ...]
@@ -88,20 +92,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Links:
-    """Pairs to learn from.
+    """Pairs to learn from."""
 
-    Parameters
-    ----------
-    same : ndarray of shape (n_same, 2)
-        Distinct unordered pairs that belong together.
-    different : ndarray of shape (n_different, 2) or None
-        Pairs that do not; None to draw them.
-    n_samples : int
-        Rows.
-    """
-
-    same: Indices
-    different: Indices | None
+    same: Indices  # distinct unordered pairs
+    different: Indices | None  # None: drawn from the unlinked pairs
     n_samples: int
 
     def split(self, holdout: float, random: Any) -> tuple[Links, Links]:
@@ -119,29 +113,17 @@ class Links:
 
 @dataclass(frozen=True)
 class Learned:
-    """Weights of one setting.
+    """Weights of one setting."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_features,)
-        Of the scaled columns.
-    bias, scale : float
-        Bias, and the equal weight they are pulled to.
-    converged : bool
-        Whether the search for weights ended.
-    n_iter : int
-        Newton steps.
-    """
-
-    weights: Floats
+    weights: Floats  # of the scaled columns
     bias: float
-    scale: float
+    scale: float  # the common weight they are shrunk to
     converged: bool
-    n_iter: int = 0
+    n_iter: int = 0  # Newton steps
 
 
 def idf(X: Any) -> Floats:
-    """Return the logarithm of rows by rows in which a column is not zero."""
+    """Return ``ln(n_samples / rows in which a column is not zero)``."""
     n = X.shape[0]
     if hasattr(X, "tocsc"):
         counts = np.diff(X.tocsc().indptr)
@@ -151,7 +133,7 @@ def idf(X: Any) -> Floats:
 
 
 def scale_rows(X: Any, factors: Floats) -> Any:
-    """Multiply columns, and bring rows to unit length; rows of zeros stay."""
+    """Multiply columns, and scale rows to unit length; rows of zeros stay."""
     if hasattr(X, "tocsr"):
         scaled = csr_array(X @ diags_array(factors))
         largest = scaled.max(axis=1).toarray().ravel()  # no value is negative
@@ -159,7 +141,7 @@ def scale_rows(X: Any, factors: Floats) -> Any:
         lengths = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
         return csr_array(diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ scaled)
     scaled = X * factors
-    # Squares of huge or tiny values would not be numbers, or zero.
+    # Divided by the largest entry first: squares of huge or tiny values overflow or underflow.
     largest = np.abs(scaled).max(axis=1, keepdims=True, initial=0.0)
     scaled /= np.where(largest > 0, largest, 1.0)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -183,25 +165,17 @@ def learn(
 ) -> dict[float, Learned]:
     """Learn weights of the columns of scaled rows for several strengths, on one draw of pairs.
 
+    Strengths are solved in descending order, each from the weights of the one before.
+
     Parameters
     ----------
-    X : csr_array or ndarray
-        Scaled rows.
-    links : Links
-        Pairs.
-    alpha : float
-        Probability that a walk stops after a step.
-    rhos : sequence of float
-        Strengths; they share the pairs, and each starts from the last.
-    random_state : int, RandomState or None
-        For walks and negatives.
     tol : float
-        Relative projected gradient to stop at.
+        Relative projected gradient to stop at; 1e-4 suffices for clustering.
     max_iter : int
-        Newton steps at most, for each strength.
+        Maximum number of Newton steps for each strength.
     """
     random = check_random_state(random_state)
-    count = _LARGER * len(links.same)
+    count = OPTIONS.drawn_per_link * len(links.same)
     same = (
         links.same if alpha >= 1 else walk_pairs(links.same, links.n_samples, count, alpha, random)
     )
@@ -218,7 +192,7 @@ def learn(
     start = (np.full(X.shape[1], scale), bias)
     for rho in sorted(rhos, reverse=True):
         if not np.isfinite(rho) or curvature <= 0:
-            equal = scale if scale > 0 else 1.0  # no pull at all: any equal weights do
+            equal = scale if scale > 0 else 1.0  # without a preferred scale any equal weights do
             out[rho] = Learned(np.full(X.shape[1], equal), bias, scale, True)
             continue
         result = solve_pairs(
@@ -232,34 +206,25 @@ def learn(
 def refuse_if_too_large(
     X: Any, links: Links, alphas: Sequence[float], memory_limit: float | str | None
 ) -> None:
-    """Refuse pairs whose products of columns would not fit in the memory, before drawing any.
+    """Refuse pairs whose products of columns exceed the memory limit, before drawing any.
 
-    Parameters
-    ----------
-    X : csr_array or ndarray
-        Rows.
-    links : Links
-        Pairs.
-    alphas : sequence of float
-        All probabilities that `learn` will be called with.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+    ``alphas`` are all probabilities that `learn` will be called with.
     """
-    drawn = _LARGER * len(links.same)
+    drawn = OPTIONS.drawn_per_link * len(links.same)
     n_pairs = len(links.same) if min(alphas) >= 1 else drawn
     n_pairs += drawn if links.different is None else len(links.different)
     if is_sparse(X):
-        # Links share more columns than pairs that are drawn.
-        some = links.same[:: -(-len(links.same) // _COUNTED)]
+        # Linked rows share more columns than drawn pairs: an upper bound.
+        some = links.same[:: -(-len(links.same) // OPTIONS.counted)]
         bytes_a_pair = 12.0 * pair_features(X, some).nnz / len(some)
-        rows, copies = 12.0 * X.nnz, _SPARSE_COPIES
+        rows, copies = 12.0 * X.nnz, OPTIONS.sparse_copies
     else:
-        bytes_a_pair, rows, copies = 8.0 * X.shape[1], 8.0 * X.size, _DENSE_COPIES
+        bytes_a_pair, rows, copies = 8.0 * X.shape[1], 8.0 * X.size, OPTIONS.dense_copies
     check_memory(
         f"{X.shape[1]} columns at {n_pairs} pairs need",
         {
             "products of columns": copies * bytes_a_pair * n_pairs,
-            "vectors": 8.0 * _VECTORS * n_pairs,
+            "vectors": 8.0 * OPTIONS.vectors * n_pairs,
             "scaled rows": 3.0 * rows,
         },
         memory_limit,
@@ -286,18 +251,12 @@ def _equal_weights(F: Any, s: Floats, c: Floats) -> tuple[float, float, float]:
 
 
 def settings(shape: str, **fixed: Any) -> Iterator[Setting]:
-    """Yield the settings to compare; an option that is given is not varied."""
-
-    def values(name: str, usual: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-        given = fixed.get(name)
-        return usual[shape] if given is None else (given,)
-
-    for gamma, alpha, rho, steps in product(
-        values("gamma", GAMMAS),
-        values("alpha", ALPHAS),
-        values("rho", RHOS),
-        values("steps", STEPS),
-    ):
+    """Yield the settings to compare; a fixed option is not varied."""
+    names = ("gamma", "alpha", "rho", "steps")
+    values = (
+        getattr(GRIDS[shape], name) if fixed.get(name) is None else (fixed[name],) for name in names
+    )
+    for gamma, alpha, rho, steps in product(*values):
         yield Setting(shape, gamma, alpha, rho, steps)
 
 
@@ -310,26 +269,8 @@ def select(
     n_splits: int,
     holdout: float,
     random_state: Any,
-) -> list[Judged]:
-    """Judge settings by pairs that took no part in learning, best first.
-
-    Parameters
-    ----------
-    X : csr_array or ndarray
-        Rows as given.
-    links : Links
-        Pairs.
-    candidates : sequence of Setting
-        What to compare.
-    n_clusters : int
-        Clusters to find.
-    n_splits : int
-        How often to hold out.
-    holdout : float
-        Share of the pairs held out.
-    random_state : int, RandomState or None
-        For splits, walks and k-means.
-    """
+) -> list[Assessment]:
+    """Compare settings by pairs held out of learning; the best comes first."""
     random = check_random_state(random_state)
     seeds = random.randint(2**31 - 1, size=(n_splits, 2))
     scores: dict[Setting, list[float]] = {setting: [] for setting in candidates}
@@ -346,14 +287,17 @@ def select(
                         setting.shape, scaled, learned[setting.rho].weights, S, setting.steps
                     )
                     found = embed(kernel.operator(), n_clusters)
-                    labels = group_points(found, n_clusters, _RESTARTS, learn_seed)
+                    labels = group_points(found, n_clusters, OPTIONS.n_init, learn_seed)
                     scores[setting].append(contrast(labels, held))
-    judged = [Judged(setting, tuple(values)) for setting, values in scores.items()]
-    return sorted(judged, key=lambda item: -item.score)
+    assessed = [Assessment(setting, tuple(values)) for setting, values in scores.items()]
+    return sorted(assessed, key=lambda item: -item.score)
 
 
 def contrast(labels: Indices, held: Links) -> float:
-    """Return how much more often held-out same pairs share a cluster than others do."""
+    """Return the share of held-out same pairs within a cluster, minus that of different pairs.
+
+    Without different pairs, that of all pairs of rows takes their place.
+    """
     together = float((labels[held.same[:, 0]] == labels[held.same[:, 1]]).mean())
     if held.different is not None:
         apart = float((labels[held.different[:, 0]] == labels[held.different[:, 1]]).mean())

@@ -1,4 +1,16 @@
-"""Non-negative weights of kernels from labelled pairs: logistic regression by Newton steps."""
+"""Non-negative kernel weights from labelled pairs, by a projected Newton method.
+
+The problem is penalised logistic regression with non-negative weights. Each Newton system over the
+weights that are not held at zero is solved by preconditioned conjugate gradients, at the cost of a
+pass over the kernel values per step; backtracking along the projection arc follows Bertsekas.
+
+References
+----------
+Yang, Jin and Jain (2012), Learning kernel combination from noisy pairwise constraints, IEEE SSP:
+problem (7).
+Bertsekas (1982), Projected Newton methods for optimization problems with simple constraints, SIAM
+Journal on Control and Optimization 20.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +25,24 @@ from kernelweave.banks.pairs import PairBlocks
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_sparse
 
-_CG_STEPS = 200
-_HALVINGS = 60
-_LARGEST = 1e100  # value of a kernel at a pair; curvatures are products of two
-_ROUNDING = 4e-16  # of an objective of size one: without it the line search stalls at the optimum
+_LARGEST = 1e100  # largest kernel value at a pair; curvatures are products of two
+
+
+@dataclass(frozen=True)
+class NewtonOptions:
+    """Constants of the projected Newton method."""
+
+    cg_steps: int = 200  # of a Newton system; chosen by hand
+    cg_tol: float = 0.01  # largest relative decrease of r'M^-1 r to stop at; chosen by hand
+    halvings: int = 60  # of a step: to below rounding
+    decrease: float = 1e-4  # share of the linear decrease that a step must reach (Armijo)
+    # Increase of an objective of size one that is rounding. Without it the line search stalls at
+    # the optimum; a prototype took 199 steps without progress.
+    rounding: float = 4e-16
+    held: float = 1e-8  # weights below it, times the root of their curvature, may be held at zero
+
+
+OPTIONS = NewtonOptions()
 
 
 @dataclass(frozen=True)
@@ -25,30 +51,15 @@ class PairProblem:
 
     Here ``u = F w + b``.
     With ``g = sum_i c_i s_i F_i`` and ``h = sum_i c_i s_i`` this is logistic regression on the
-    labels ``s``; labels enter through ``g`` and ``h`` only, so corrected ones may stand there.
-
-    Parameters
-    ----------
-    F : csr_array, ndarray or PairBlocks of shape (n_pairs, n_kernels)
-        Kernel values of the pairs.
-    weight : ndarray of shape (n_pairs,)
-        ``c``, non-negative.
-    statistic : ndarray of shape (n_kernels,)
-        ``g``.
-    lam : float
-        Positive.
-    prior : float
-        Weight that is not penalised.
-    balance : float or None
-        ``h``; None for a model without the bias ``b``.
+    labels ``s``. Labels enter through ``g`` and ``h`` only, so estimates may replace them.
     """
 
-    F: Any
-    weight: Floats
-    statistic: Floats
-    lam: float
-    prior: float = 0.0
-    balance: float | None = None
+    F: Any  # kernel values, (n_pairs, n_kernels): csr_array, ndarray or PairBlocks
+    weight: Floats  # c, non-negative
+    statistic: Floats  # g
+    lam: float  # positive
+    prior: float = 0.0  # the weight that is not penalised
+    balance: float | None = None  # h; None for a model without the bias b
 
     @property
     def has_bias(self) -> bool:
@@ -56,9 +67,10 @@ class PairProblem:
         return self.balance is not None
 
     def screened(self) -> Bools:
-        """Tell which weights are surely zero before anything is computed.
+        """Return which weights are zero at the optimum, by the sign of the statistic.
 
-        Where no kernel value is negative, the loss grows with every weight.
+        Where no kernel value is negative the losses grow with every weight, so that a weight with
+        ``g_j <= 0`` only costs. With a bias or a prior that is not valid.
         """
         if self.has_bias or self.prior != 0.0:
             return np.zeros(len(self.statistic), dtype=bool)
@@ -70,30 +82,14 @@ class PairProblem:
 
 @dataclass(frozen=True)
 class PairResult:
-    """Weights learned from pairs.
+    """Weights learned from pairs."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        Non-negative.
-    bias : float
-        Zero without one.
-    objective : float
-        Value reached.
-    residual : float
-        Largest projected gradient, relative to half the largest entry of the statistic.
-    n_iter : int
-        Newton steps.
-    converged : bool
-        Whether the residual met the tolerance.
-    """
-
-    weights: Floats
-    bias: float
+    weights: Floats  # non-negative
+    bias: float  # zero without one
     objective: float
-    residual: float
-    n_iter: int
-    converged: bool
+    residual: float  # largest projected gradient, relative to half the largest statistic
+    n_iter: int  # Newton steps
+    converged: bool  # whether the residual met the tolerance
 
     def gap(self, lam: float, scale: float, n: int) -> float:
         """Bound the distance of the objective from its minimum, by strong convexity."""
@@ -108,24 +104,16 @@ def solve_pairs(
     max_iter: int = 200,
     screen: bool = True,
 ) -> PairResult:
-    """Solve to a relative projected gradient of ``tol``.
-
-    Newton steps on the weights that are not held at zero, each by conjugate gradients with the
-    diagonal as preconditioner; a step costs as many passes over the non-zero kernel values.
+    """Solve to a projected gradient of ``tol``, relative to half the largest statistic.
 
     Parameters
     ----------
-    problem : PairProblem
-        What to minimise.
     start : tuple of ndarray and float, optional
         Weights and bias to begin with.
-    tol : float
-        Largest projected gradient, relative to half the largest entry of the statistic; what a
-        huge penalty leaves by rounding is accepted.
     max_iter : int
-        Newton steps at most.
+        Maximum number of Newton steps.
     screen : bool
-        Whether to leave out weights that are surely zero.
+        Whether to leave out weights that are zero by `PairProblem.screened`.
     """
     out = problem.screened() if screen else np.zeros(len(problem.statistic), dtype=bool)
     kept = np.flatnonzero(~out)
@@ -136,6 +124,7 @@ def solve_pairs(
     if problem.balance is not None:
         scale = max(scale, 0.5 * abs(problem.balance))
     scale = scale or 1.0
+    # Rounding error of the penalty's gradient, which dominates where lam is huge.
     rounding = 4 * np.finfo(np.float64).eps * problem.lam * abs(problem.prior)
     target = max(tol * scale, rounding)
     left = search.run(target, max_iter)
@@ -145,7 +134,7 @@ def solve_pairs(
 
 
 class _Search:
-    """The weights that are searched for, and what follows from them."""
+    """The current weights of the kept kernels, with losses, gradient and curvature."""
 
     def __init__(self, problem: PairProblem, kept: Any, w: Floats, b: float) -> None:
         self.problem = problem
@@ -166,7 +155,7 @@ class _Search:
             self.squared = _squares(self.F.T)
         self.g = problem.statistic[kept]
         self.w, self.b, self.steps = w.copy(), float(b), 0
-        self._look()
+        self._evaluate()
 
     def _value(self) -> float:
         p = self.problem
@@ -177,7 +166,7 @@ class _Search:
         return value + 0.5 * p.lam * float(shift @ shift)
 
     def _change(self, w: Floats, b: float) -> float:
-        """Return how the value changes, pair by pair: of two sums the last digits would be lost."""
+        """Return the change of the value, summed pair by pair to avoid cancellation."""
         p, step = self.problem, w - self.w
         losses = _losses(self.F @ w + b)
         change = float(p.weight @ (losses - self.losses)) - 0.5 * float(step @ self.g)
@@ -185,8 +174,8 @@ class _Search:
             change -= 0.5 * (b - self.b) * p.balance
         return change + 0.5 * p.lam * float(step @ (w + self.w - 2.0 * p.prior))
 
-    def _look(self) -> None:
-        """Evaluate value and gradient where the search stands."""
+    def _evaluate(self) -> None:
+        """Evaluate value, gradient and curvature at the current weights."""
         p = self.problem
         self.u = self.F @ self.w + self.b
         self.losses = _losses(self.u)
@@ -212,22 +201,23 @@ class _Search:
         return residual
 
     def _step(self) -> bool:
-        # Weights times the roots of their curvature have no unit: kernels may be of any size.
+        # Weights times the roots of their curvature are invariant to the scale of the kernels.
         diagonal = self.squared @ self.curve + self.problem.lam
         roots = np.sqrt(diagonal)
         plain = self.w * roots
         moved = float(np.abs(plain - np.maximum(plain - self.grad / roots, 0.0)).max(initial=0.0))
-        free = ~((plain <= min(1e-8, moved)) & (self.grad > 0))
+        # Bertsekas (1982): hold weights that are nearly zero and would decrease.
+        free = ~((plain <= min(OPTIONS.held, moved)) & (self.grad > 0))
         d, db = self._direction(free, diagonal)
-        rounding = _ROUNDING * max(1.0, abs(self.value))
+        rounding = OPTIONS.rounding * max(1.0, abs(self.value))
         length = 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(OPTIONS.halvings):
             w = np.where(free, np.maximum(self.w + length * d, 0.0), 0.0)
             b = self.b + length * db
             slope = float(self.grad @ (w - self.w)) + self.grad_b * (b - self.b)
-            if slope < 0 and self._change(w, b) <= 1e-4 * slope + rounding:
+            if slope < 0 and self._change(w, b) <= OPTIONS.decrease * slope + rounding:
                 self.w, self.b = w, b
-                self._look()
+                self._evaluate()
                 return True
             length *= 0.5
         return False
@@ -245,10 +235,10 @@ class _Search:
         z, zb = r / diagonal, rb / diagonal_b
         q, qb = z.copy(), zb
         rz = float(r @ z) + rb * zb
-        stop = rz * min(0.01, np.sqrt(rz))
-        # Where the losses of all pairs are straight, the bias has no curvature, and steps no end.
+        stop = rz * min(OPTIONS.cg_tol, np.sqrt(rz))
+        # Where all losses are linear to rounding, the bias has no curvature and steps no bound.
         largest = _LARGEST / max(1.0, float(np.abs(p.statistic).max(initial=0.0)))
-        for _ in range(_CG_STEPS):
+        for _ in range(OPTIONS.cg_steps):
             along = curve * (self.F @ q + qb)
             Hq = np.where(free, self.transposed @ along + p.lam * q, 0.0)
             Hqb = float(along.sum()) if has_bias else 0.0
@@ -275,7 +265,7 @@ def _losses(u: Floats) -> Floats:
 
 
 def _squares(values: Any) -> Floats:
-    """Return squares, which products with them must not take beyond all numbers."""
+    """Return squares; values are refused whose products with curvatures would overflow."""
     if np.abs(values).max(initial=0.0) > _LARGEST:
         raise InputError(
             "Values of kernels or columns at these pairs are too large to learn weights from; "

@@ -1,4 +1,4 @@
-"""Rows and kernel values required by pairwise learning."""
+"""Kernel values at pairs of rows, and the rows they need."""
 
 from __future__ import annotations
 
@@ -6,18 +6,43 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from kernelweave._dask import PartedTable
-from kernelweave._types import Indices, Stored
+from kernelweave._types import Floats, Indices, Stored
 from kernelweave._validation import take_rows
 from kernelweave.banks import Views
 from kernelweave.banks.pairs import PairBlocks, fits_whole
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_sparse
 
-from .features import kernel_features, pair_features
+_ROWS = 20_000  # pairs whose sparse rows are gathered together; bounds the workspace
+_WHOLE = 2.5e8  # bytes of an array; more are computed in blocks, whatever the free memory
 
-_WHOLE = 2.5e8  # bytes that are one array on every machine; more are worked on in blocks
+
+def pair_features(X: Any, pairs: Indices) -> Any:
+    """Return the products of the columns of both rows, shape (n_pairs, n_features).
+
+    Column j is the linear kernel of column j at the pairs; sparse where ``X`` is.
+    """
+    left, right = pairs.T
+    if not is_sparse(X):
+        return X[left] * X[right]
+    rows = csr_array(X)
+    parts = [  # few at a time: rows share far fewer columns than they have
+        csr_array(rows[left[i : i + _ROWS]].multiply(rows[right[i : i + _ROWS]]))
+        for i in range(0, len(pairs), _ROWS)
+    ]
+    return parts[0] if len(parts) == 1 else csr_array(vstack(parts, format="csr"))
+
+
+def kernel_features(kernels: Sequence[Kernel], X: Any, pairs: Indices) -> Floats:
+    """Return the values of bound kernels at pairs, one column per kernel, without Gram matrices."""
+    left, right = pairs.T
+    F = np.empty((len(pairs), len(kernels)))
+    for j, kernel in enumerate(kernels):
+        F[:, j] = kernel.at_pairs(kernel.prepare(X), left, right)
+    return F
 
 
 def paired_rows(
@@ -25,17 +50,8 @@ def paired_rows(
 ) -> tuple[Any, Indices, Indices | None]:
     """Return the rows of a Dask table that occur in pairs, and the pairs by their new numbers.
 
-    Every part sends its own rows and nothing else. A table of this process stays as it is. The
-    third is where the rows stand in the table, None where all of them are there.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, data frame or PartedTable
-        Rows.
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers that exist.
-    memory_limit : number of bytes, str such as "8GB", or None
-        What the rows may take; None: half of what is free.
+    Every part sends only the rows that occur; other tables are returned unchanged. The third item
+    holds the row numbers in the table, None where the rows are all of them.
     """
     if not isinstance(X, PartedTable):
         return X, pairs, None
@@ -51,23 +67,17 @@ def pair_values(
     kernels: Sequence[Kernel] | None = None,
     memory_limit: float | str | None = None,
 ) -> Any:
-    """Return the values of kernels at pairs; many of them as blocks, in a file if need be.
+    """Return the values of kernels at pairs, shape (n_pairs, n_kernels).
+
+    The result is an array, a csr_array (sparse ``X`` without kernels), or `PairBlocks` where the
+    array would exceed the memory limit or 250 MB; the blocks may live in a file.
 
     Parameters
     ----------
-    X : array, sparse matrix or data frame
-        Rows; numbers where there are no kernels.
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers.
     kernels : sequence of Kernel or None
         None: one linear kernel for each column.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
-
-    Returns
-    -------
-    F : ndarray, csr_array or PairBlocks of shape (n_pairs, n_kernels)
-        Sparse where ``X`` is and there are no kernels.
+        None: half of the free memory.
     """
     n, m = len(pairs), X.shape[1] if kernels is None else len(kernels)
     whole = 8.0 * n * m <= _WHOLE and (memory_limit is None or fits_whole(n, m, memory_limit))

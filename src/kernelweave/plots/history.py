@@ -26,12 +26,12 @@ def plot_history(model: Any, ax: Any = None) -> Any:
     model : fitted estimator
         Has ``history_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------

@@ -17,7 +17,7 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
     model : fitted estimator
         With ``rules_``, such as `RuleEnsembleClassifier`.
     ax : matplotlib axes, optional
-        Where to draw the weights; coverage is then written behind the rules. By default a new
+        Axes of the weights; coverage is then written behind the rules. By default a new
         figure, with bars for the coverage beside those for the weights.
     max_rules : int
         How many rules to show at most.

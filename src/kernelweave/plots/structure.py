@@ -1,16 +1,20 @@
-"""A learned structure as a graph."""
+"""A learned structure as a graph, and the layout of directed acyclic graphs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._declaration import declared
 from kernelweave.errors import InputError
 
 from .drawing import DARK, GREY, LIGHT, new_axes, wrap
-from .layout import layered
+
+_APART = 0.8  # least distance of two nodes of a column, in rows of the drawing
 
 
 def plot_structure(model: Any, ax: Any = None) -> Any:
@@ -23,12 +27,12 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
     model : fitted SumProductMKLClassifier
         Has ``network_`` and ``node_weights_``.
     ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ax : matplotlib axes
-        What was drawn on.
+        The axes of the plot.
 
     Examples
     --------
@@ -82,3 +86,33 @@ def plot_structure(model: Any, ax: Any = None) -> Any:
     title = f"{network.count_paths()} paths, {len(weights)} weights"
     ax.set_title(title, loc="left", fontsize=11)
     return ax
+
+
+def layered(
+    order: Sequence[int], children: Mapping[int, Sequence[int]], *, flush: bool = True
+) -> dict[int, tuple[float, float]]:
+    """Return a position for each node: columns from left to right, parents amid their children.
+
+    ``order`` has children before parents; ``flush`` puts all leaves into the last column.
+    """
+    depth = dict.fromkeys(order, 0)
+    for i in reversed(order):
+        for c in children[i]:
+            depth[c] = max(depth[c], depth[i] + 1)
+    last = max(depth.values())
+    if flush:
+        depth |= {i: last for i in order if not children[i]}
+    height: dict[int, float] = {}
+    rows = {i: k for k, i in enumerate(j for j in order if not children[j])}
+    for i in order:
+        below = [height[c] for c in children[i]]
+        height[i] = float(np.mean(below)) if below else -float(rows[i])
+    # Parents of one node, and of the same nodes, would lie on top of each other.
+    columns: dict[int, list[int]] = {}
+    for i in sorted(order, key=lambda i: (height[i], i)):
+        if children[i]:
+            columns.setdefault(depth[i], []).append(i)
+    for members in columns.values():
+        for before, i in pairwise(members):
+            height[i] = max(height[i], height[before] + _APART)
+    return {i: (float(depth[i]), height[i]) for i in order}

@@ -1,4 +1,4 @@
-"""One page about a fitted model: what it learned, how sure that is, how to learn it again."""
+"""HTML reports on fitted models: weights, performance, convergence, data, and how to reproduce."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def to_html(
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a page about a fitted model, complete in itself.
+    """Return a self-contained page about a fitted model.
 
-    It holds what was learned in a sentence, the weights of the kernels, how the fit converged,
-    its performance, what belongs to the method (rules, structure, suspect labels, pairs, clusters,
-    radius), a summary of the data, and the parameters and versions. It loads nothing.
+    It holds a headline, the weights of the kernels, the convergence of the fit, its performance,
+    sections of the method (rules, structure, suspect labels, pairs, clusters, radius), a summary of
+    the data, parameters and versions. It loads nothing from the network. Pages need jinja2, which
+    ``pip install "kernelweave[report]"`` brings.
 
     Parameters
     ----------
@@ -38,12 +39,12 @@ def to_html(
     X : array, sparse matrix or data frame, optional
         Rows for the summary of the data, best those of `fit`.
     y : array of shape (n_samples,), optional
-        What is true of them. With it, performance is measured: the model is fitted once a fold.
+        Their target. With it, performance is measured: the model is fitted once per fold.
     cv : int, splitter or None
-        Folds; a number means so many in random order, the same in every call. None leaves the
-        measurement out.
+        Folds; a number means that many in random order, the same in every call. None skips the
+        measurement.
     scoring : str, callable, list or dict, optional
-        What to measure, as in scikit-learn. None: accuracy, balanced accuracy and (two classes)
+        Scores, as in scikit-learn. None: accuracy, balanced accuracy and (two classes)
         the area under the ROC curve; R squared and the mean absolute error for regression.
     held_out : HeldOut, optional
         A score that was measured before, to be shown where ``cv`` is None.
@@ -97,7 +98,7 @@ def write(
     model : estimator of kernelweave, or a pipeline or search around one
         A fitted model.
     path : str or path
-        Where to; an existing file is replaced.
+        The file; an existing one is replaced.
     X, y, cv, scoring, held_out, title, facts
         As in `to_html`.
 

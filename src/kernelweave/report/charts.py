@@ -1,8 +1,8 @@
-"""Small pictures as inline SVG.
+"""Geometry of the charts of a report; the template ``charts.html`` draws them as inline SVG.
 
-They are drawn by hand, not by matplotlib: their colours then follow the theme of the page, they are
-sharp in print, a chart is a kilobyte or two, and a report needs no package for pictures. Horizontal
-places are in per cent, so that a narrow window squeezes the lines and not the letters.
+Inline SVG follows the theme of the page and needs no plotting package. Horizontal positions are in
+per cent of the width, so that a narrow window squeezes lines but not letters; vertical ones are in
+pixels.
 """
 
 from __future__ import annotations
@@ -15,28 +15,17 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-from .html import Markup, join, tag
-
-_LEFT, _RIGHT = 11.0, 99.0  # per cent of the width between which data are drawn
-_EDGE = 1.0  # the same on the left where no numbers stand there
+_LEFT, RIGHT = 11.0, 99.0  # per cent of the width between which data are drawn
+_EDGE = 1.0  # the same on the left where there are no numbers
 _NAMED = 24  # groups of a map beyond which names would hide the points
 _DOTS = 60  # points of a line beyond which they are not marked
-_TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of letters below it
+_TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of text below it
+_STEP = 58.0  # pixels for each score
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where numbers are drawn, and which of them are written.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends.
-    ticks : sequence of (float, str)
-        Numbers and how they are written.
-    log : bool
-        Whether equal ratios are equal lengths.
-    """
+    """Range of an axis and its ticks, pairs of value and text."""
 
     low: float
     high: float
@@ -44,7 +33,7 @@ class Axis:
     log: bool = False
 
     def at(self, value: Any) -> Any:
-        """Return the place between the ends, from 0 to 1."""
+        """Return the position between the ends, from 0 to 1."""
         low, high, x = self.low, self.high, np.asarray(value, dtype=np.float64)
         if self.log:
             low, high, x = np.log10(low), np.log10(high), np.log10(np.maximum(x, 1e-300))
@@ -73,20 +62,56 @@ def logarithmic(low: float, high: float, form: Any, most: int = 6) -> Axis:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """Axes to draw between; without a vertical one, heights mean nothing but themselves.
+class Interval:
+    """A score: its name, mean, ends of its interval (NaN if unknown) and its folds."""
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    folds: Floats
+
+    def __str__(self) -> str:
+        ends = "" if np.isnan(self.low) else f", interval {self.low:.3g} to {self.high:.3g}"
+        return f"{self.name}: {self.mean:.3g}{ends}"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A line, a histogram or intervals over one horizontal axis.
 
     Parameters
     ----------
     x, y : Axis
-        Horizontal and, if heights have numbers, vertical.
-    height : float
-        Of the whole picture, in pixels.
+        Without a vertical axis, heights have no numbers.
+    label, caption : str
+        Description for screen readers, and text below the chart.
+    title : str
+        Title of the horizontal axis.
+    line : pair of arrays, optional
+        Points of a line.
+    level, upright : (float, str), optional
+        A dashed horizontal or vertical line with its name.
+    edges, counts : array, and dict of arrays by colour, optional
+        Bins of a histogram and their contents.
+    intervals : sequence of Interval
+        Scores, one below the other.
     """
 
     x: Axis
+    label: str
+    caption: str
+    title: str = ""
     y: Axis | None = None
     height: float = 260.0
+    line: tuple[Floats, Floats] | None = None
+    level: tuple[float, str] | None = None
+    upright: tuple[float, str] | None = None
+    edges: Any = ()
+    counts: Any = None
+    intervals: Sequence[Interval] = ()
+
+    right, top, step = RIGHT, _TOP, _STEP
 
     @property
     def left(self) -> float:
@@ -95,139 +120,79 @@ class Plot:
 
     @property
     def floor(self) -> float:
-        """Where the horizontal axis is, in pixels from the top."""
+        """Height of the horizontal axis, in pixels from the top."""
         return self.height - 2 * _LINE
 
     def across(self, values: Any) -> Any:
-        """Return horizontal places in per cent."""
-        return self.left + (_RIGHT - self.left) * self.x.at(values)
-
-    def at(self, value: float) -> str:
-        """Return one horizontal place as it is written."""
-        return f"{float(self.across(value)):.2f}%"
+        """Return horizontal positions in per cent."""
+        return self.left + (RIGHT - self.left) * self.x.at(values)
 
     def down(self, values: Any) -> Any:
-        """Return vertical places in pixels."""
+        """Return vertical positions in pixels."""
         assert self.y is not None
         return self.floor - (self.floor - _TOP) * self.y.at(values)
 
-    def render(self, title: str, marks: Any, label: str) -> Markup:
-        """Return the picture; the title of a vertical axis belongs into the words below it."""
-        ticks = [] if self.y is None else [self._grid(*tick) for tick in self.y.ticks]
-        words = [self._tick(*tick) for tick in self.x.ticks]
-        end = {"x": f"{_RIGHT}%", "text_anchor": "end"}
-        name = tag("text", title, **end, y=self.floor + 36, class_="title")
-        inside = join(
-            [tag("title", label), ticks, self._across("axis", self.floor), words, name, marks]
-        )
-        height = f"{self.height:.0f}"
-        return tag("svg", inside, class_="chart", width="100%", height=height, role="img")
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Points of the line."""
+        if self.line is None:
+            return []
+        return list(zip(self.across(self.line[0]), self.down(self.line[1]), strict=True))
 
-    def _across(self, kind: str, at: float) -> Markup:
-        ends = {"x1": f"{self.left}%", "x2": f"{_RIGHT}%"}
-        return tag("line", **ends, y1=f"{at:.1f}", y2=f"{at:.1f}", class_=kind)
+    @property
+    def dots(self) -> list[tuple[float, float]]:
+        """Points that are marked: all, unless they are too many."""
+        return self.points if len(self.points) <= _DOTS else []
 
-    def _tick(self, value: float, text: str) -> Markup:
-        share = float(self.x.at(value))
-        side = "end" if share > 0.97 else "start" if share < 0.03 and self.y is None else "middle"
-        at = {"x": self.at(value), "y": self.floor + 16}
-        return tag("text", text, **at, class_="tick", text_anchor=side)
-
-    def _grid(self, value: float, text: str) -> Markup:
-        at = float(self.down(value))
-        words = tag("text", text, x="0", y=f"{at + 4:.1f}", class_="tick")
-        return join([self._across("grid", at), words])
-
-    def line(self, xs: Floats, ys: Floats) -> Markup:
-        """Return a broken line, with a dot at every point where they are not too many."""
-        places = list(zip(self.across(xs), self.down(ys), strict=True))
-        points = " ".join(f"{a:.2f},{b:.1f}" for a, b in places)
-        # Only the line is stretched to the width of the window; dots and letters keep their shape.
-        stretched = tag(
-            "svg",
-            tag("polyline", points=points, class_="line", vector_effect="non-scaling-stroke"),
-            width="100%",
-            height=f"{self.height:.0f}",
-            viewBox=f"0 0 100 {self.height:.0f}",
-            preserveAspectRatio="none",
-        )
-        dots = [tag("circle", cx=f"{a:.2f}%", cy=f"{b:.1f}", r=3, class_="dot") for a, b in places]
-        return join([stretched, dots if len(dots) <= _DOTS else None])
-
-    def level(self, value: float, text: str) -> Markup:
-        """Return a dashed line across the plot, with its name."""
-        at = float(self.down(value))
-        place = {"x": f"{self.left + 0.5}%", "y": f"{at - 6:.1f}"}
-        return join([self._across("level", at), tag("text", text, **place, class_="tick strong")])
-
-    def upright(self, value: float, text: str) -> Markup:
-        """Return a dashed line from top to bottom, with its name."""
-        at = self.at(value)
-        line = tag("line", x1=at, x2=at, y1=2, y2=f"{self.floor:.1f}", class_="level")
-        right = self.x.at(value) > 0.6
-        shift: dict[str, Any] = {"dx": -6, "text_anchor": "end"} if right else {"dx": 6}
-        return join([line, tag("text", text, x=at, y=_TOP - 6, class_="tick strong", **shift)])
-
-    def columns(self, edges: Floats, counts: Any, top: float, kind: str) -> Markup:
-        """Return the bars of a histogram; ``top`` is what reaches the upper end."""
-        bars = []
-        ends = self.across(edges)
-        for a, b, n in zip(ends[:-1], ends[1:], counts, strict=True):
-            tall = (self.floor - _TOP) * float(n) / (top or 1.0)
-            if n:
-                box = {"x": f"{a + 0.1:.2f}%", "y": f"{self.floor - tall:.1f}"}
-                size = {"width": f"{max(b - a - 0.2, 0.1):.2f}%", "height": f"{tall:.1f}"}
-                bars.append(tag("rect", **box, **size, class_=f"column {kind}"))
-        return join(bars)
-
-
-def intervals(rows: Sequence[tuple[str, float, float, float, Floats]], x: Axis) -> Markup:
-    """Return one line of picture for each score: name, mean, ends of its interval, and folds."""
-    step = 58.0
-    plot = Plot(x, height=_TOP + step * len(rows) + 2 * _LINE + 4)
-    marks = []
-    for k, (name, mean, low, high, folds) in enumerate(rows):
-        y = f"{_TOP + 30 + step * k:.0f}"
-        known = not np.isnan(low)
-        ends = {"x1": plot.at(low), "x2": plot.at(high), "y1": y, "y2": y} if known else {}
-        marks += [
-            tag("text", name, x=f"{plot.left}%", y=y, dy=-14, class_="name"),
-            tag("line", **ends, class_="interval") if known else None,
-            [tag("circle", cx=plot.at(fold), cy=y, r=3, class_="fold") for fold in folds],
-            tag("circle", cx=plot.at(mean), cy=y, r=5.5, class_="dot"),
+    @property
+    def bars(self) -> list[dict[str, Any]]:
+        """Rectangles of the histogram; the largest count reaches the top."""
+        counts = self.counts or {}
+        most = max((float(c.max()) for c in counts.values()), default=1.0) or 1.0
+        ends = self.across(self.edges)
+        return [
+            {
+                "x": a + 0.1,
+                "width": max(b - a - 0.2, 0.1),
+                "height": (self.floor - _TOP) * float(n) / most,
+                "colour": colour,
+            }
+            for colour, heights in counts.items()
+            for a, b, n in zip(ends[:-1], ends[1:], heights, strict=True)
+            if n
         ]
-    words = "; ".join(
-        f"{name}: {m:.3g}" + ("" if np.isnan(a) else f", interval {a:.3g} to {b:.3g}")
-        for name, m, a, b, _ in rows
-    )
-    return plot.render("", marks, words)
 
 
-def scatter(points: Floats, codes: Any, names: Sequence[str], label: str) -> Markup:
-    """Return a map of points, coloured by their codes, with the name of each colour amid it."""
+def interval_chart(rows: Sequence[Interval], x: Axis, caption: str) -> Chart:
+    """Return one line for each score."""
+    height = _TOP + _STEP * len(rows) + 2 * _LINE + 4
+    return Chart(x, "; ".join(map(str, rows)), caption, height=height, intervals=rows)
+
+
+@dataclass(frozen=True)
+class Map:
+    """Points in the plane with the number of their colour, and names at the middle of groups."""
+
+    points: list[tuple[float, float, int]]
+    names: list[tuple[float, float, str]]
+    height: float
+    label: str
+    caption: str
+    width: float = 640.0
+
+
+def scatter(points: Floats, codes: Any, names: Sequence[str], label: str, caption: str) -> Map:
+    """Return a map with equal scales of both axes, so that distances are true."""
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.maximum(high - low, 1e-12)
-    unit = float((np.array([600.0, 400.0]) / span).min())  # one for both: distances are true
-    width, height = 640.0, max(160.0, unit * float(span[1]) + 40)
+    unit = float((np.array([600.0, 400.0]) / span).min())
+    width, height = Map.width, max(160.0, unit * float(span[1]) + 40)
     xy = (points - 0.5 * (low + high)) * unit * (1, -1) + (width / 2, height / 2)
-    dots = [
-        tag("circle", cx=f"{a:.1f}", cy=f"{b:.1f}", r=5, class_=f"point hue{int(c) % 8}")
-        for (a, b), c in zip(xy, codes, strict=True)
-    ]
-    words = []
+    marks = []
     for c, name in enumerate(names if len(names) <= _NAMED else []):
         own = xy[codes == c]
         if len(own):
-            a, b = np.median(own, axis=0)
-            words.append(
-                tag(
-                    "text",
-                    name,
-                    x=f"{a:.1f}",
-                    y=f"{b + 6:.1f}",
-                    class_="mark",
-                    text_anchor="middle",
-                )
-            )
-    box = f"0 0 {width:.0f} {height:.0f}"
-    return tag("svg", tag("title", label), dots, words, class_="map", viewBox=box, role="img")
+            x, y = np.median(own, axis=0)
+            marks.append((float(x), float(y), name))
+    dots = [(x, y, int(c) % 8) for (x, y), c in zip(xy.tolist(), codes, strict=True)]
+    return Map(dots, marks, height, label, caption)

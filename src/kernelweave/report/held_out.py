@@ -1,27 +1,25 @@
-"""A score on rows that were held out, measured before the report is written."""
+"""A score on held-out rows that was measured before the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelweave._summary import count
-
-from .charts import intervals, linear
-from .html import Cell, Column, Section, figure, join, note, paragraph, percent, table
+from .charts import Chart, Interval, interval_chart, linear
+from .tables import Cell, Column, Table, percent, text_column
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well a model predicts rows that were held out, for the page about it.
+    """The score of a model on held-out rows, for its report.
 
     Parameters
     ----------
     measure : str
-        What was measured, such as "accuracy".
+        Name of the score, such as "accuracy".
     score : float
         Its value.
     n_rows : int
@@ -29,9 +27,9 @@ class HeldOut:
     interval : tuple of two floats, optional
         Ends of its 95% interval.
     beside : dict, optional
-        The same measure of others, such as of a plain SVM, by their name.
+        The same score of other models, such as an SVM baseline, by their name.
     remark : str
-        A sentence on what the score belongs to.
+        A sentence about the score.
 
     Examples
     --------
@@ -47,6 +45,8 @@ class HeldOut:
     beside: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
 
+    models: ClassVar[tuple[Any, ...]] = ()  # of cross-validation, which has not been done
+
     @property
     def spoken(self) -> str:
         """The score and its interval."""
@@ -54,37 +54,32 @@ class HeldOut:
 
     @property
     def ends(self) -> str:
-        """The interval in words; empty where it is not known."""
+        """The interval in words; empty where it is unknown."""
         if self.interval is None:
             return ""
         return f"95% interval {self.show(self.interval[0])} to {self.show(self.interval[1])}"
 
     def show(self, value: float) -> str:
-        """Return a value of this measure as it is written."""
+        """Return a value of this score as text."""
         return percent(value) if self.measure == "accuracy" else f"{value:.3f}"
 
-    def section(self) -> Section:
-        """Return the part of the page."""
-        text = paragraph(
-            f"On {count(self.n_rows, 'row')} that were held out, the model reaches {self.measure} ",
-            f"{self.spoken}. {self.remark}",
-        )
-        columns = [Column("model", number=False), Column(self.measure)]
-        rows: list[list[Any]] = [["this model", Cell(self.show(self.score), self.score)]]
-        rows += [[name, Cell(self.show(value), value)] for name, value in self.beside.items()]
-        scores = table("scores on held-out rows", columns, rows) if self.beside else None
-        return Section("performance", "Performance", join([text, self._picture(), scores, _HINT]))
+    @property
+    def tile(self) -> tuple[str, str]:
+        """The key figure: value and description."""
+        words = [f"{self.measure} on held-out rows", self.ends]
+        return self.show(self.score), ", ".join(filter(None, words))
 
-    def _picture(self) -> Any:
-        if self.interval is None:
-            return None
-        low, high = self.interval
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        chart = None if self.interval is None else self._chart(*self.interval)
+        scores = {"this model": self.score, **self.beside}
+        rows = [[name, Cell(self.show(value), value)] for name, value in scores.items()]
+        columns = [text_column("model"), Column(self.measure)]
+        table = Table("scores on held-out rows", columns, rows) if self.beside else None
+        return {"held_out": self, "chart": chart, "scores": table}
+
+    def _chart(self, low: float, high: float) -> Chart:
         form = "{:.0%}" if self.measure == "accuracy" and high - low > 0.04 else "{:.3g}"
-        row = (self.measure, self.score, low, high, np.empty(0))
+        row = Interval(self.measure, self.score, low, high, np.empty(0))
         caption = "The dot is the score on held-out rows, the line its 95% interval."
-        return figure(intervals([row], linear(low, high, form)), caption)
-
-
-_HINT = note(
-    "One split of the rows; kernelweave report MODEL --data FILE measures by cross-validation."
-)
+        return interval_chart([row], linear(low, high, form), caption)

@@ -1,4 +1,4 @@
-"""Which kernels the model uses, and how much each matters."""
+"""Section on the weights of kernels, paths or columns."""
 
 from __future__ import annotations
 
@@ -6,51 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import count, shares, weight_names
+from kernelweave._summary import count, shares, weight_names, weight_noun
 
-from .html import Cell, Column, Section, join, meter, note, paragraph, percent, table
-from .performance import Performance
+from .rendering import Section
 from .subject import Subject
+from .tables import Cell, Column, Table, meter, number, percent, share, text_column
 
-_MOST = 400  # kernels that a page has room for
-_SAME = 0.002  # weights and contributions that differ by less are the same column
+_MOST = 400  # kernels shown at most
+_SAME = 0.002  # weights and contributions that differ by less are one column
 
 
 def section(subject: Subject) -> Section | None:
     """Return a table of kernels with bars for their weights."""
     model = subject.estimator
-    if not np.size(getattr(model, "weights_", ())):
+    if not len(model.weights_):
         return None
-    names, weights = weight_names(model), shares(model)
-    word = noun(model)
+    names, weights, word = weight_names(model), shares(model), weight_noun(model)
     used = int(np.count_nonzero(weights))
-    order = np.argsort(-weights, kind="stable")
-    shown = order[: min(_MOST, used)]
+    shown = np.argsort(-weights, kind="stable")[: min(_MOST, used)]
     extra = _columns(subject, weights)
-    columns = [Column(word, number=False), Column("weight", sorted="descending")]
-    columns += [Column(title) for title, _ in extra]
+    columns = [text_column(word), Column("weight", sorted="descending"), *map(Column, extra)]
     top = float(weights.max()) or 1.0
     rows = [
         [
             names[j],
             meter(float(weights[j]) / top, percent(float(weights[j]))),
-            *(cells(int(j)) for _, cells in extra),
+            *(cells(int(j)) for cells in extra.values()),
         ]
         for j in shown
     ]
-    body = [
-        paragraph(in_words(word, used, len(weights), weights)),
-        table(f"{word}s", columns, rows, n_all=used) if used else None,
-        note(_meaning(model, [title for title, _ in extra])),
-    ]
-    return Section("kernels", f"{word.capitalize()} weights", join(body))
-
-
-def noun(model: Any) -> str:
-    """Return what the weights of a model belong to."""
-    if hasattr(model, "network_"):
-        return "path"
-    return "column" if model.kernels_ is None else "kernel"
+    values = {
+        "summary": in_words(word, used, len(weights), weights),
+        "weights": Table(f"{word}s", columns, rows, used) if used else None,
+        "normalized": getattr(model, "normalize", None) is not None,
+        "by_column": model.kernels_ is None,
+        "extra": list(extra),
+    }
+    return Section("kernels", f"{word.capitalize()} weights", values)
 
 
 def in_words(word: str, used: int, offered: int, weights: Any) -> str:
@@ -69,48 +61,19 @@ def in_words(word: str, used: int, offered: int, weights: Any) -> str:
     return f"{kept}."
 
 
-def _columns(subject: Subject, weights: Any) -> list[tuple[str, Any]]:
+def _columns(subject: Subject, weights: Any) -> dict[str, Any]:
     """Return titles and cells of what else is known of each weight."""
-    model, out = subject.estimator, []
-    parts = getattr(model, "contributions_", None)
-    if parts is not None and np.abs(parts - weights).max() > _SAME:
-        out.append(("contribution", lambda j: Cell(percent(parts[j]), float(parts[j]))))
-    norms = getattr(model, "block_norms_", None)
-    if norms is not None:
-        out.append(("norm", lambda j: Cell(f"{norms[j]:.3g}", float(norms[j]))))
-    if hasattr(model, "squared_radius_") and hasattr(model, "criterion"):
-        scales = model.scales_
-        out.append(("scale", lambda j: Cell(f"{scales[j]:.3g}", float(scales[j]))))
-    found = subject.performance
-    if isinstance(found, Performance) and not hasattr(model, "active_nodes_"):
-        folds = [one.weights_ for one in found.models]
+    model, out = subject.estimator, {}
+    saved = model._declaration.saved
+    if "contributions_" in saved and np.abs(model.contributions_ - weights).max() > _SAME:
+        out["contribution"] = lambda j: share(model.contributions_[j])
+    if "block_norms_" in saved:
+        out["norm"] = lambda j: number(model.block_norms_[j], ".3g")
+    if "lower_bound_" in saved:
+        out["scale"] = lambda j: number(model.scales_[j], ".3g")
+    folds = [one.weights_ for one in subject.performance.models]
+    if folds and "active_nodes_" not in saved:
         if all(len(own) == len(weights) for own in folds):
             kept = np.count_nonzero(folds, axis=0)
-            out.append(("in folds", lambda j: Cell(f"{kept[j]} of {len(folds)}", float(kept[j]))))
+            out["in folds"] = lambda j: Cell(f"{kept[j]} of {len(folds)}", float(kept[j]))
     return out
-
-
-def _meaning(model: Any, extra: list[str]) -> str:
-    words = ["Weights are shares of their sum."]
-    if hasattr(model, "scales_") and getattr(model, "normalize", None) is not None:
-        words.append(
-            "They belong to kernels that were first brought to one size, so that they can be "
-            "compared."
-        )
-    elif model.kernels_ is None:
-        words.append("They depend on the unit of each column.")
-    if "contribution" in extra:
-        words.append(
-            "A contribution is the share of a kernel in the size of the decision function, which "
-            "does not depend on how the kernel is scaled."
-        )
-    if "norm" in extra:
-        words.append("The norm is what the function of a kernel counts in the objective.")
-    if "scale" in extra:
-        words.append("The scale is what a kernel was multiplied by before weights were learned.")
-    if "in folds" in extra:
-        words.append(
-            "\u201cIn folds\u201d counts the models of the cross-validation in which a weight is "
-            "not zero: a kernel that few of them keep may be there by chance."
-        )
-    return " ".join(words)

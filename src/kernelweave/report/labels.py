@@ -1,4 +1,4 @@
-"""Training labels that look wrong, and how often labels of each class are."""
+"""Section on training labels that look wrong, and the rates of wrong labels."""
 
 from __future__ import annotations
 
@@ -9,70 +9,49 @@ import numpy as np
 from kernelweave._summary import count
 from kernelweave._text import clip
 
-from .charts import Plot, linear
-from .html import (
-    Cell,
-    Column,
-    Markup,
-    Section,
-    facts,
-    figure,
-    join,
-    meter,
-    note,
-    paragraph,
-    percent,
-    table,
-    tag,
-)
+from .charts import Chart, linear
+from .rendering import Section
 from .subject import Subject
+from .tables import Column, Table, meter, number, percent, share, text_column
 
-_MOST = 300  # suspects that a page has room for
-_BINS = 24  # an even number, so that none has labels on both sides of one half
+_MOST = 300  # suspects shown at most
+_BINS = 24  # an even number, so that no bin has labels on both sides of one half
+_MOST_CLASSES = 20  # of a table of rates
 
 
-def section(subject: Subject) -> Section | None:
-    """Return what the model thinks of the labels it was given."""
+def section(subject: Subject) -> Section:
+    """Return the assessment of the training labels."""
     model = subject.estimator
-    if not hasattr(model, "label_quality_"):
-        return None
     found = model.suspects()
-    looks = "label looks" if found.n_wrong == 1 else "labels look"
-    words = paragraph(
-        f"{found.n_wrong:,} of {found.n_samples:,} training {looks} wrong: a model of the other "
-        "rows would have given another label. Look at these rows first."
-    )
-    body = [words, _suspects(subject, found), _histogram(model), _facts(model), _rates(model)]
-    return Section("labels", "Labels that look wrong", join(body))
+    values = {
+        "found": found,
+        "suspects": _suspects(subject, found) if len(found) else None,
+        "histogram": _histogram(model),
+        "facts": _facts(model),
+        "given": _is_given(model),
+        "rates": _rates(model),
+    }
+    return Section("labels", "Labels that look wrong", values)
 
 
-def _suspects(subject: Subject, found: Any) -> Markup | None:
-    if not len(found):
-        return None
+def _suspects(subject: Subject, found: Any) -> Table:
     names = _row_names(subject, found.n_samples)
-    columns = [
-        Column("row", number=False),
-        *([Column("name", number=False)] if names is not None else []),
-    ]
-    columns += [Column("given", number=False), Column("suggested", number=False)]
-    columns.append(Column("label quality", sorted="ascending"))
+    titles = (
+        ["row", "given", "suggested"] if names is None else ["row", "name", "given", "suggested"]
+    )
+    columns = [*map(text_column, titles), Column("label quality", sorted="ascending")]
     rows = []
     for i, quality, given, suggested in zip(
         found.index[:_MOST], found.quality, found.given, found.suggested, strict=False
     ):
-        row: list[Any] = [Cell(f"{i}", float(i))]
-        row += [] if names is None else [clip(names[i], 60)]
-        rows.append([*row, str(given), str(suggested), meter(float(quality), f"{quality:.3f}")])
-    return join(
-        [
-            table("labels that look wrong", columns, rows, n_all=len(found)),
-            note("Rows are counted from 0, in the order in which the model was fitted to them."),
-        ]
-    )
+        named = [] if names is None else [clip(names[i], 60)]
+        bar = meter(float(quality), f"{quality:.3f}")
+        rows.append([number(i, "d"), *named, given, suggested, bar])
+    return Table("labels that look wrong", columns, rows, len(found))
 
 
 def _row_names(subject: Subject, n_samples: int) -> Any:
-    """Return the index of a pandas frame where it says more than the number of the row."""
+    """Return the index of a pandas frame unless it only counts the rows."""
     index = getattr(subject.X, "index", None)
     if index is None or callable(index) or len(index) != n_samples:
         return None
@@ -80,67 +59,50 @@ def _row_names(subject: Subject, n_samples: int) -> Any:
     return None if names == list(range(n_samples)) else names
 
 
-def _histogram(model: Any) -> Markup:
+def _histogram(model: Any) -> Chart:
     counts, edges = np.histogram(model.label_quality_, bins=_BINS, range=(0.0, 1.0))
-    plot, top = Plot(linear(0.0, 1.0), height=190.0), float(counts.max())
     below = edges[:-1] < 0.5
-    bars = [
-        plot.columns(edges, np.where(below, counts, 0), top, "warm"),
-        plot.columns(edges, np.where(below, 0, counts), top, "main"),
-        plot.upright(0.5, "one half"),
-    ]
-    label = f"Quality of {count(len(model.label_quality_), 'label')} between 0 and 1."
-    return figure(
-        plot.render("label quality", bars, label),
-        "How many training labels have which quality; near 0 the model disagrees most.",
+    return Chart(
+        linear(0.0, 1.0),
+        f"Quality of {count(len(model.label_quality_), 'label')} between 0 and 1.",
+        "Number of training labels by their quality; near 0 the model disagrees most.",
+        title="label quality",
+        height=190.0,
+        upright=(0.5, "one half"),
+        edges=edges,
+        counts={"warm": np.where(below, counts, 0), "main": np.where(below, 0, counts)},
     )
 
 
-def _facts(model: Any) -> Markup:
-    share = (
+def _facts(model: Any) -> list[tuple[str, str]]:
+    title = (
         "Share of wrong labels, as given" if _is_given(model) else "Estimated share of wrong labels"
     )
-    lines: list[tuple[str, Any]] = [(share, percent(model.noise_level_))]
-    if hasattr(model, "cap_"):
-        lines.append(
-            ("Share of the rows that counts", ", ".join(f"{c:.3g}" for c in np.ravel(model.cap_)))
-        )
-    if hasattr(model, "gamma_"):
-        shown = ", ".join(f"{g:.3g}" for g in np.ravel(model.gamma_))
-        lines.append(("Gamma (1: the cap does nothing)", shown))
-    if hasattr(model, "loo_error_"):
+    lines = [(title, percent(model.noise_level_))]
+    titles = {"cap_": "Share of the rows that counts", "gamma_": "Gamma (1: the cap has no effect)"}
+    for name, words in titles.items():
+        if name in model._declaration.saved:
+            shown = ", ".join(f"{value:.3g}" for value in np.ravel(getattr(model, name)))
+            lines.append((words, shown))
+    if "loo_error_" in model._declaration.saved:
         lines.append(("Leave-one-out squared error", f"{model.loo_error_:.4g}"))
-    if _is_given(model):
-        return facts(lines)
-    hint = (
-        "The share is estimated from how sure the model ever gets, not from the list above. It is "
-        "too low where few labels are wrong or classes are easy to tell apart, and too high where "
-        "they overlap; and a label in the list may be right."
-    )
-    return join([facts(lines), note(hint)])
+    return lines
 
 
 def _is_given(model: Any) -> bool:
-    """Say whether the model was told how many labels are wrong."""
-    if hasattr(model, "rates"):
+    """Return whether the share of wrong labels is a parameter of the fit."""
+    if "rates_" in model._declaration.saved:
         return model.rates is not None
     return not isinstance(model.noise_level, str)
 
 
-def _rates(model: Any) -> Markup | None:
-    rates = getattr(model, "rates_", None)
-    if rates is None:
+def _rates(model: Any) -> Table | None:
+    if "rates_" not in model._declaration.saved or len(model.classes_) > _MOST_CLASSES:
         return None
     classes = [clip(label, 24) for label in model.classes_]
-    matrix = np.asarray(rates)
-    if matrix.ndim == 1:  # of two classes the shares that carry the other label
+    matrix = np.asarray(model.rates_)
+    if matrix.ndim == 1:  # two classes: the shares with the other label
         matrix = np.array([[1 - matrix[0], matrix[0]], [matrix[1], 1 - matrix[1]]])
-    if len(classes) > 20:
-        return None
-    columns = [Column("true class", number=False), *(Column(f"labelled {c}") for c in classes)]
-    rows = [
-        [name, *(Cell(percent(v), float(v)) for v in row)]
-        for name, row in zip(classes, matrix, strict=True)
-    ]
-    title = "Rates as given" if _is_given(model) else "Estimated rates"
-    return join([tag("h3", title), table("rates of labels", columns, rows)])
+    columns = [text_column("true class"), *(Column(f"labelled {c}") for c in classes)]
+    rows = [[name, *map(share, row)] for name, row in zip(classes, matrix, strict=True)]
+    return Table("rates of labels", columns, rows)

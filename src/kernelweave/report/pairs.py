@@ -1,4 +1,4 @@
-"""What was learned from pairs of rows: weights, diagnostics and a map."""
+"""Section on a kernel learned from pairs: diagnostics, similarities and a map."""
 
 from __future__ import annotations
 
@@ -7,26 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import count
 from kernelweave.pairs import read_pairs
 from kernelweave.pairs.cluster import embed, group_points
 
-from .charts import Plot, linear
+from .charts import Chart, Map, linear
 from .clusters import draw_map
-from .html import (
-    Cell,
-    Column,
-    Markup,
-    Section,
-    facts,
-    figure,
-    join,
-    note,
-    paragraph,
-    percent,
-    table,
-)
+from .rendering import Section
 from .subject import Subject
+from .tables import Column, Table, number, percent, text_column
 
 _BINS = 30
 _MOST_ROWS = 5000  # of a map
@@ -42,26 +30,22 @@ _WORDS = {
 }
 
 
-def section(subject: Subject) -> Section | None:
-    """Return how pairs are told apart."""
+def section(subject: Subject) -> Section:
+    """Return how pairs are classified."""
     model = subject.estimator
-    if not hasattr(model, "score_pairs"):
-        return None
-    body = [
-        paragraph(
-            f"Two rows are called \u201csame\u201d where their learned similarity is "
-            f"{model.threshold_:.4g} or more."
-        ),
-        _scores(subject, model),
-        _facts(model),
-        _map(subject, model),
-        _settings(model),
-    ]
-    return Section("pairs", "Pairs", join(body))
+    values = {
+        "threshold": model.threshold_,
+        "scores": _scores(subject, model),
+        "facts": _facts(model),
+        "map": _map(subject, model),
+        "settings": _settings(model) if model.selection_ else None,
+        "n_splits": model.n_splits,
+    }
+    return Section("pairs", "Pairs", values)
 
 
-def _facts(model: Any) -> Markup:
-    lines: list[tuple[str, Any]] = []
+def _facts(model: Any) -> list[tuple[str, str]]:
+    lines = []
     if model.rates_ is not None:
         up, down = model.rates_.reliability
         lines += [
@@ -76,15 +60,13 @@ def _facts(model: Any) -> Markup:
     if model.setting_ is not None:
         options = asdict(model.setting_).items()
         lines.append(("Options in use", ", ".join(f"{name} {value}" for name, value in options)))
-    return facts(lines)
+    return lines
 
 
-def _scores(subject: Subject, model: Any) -> Markup | None:
+def _scores(subject: Subject, model: Any) -> Chart | None:
     """Return the similarities of pairs drawn from the classes, where these are known."""
     if subject.rows is None or subject.y is None:
-        return note(
-            "With rows and their classes, this part also shows how well pairs are told apart."
-        )
+        return None
     n = subject.rows.shape[0]
     pairs, labels = read_pairs(
         None, None, subject.y, n, n_pairs=min(10 * n, 20_000), random_state=0
@@ -92,62 +74,49 @@ def _scores(subject: Subject, model: Any) -> Markup | None:
     scores = model.score_pairs(subject.rows, pairs)
     low, high = np.quantile(scores, [0.002, 0.998])
     x = linear(float(min(low, model.threshold_)), float(max(high, model.threshold_)))
-    plot, edges = Plot(x, height=220.0), np.linspace(x.low, x.high, _BINS + 1)
+    edges = np.linspace(x.low, x.high, _BINS + 1)
     inside = np.clip(scores, x.low, x.high)
-    counts = [np.histogram(inside[labels == sign], edges)[0] for sign in (-1, 1)]
-    top = float(max(c.max() for c in counts))
-    marks = [
-        plot.columns(edges, counts[0], top, "warm"),
-        plot.columns(edges, counts[1], top, "main"),
-        plot.upright(model.threshold_, "same from here on"),
-    ]
     right = np.mean((scores >= model.threshold_) == (labels > 0))
-    label = f"Similarities of {len(pairs):,} pairs."
-    return figure(
-        plot.render("learned similarity", marks, label),
+    return Chart(
+        x,
+        f"Similarities of {len(pairs):,} pairs.",
         f"Learned similarity of {len(pairs):,} pairs drawn from the classes given, as many same "
         f"(blue) as different (orange); {percent(float(right))} fall on the right side. These may "
         "be pairs that the model was fitted to.",
+        title="learned similarity",
+        height=220.0,
+        upright=(model.threshold_, "same from here on"),
+        edges=edges,
+        counts={
+            colour: np.histogram(inside[labels == sign], edges)[0]
+            for colour, sign in (("warm", -1), ("main", 1))
+        },
     )
 
 
-def _map(subject: Subject, model: Any) -> Markup | None:
-    if subject.rows is None or not model.weights_.any() or subject.rows.shape[0] > _MOST_ROWS:
+def _map(subject: Subject, model: Any) -> Map | None:
+    rows, y = subject.rows, subject.y
+    if rows is None or not model.weights_.any() or rows.shape[0] > _MOST_ROWS:
         return None
-    n_groups = model.n_clusters or (
-        len(np.unique(np.asarray(subject.y))) if subject.y is not None else 2
-    )
-    found = embed(model.operator(subject.rows), min(max(n_groups, 2), subject.rows.shape[0]))
-    if subject.y is not None:
-        names, codes = np.unique(np.asarray(subject.y), return_inverse=True)
-        words = (
-            "Rows that are near each other are similar; colours and names are the classes given."
-        )
+    n_groups = model.n_clusters or (2 if y is None else len(np.unique(np.asarray(y))))
+    found = embed(model.operator(rows), min(max(n_groups, 2), rows.shape[0]))
+    if y is not None:
+        names, codes = np.unique(np.asarray(y), return_inverse=True)
+        colours = "colours and names are the classes given"
     else:
         codes = group_points(found, n_groups, 10, 0)
         names = np.unique(codes)
-        words = f"Rows that are near each other are similar; colours are {n_groups} clusters."
-    title = Markup("<h3>Map of the rows</h3>")
-    return join([title, draw_map(found.points, codes, [str(name) for name in names], words)])
+        colours = f"colours are {n_groups} clusters"
+    words = f"Rows near each other are similar; {colours}."
+    return draw_map(found.points, codes, [str(name) for name in names], words)
 
 
-def _settings(model: Any) -> Markup | None:
-    if not model.selection_:
-        return None
-    columns = [Column("shape", number=False), *map(Column, ("gamma", "alpha", "rho", "steps"))]
+def _settings(model: Any) -> Table:
+    columns = [text_column("shape"), *map(Column, ("gamma", "alpha", "rho", "steps"))]
     columns.append(Column("score", sorted="descending"))
     rows = []
-    for judged in model.selection_[:_MOST_SETTINGS]:
-        s = judged.setting
-        values = [s.gamma, s.alpha, s.rho, s.steps, judged.score]
-        rows.append([s.shape, *(Cell(f"{v:.4g}", float(v)) for v in values)])
-    return join(
-        [
-            Markup("<h3>Options that were compared</h3>"),
-            table("options compared", columns, rows, n_all=len(model.selection_)),
-            note(
-                "The score is the share of held-out same pairs within one cluster, less that of "
-                f"other pairs, over {count(model.n_splits, 'split')}."
-            ),
-        ]
-    )
+    for tried in model.selection_[:_MOST_SETTINGS]:
+        s = tried.setting
+        values = [s.gamma, s.alpha, s.rho, s.steps, tried.score]
+        rows.append([s.shape, *map(number, values)])
+    return Table("options compared", columns, rows, len(model.selection_))

@@ -1,4 +1,4 @@
-"""How well a model predicts rows that it has not seen."""
+"""Section on performance: scores by cross-validation with intervals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_vali
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
-from kernelweave._summary import count
 from kernelweave._text import clip
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
-from .charts import intervals, linear
-from .held_out import HeldOut
-from .html import Cell, Column, Section, figure, join, note, paragraph, percent, table
+from .charts import Chart, Interval, interval_chart, linear
+from .rendering import Section
+from .tables import Cell, Column, Table, percent, text_column
 
 if TYPE_CHECKING:
     from .subject import Subject
@@ -34,35 +33,24 @@ _MOST_FOLDS = 10  # that have columns of their own
 _MOST_WARNINGS = 3
 _PAIRS = "area under the ROC curve of pairs"
 _R2 = "R\u00b2"
-_SHARES = {"accuracy", "balanced accuracy", "area under the ROC curve", _PAIRS}
-# What a score cannot be below and above; Student's t knows nothing of it.
-_LIMITS = {
-    **dict.fromkeys(_SHARES, (0.0, 1.0)),
-    _R2: (-np.inf, 1.0),
-    "mean absolute error": (0.0, np.inf),
+# Scorer of scikit-learn, range (to which intervals of Student's t are clipped), and format.
+_MEASURES: dict[str, tuple[str | None, float, float, str]] = {
+    "accuracy": ("accuracy", 0.0, 1.0, ".1%"),
+    "balanced accuracy": ("balanced_accuracy", 0.0, 1.0, ".1%"),
+    "area under the ROC curve": ("roc_auc", 0.0, 1.0, ".1%"),
+    _PAIRS: (None, 0.0, 1.0, ".1%"),
+    _R2: ("r2", -np.inf, 1.0, ".3f"),
+    "mean absolute error": ("neg_mean_absolute_error", 0.0, np.inf, ".4g"),
 }
-_SCORERS = {
-    "accuracy": "accuracy",
-    "balanced accuracy": "balanced_accuracy",
-    "area under the ROC curve": "roc_auc",
-    _R2: "r2",
-    "mean absolute error": "neg_mean_absolute_error",
-}
+_OTHER = (None, -np.inf, np.inf, ".4g")  # a score that the caller has named
 
 
 @dataclass(frozen=True)
 class Score:
-    """One measure of quality on every fold.
+    """One score on every fold.
 
-    Parameters
-    ----------
-    name : str
-        What was measured.
-    folds : ndarray of shape (n_folds,)
-        Its values.
-    low, high : float
-        Ends of the interval for its mean; NaN where all folds are equal, which says that they are
-        too few or too small to tell, and not that the mean is known.
+    ``low`` and ``high`` are the ends of the interval for its mean; NaN where all folds are equal,
+    because then they are too few or too small to estimate a spread.
     """
 
     name: str
@@ -76,16 +64,18 @@ class Score:
         return float(self.folds.mean())
 
     def show(self, value: float) -> str:
-        """Return a value of this score as it is written."""
-        if np.isnan(value):
-            return "\u2013"
-        if self.name == _R2:
-            return f"{value:.3f}"
-        return percent(value) if self.name in _SHARES else f"{value:.4g}"
+        """Return a value of this score as text."""
+        form = _MEASURES.get(self.name, _OTHER)[3]
+        return "\u2013" if np.isnan(value) else format(value, form)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the score is shown in per cent."""
+        return self.name in _MEASURES and _MEASURES[self.name][3].endswith("%")
 
     @property
     def spread(self) -> str:
-        """How far the mean can be trusted, in words."""
+        """The interval of the mean in words."""
         if np.isnan(self.low):
             return f"the same in all {len(self.folds)} folds"
         return f"95% interval {self.show(self.low)} to {self.show(self.high)}"
@@ -93,43 +83,61 @@ class Score:
 
 @dataclass(frozen=True)
 class Performance:
-    """Scores by cross-validation.
-
-    Parameters
-    ----------
-    scores : tuple of Score
-        The first is the one to quote.
-    n_rows : int
-        Rows in all folds.
-    models : list
-        The estimators fitted on the way, without what stands before them.
-    stopped : int
-        How many of these did not reach their tolerance.
-    reference : str
-        What a model that learns nothing reaches, in a sentence.
-    warnings : tuple of str
-        What the fits warned of, each once; not that they stopped early.
-    """
+    """Scores by cross-validation; the first is the one to quote."""
 
     scores: tuple[Score, ...]
     n_rows: int
-    models: list[Any]
-    stopped: int
-    reference: str
-    warnings: tuple[str, ...]
+    models: list[Any]  # estimators of the folds, without preceding steps of a pipeline
+    stopped: int  # folds that did not reach their tolerance
+    reference: str  # score of a constant prediction, in a sentence
+    warnings: tuple[str, ...]  # of the fits, each once; without early stopping
+
+    @property
+    def tile(self) -> tuple[str, str]:
+        """The key figure: value and description."""
+        first = self.scores[0]
+        return first.show(first.mean), f"{first.name}, {first.spread}"
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        shares = [score for score in self.scores if score.is_share]
+        return {
+            "found": self,
+            "first": self.scores[0],
+            "chart": _chart(shares or list(self.scores[:1])),
+            "scores": _folds(self),
+            "warnings": self.warnings[:_MOST_WARNINGS],
+        }
 
 
-def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -> Performance | str:
-    """Cross-validate, or say why that cannot be done."""
+@dataclass(frozen=True)
+class NotMeasured:
+    """The reason why there are no scores."""
+
+    reason: str
+    lacks_data: bool = False
+
+    tile = None
+    models = ()
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        return {"reason": self.reason, "lacks_data": self.lacks_data}
+
+
+def measure(
+    model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any
+) -> Performance | NotMeasured:
+    """Return cross-validated scores, or the reason why there are none."""
     if reason := _refuse(estimator, X, y, cv):
-        return reason
+        return NotMeasured(reason, X is None or y is None)
     y = np.asarray(y) if not hasattr(y, "iloc") else y
     splitter = _splitter(cv, y, is_classifier(estimator))
     if isinstance(splitter, str):
-        return splitter
+        return NotMeasured(splitter)
     scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # what folds complain of belongs into the report
+        warnings.simplefilter("always")  # warnings of folds belong into the report
         found = cross_validate(
             model,
             X,
@@ -156,18 +164,22 @@ def measure(model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any) -
 
 
 def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
-    """Say why nothing can be measured, if so."""
+    """Return the reason why nothing can be measured; empty if it can."""
     if X is None or y is None:
         return "no data were given with the model"
     if cv is None:
         return "cross-validation was left out (cv=None)"
-    if hasattr(estimator, "labels_"):
-        return "clusters are of the rows they were found in, so there is nothing to hold out"
+    if estimator._declaration.learns == "clusters":
+        return "clusters belong to the rows they were found in, so there is nothing to hold out"
     if hasattr(estimator, "tasks_"):
-        return "the model was fitted with tasks, which cross-validation cannot hand on"
-    if getattr(getattr(estimator, "setting_", None), "shape", None) == "graph":
-        return "links are part of this kernel, so it knows only the rows it was fitted to"
+        return "the model was fitted with tasks, which cross-validation cannot pass on"
+    if estimator._declaration.learns == "pairs" and _is_graph(estimator.setting_):
+        return "links are part of this kernel, so it is defined on its training rows only"
     return ""
+
+
+def _is_graph(setting: Any) -> bool:
+    return setting is not None and setting.shape == "graph"
 
 
 def _splitter(cv: Any, y: Any, classes: bool) -> Any:
@@ -196,7 +208,7 @@ def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
             names += ["balanced accuracy"]
         if kind == "binary":
             names += ["area under the ROC curve"]
-    return {name: _SCORERS[name] for name in names}
+    return {name: _MEASURES[name][0] for name in names}
 
 
 def _given(model: Any, scoring: Any) -> dict[str, Any]:
@@ -228,7 +240,7 @@ def _score(name: str, folds: Floats, ratio: float) -> Score:
     half = float(stats.t.ppf(0.5 + 0.5 * _LEVEL, k - 1)) * spread
     if np.ptp(folds) == 0:
         return Score(name, folds, np.nan, np.nan)
-    least, most = _LIMITS.get(name, (-np.inf, np.inf))
+    _, least, most, _ = _MEASURES.get(name, _OTHER)
     low, high = float(folds.mean()) - half, float(folds.mean()) + half
     return Score(name, folds, max(low, least), min(high, most))
 
@@ -244,64 +256,34 @@ def _reference(estimator: Any, y: Any) -> str:
 
 
 def section(subject: Subject) -> Section:
-    """Return the scores, or why there are none."""
-    found = subject.performance
-    if isinstance(found, HeldOut):
-        return found.section()
-    if isinstance(found, str):
-        text = paragraph(f"Not measured: {found}.")
-        hint = note(
-            "A report with data, as in report.write(model, path, X, y) or kernelweave report "
-            "MODEL --data FILE --target COLUMN, measures it by cross-validation."
-        )
-        missing = subject.X is None or subject.y is None
-        return Section("performance", "Performance", join([text, hint if missing else None]))
-    first, k = found.scores[0], len(found.scores[0].folds)
-    text = paragraph(
-        f"On rows it has not seen, the model reaches {first.name} ",
-        f"{first.show(first.mean)} ({first.spread}). {found.reference}",
-    )
-    early = f" {count(found.stopped, 'fold')} stopped before the tolerance was met."
-    meaning = note(
-        f"The mean of {k} folds of {count(found.n_rows, 'row')}: each was predicted by a model "
-        "fitted to the others. The interval is Student\u2019s t over the folds, widened because "
-        f"folds share training rows (Nadeau and Bengio, 2003).{early if found.stopped else ''}"
-    )
-    doubts = [note(f"A fold warned: {text}") for text in found.warnings[:_MOST_WARNINGS]]
-    shares = [score for score in found.scores if score.name in _SHARES]
-    return Section(
-        "performance",
-        "Performance",
-        join([text, _picture(shares or list(found.scores[:1])), _folds(found), meaning, doubts]),
-    )
+    """Return the scores, or the reason why there are none."""
+    values = {"held_out": None, "found": None, "chart": None, "scores": None}
+    return Section("performance", "Performance", values | subject.performance.values())
 
 
-def _picture(scores: list[Score]) -> Any:
-    rows = [(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
+def _chart(scores: list[Score]) -> Chart:
+    rows = [Interval(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
     low = min(np.fmin(s.low, s.folds.min()) for s in scores)
     high = max(np.fmax(s.high, s.folds.max()) for s in scores)
-    share = scores[0].name in _SHARES
+    share = scores[0].is_share
     if share and low == high:
         low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
     axis = linear(low, high)
     if share:
         axis = replace(axis, ticks=[(v, f"{100 * v:g}%") for v, _ in axis.ticks])
-    return figure(
-        intervals(rows, axis),
-        "Large dots are means, lines are 95% intervals, small dots are the folds.",
-    )
+    caption = "Large dots are means, lines are 95% intervals, small dots are the folds."
+    return interval_chart(rows, axis, caption)
 
 
-def _folds(found: Performance) -> Any:
-    columns = [Column("measure", number=False), Column("mean"), Column("from"), Column("to")]
+def _folds(found: Performance) -> Table:
     n_folds = len(found.scores[0].folds)
     shown = n_folds if n_folds <= _MOST_FOLDS else 0
+    columns = [text_column("measure"), Column("mean"), Column("from"), Column("to")]
     columns += [Column(f"fold {k + 1}") for k in range(shown)]
     rows = []
     for score in found.scores:
         values = [score.mean, score.low, score.high, *score.folds[:shown]]
-        # What is not known is sorted as the mean.
-        keys = np.where(np.isnan(values), score.mean, values)
+        keys = np.where(np.isnan(values), score.mean, values)  # unknown ends sort as the mean
         cells = (Cell(score.show(v), float(k)) for v, k in zip(values, keys, strict=True))
         rows.append([score.name, *cells])
-    return table("scores by fold", columns, rows)
+    return Table("scores by fold", columns, rows)

@@ -1,4 +1,4 @@
-"""What is needed to learn the same model again."""
+"""Section on how to reproduce the model: a program, parameters and versions."""
 
 from __future__ import annotations
 
@@ -12,43 +12,37 @@ from typing import Any
 
 from kernelweave._text import clip
 
-from .html import Cell, Column, Markup, Section, facts, join, note, paragraph, table, tag
+from .rendering import Section
 from .subject import Subject
+from .tables import Cell, Table, text_column
 
-_LONGEST = 20_000  # letters of the value of one parameter
-_CELL = 300  # the same in the table, where the program above can be looked at
+_LONGEST = 20_000  # characters of the value of one parameter
+_CELL = 300  # the same in the table; the program above shows more
 _MOST_ITEMS = 40  # of a list
-_WIDTH = 80  # letters of a line of the program
+_WIDTH = 80  # characters of a line of the program
 _HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
 _WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 
 def section(subject: Subject) -> Section:
-    """Return the parameters, a program, and the versions of what was used."""
+    """Return the parameters, a program, and the versions of the packages."""
     model = subject.estimator
-    given = model.get_params(deep=False)
     usual, code = _defaults(model), program(subject)
     rows = [
-        [name, _long(value), "yes" if _same(value, usual.get(name)) else "no"]
-        for name, value in sorted(given.items())
+        [name, Cell(clip(repr(value), _CELL)), "yes" if _same(value, usual.get(name)) else "no"]
+        for name, value in sorted(model.get_params(deep=False).items())
     ]
-    columns = [Column("parameter", number=False), Column("value", number=False)]
-    columns.append(Column("default", number=False))
-    body = [
-        paragraph("The same data, parameters and versions give the same model."),
-        tag("pre", tag("code", code), tabindex=0, aria_label="Program"),
-        _doubts(subject, code),
-        table("parameters", columns, rows),
-        facts([*versions(), *((name, clip(value)) for name, value in subject.facts.items())]),
-    ]
-    return Section("reproduce", "How to reproduce", join(body))
-
-
-def _long(value: Any) -> Cell:
-    """Return a value that may take more room than cells do otherwise."""
-    text = clip(repr(value), _CELL)
-    return Cell(tag("span", text), text)
+    columns = [text_column(title) for title in ("parameter", "value", "default")]
+    values = {
+        "code": code,
+        "cut": "<" in code or "\u2026" in code,
+        "random": getattr(model, "random_state", 0) is None,
+        "more_arguments": model._declaration.learns == "pairs" or hasattr(model, "tasks_"),
+        "parameters": Table("parameters", columns, rows),
+        "facts": [*versions(), *((name, clip(value)) for name, value in subject.facts.items())],
+    }
+    return Section("reproduce", "How to reproduce", values)
 
 
 def program(subject: Subject) -> str:
@@ -64,7 +58,7 @@ def program(subject: Subject) -> str:
         lines.insert(-2, "from kernelweave.io import TablePreparer")
         lines.insert(-2, "from sklearn.pipeline import make_pipeline")
         lines.append(f"model = make_pipeline({prepared}, model)")
-    fits = "model.fit(X)" if hasattr(model, "labels_") else "model.fit(X, y)"
+    fits = "model.fit(X)" if model._declaration.learns == "clusters" else "model.fit(X, y)"
     return "\n".join([*lines, fits])
 
 
@@ -86,14 +80,7 @@ def _written(name: str, value: Any) -> str:
 def wrap(tree: ast.expr, indent: int, used: int = 0) -> str:
     """Return code whose calls and lists are broken, outermost first, where a line is too long.
 
-    Parameters
-    ----------
-    tree : ast.expr
-        The code.
-    indent : int
-        Spaces in front of the line that it begins in.
-    used : int
-        Letters that stand on this line already.
+    ``indent`` counts the spaces before its first line, ``used`` the characters already on it.
     """
     text = ast.unparse(tree)
     if indent + used + len(text) < _WIDTH:
@@ -119,9 +106,9 @@ def wrap(tree: ast.expr, indent: int, used: int = 0) -> str:
 
 
 def _imports(code: str) -> list[str]:
-    """Return what must be imported for the names in a piece of code."""
+    """Return the imports of the names in a piece of code."""
     homes: dict[str, list[str]] = {}
-    # What stands in quotes is text, such as the name of a column.
+    # Quoted text, such as the name of a column, is no name.
     for name in sorted(set(re.findall(r"[A-Za-z]\w*", re.sub(r"'[^']*'", "", code)))):
         for home in _HOMES:
             module = import_module(home)
@@ -132,7 +119,7 @@ def _imports(code: str) -> list[str]:
 
 
 def versions() -> list[tuple[str, str]]:
-    """Return the versions of Python and of the packages that matter."""
+    """Return the versions of Python and of the packages that are used."""
     found = [("Python", platform.python_version())]
     for name in _PACKAGES:
         try:
@@ -140,18 +127,6 @@ def versions() -> list[tuple[str, str]]:
         except PackageNotFoundError:
             found.append((name, "not installed as a package"))
     return found
-
-
-def _doubts(subject: Subject, code: str) -> Markup | None:
-    """Say what stands in the way of an equal model."""
-    doubts = []
-    if "<" in code or "\u2026" in code:
-        doubts.append("What is in angle brackets or cut off cannot be written out here.")
-    if getattr(subject.estimator, "random_state", 0) is None:
-        doubts.append("random_state is None, so a second fit may draw other random numbers.")
-    if hasattr(subject.estimator, "score_pairs") or hasattr(subject.estimator, "tasks_"):
-        doubts.append("Pairs, labels of pairs and tasks are further arguments of fit.")
-    return note(" ".join(doubts)) if doubts else None
 
 
 def _defaults(model: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The rules of an ensemble, and how its cost of errors was chosen."""
+"""Section on the rules of an ensemble, and on the choice of C."""
 
 from __future__ import annotations
 
@@ -6,136 +6,89 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import count, listed
+from kernelweave._summary import count
 from kernelweave._text import clip
 from kernelweave.plots.rules import output_names
 
-from .charts import Plot, linear, logarithmic
-from .html import (
-    Cell,
-    Column,
-    Markup,
-    Section,
-    figure,
-    join,
-    meter,
-    note,
-    paragraph,
-    percent,
-    table,
-    tag,
-)
+from .charts import Chart, linear, logarithmic
+from .rendering import Section
 from .subject import Subject
+from .tables import Cell, Column, Table, meter, number, percent, text_column
 
-_MOST = 400  # rules that a page has room for
+_MOST = 400  # rules shown at most
 _OUTPUTS = 12  # columns of weights
-_TITLE = 16  # letters above one of them, so that three fit on a page
-_NOTHING = 1e-6  # share of the largest weight from which on one is rounding
+_TITLE = 16  # characters above one of them, so that three fit on a page
+_NOTHING = 1e-6  # share of the largest weight below which a weight is rounding error
 
 
-def section(subject: Subject) -> Section | None:
-    """Return a table of the rules with bars for what they add and how many rows they cover."""
+def section(subject: Subject) -> Section:
+    """Return a table of the rules with bars for weights and coverage."""
     model = subject.estimator
-    if not hasattr(model, "rules_"):
-        return None
-    outputs, rules = output_names(model), model.rules_
+    outputs = output_names(model)
+    starts = [
+        f"{b:+.3g}" if len(outputs) == 1 else f"{clip(name, 24)} {b:+.3g}"
+        for name, b in zip(outputs[:_OUTPUTS], model.intercept_, strict=False)
+    ]
+    lengths = np.unique([rule.length for rule in model.rules_], return_counts=True)
+    values = {
+        "outputs": outputs,
+        "max_outputs": _OUTPUTS,
+        "classes": model.classes_ if "classes_" in model._declaration.saved else None,
+        "start": ", ".join(starts),
+        "n_rules": len(model.rules_),
+        "rules": _table(model.rules_, outputs) if model.rules_ else None,
+        "lengths": ", ".join(
+            f"{n} with {count(int(k), 'condition')}" for k, n in zip(*lengths, strict=True)
+        ),
+        "search": _search(model) if "cv_results_" in model._declaration.saved else None,
+    }
+    return Section("rules", "Rules", values)
+
+
+def _table(rules: Any, outputs: list[Any]) -> Table:
     one = len(outputs) == 1
+    place = 2 if one else 1  # weights of many classes scroll, the coverage must not
     titles = ["weight"] if one else [clip(name, _TITLE) for name in outputs[:_OUTPUTS]]
-    # The order of the rules is theirs over all outputs, so no single column is sorted by it.
-    columns = [Column("rule", number=False), *map(Column, titles)]
-    columns.insert(_place(one), Column("covers"))  # weights of many classes scroll, this must not
+    # Rules are ordered by all outputs, so no single column is sorted.
+    columns = [text_column("rule"), *map(Column, titles)]
+    columns.insert(place, Column("covers"))
     largest = max((abs(w) for rule in rules for w in rule.weights), default=1.0) or 1.0
     rows = []
     for rule in rules[:_MOST]:
         weights = [_weight(w, largest) for w in rule.weights[:_OUTPUTS]]
         row: list[Any] = [rule.text or "always", *weights]
-        row.insert(_place(one), meter(rule.coverage, percent(rule.coverage)))
+        row.insert(place, meter(rule.coverage, percent(rule.coverage)))
         rows.append(row)
-    listing = table("rules", columns, rows, n_all=len(rules)) if rules else None
-    body = [
-        paragraph(_words(model, outputs)),
-        tag("div", listing, class_=None if one else "slim"),
-        note(_lengths(rules)) if rules else None,
-        _search(model),
-    ]
-    return Section("rules", "Rules", join(body))
-
-
-def _place(one: bool) -> int:
-    return 2 if one else 1
+    return Table("rules", columns, rows, len(rules))
 
 
 def _weight(value: float, largest: float) -> Cell:
     share = abs(value) / largest
-    shown = f"{value:+.3g}" if share > _NOTHING else "0"
-    return meter(share, shown, negative=value < 0)
+    return meter(share, f"{value:+.3g}" if share > _NOTHING else "0", negative=value < 0)
 
 
-def _words(model: Any, outputs: list[Any]) -> str:
-    start = ", ".join(
-        f"{b:+.3g}" if len(outputs) == 1 else f"{clip(name, 24)} {b:+.3g}"
-        for name, b in zip(outputs[:_OUTPUTS], model.intercept_, strict=False)
-    )
-    what = "score" if hasattr(model, "classes_") else "prediction"
-    if len(outputs) > 1:
-        means = f" There is a {what} for each of {listed(outputs, _OUTPUTS)}."
-        if len(outputs) > _OUTPUTS:
-            means += f" The table shows the first {_OUTPUTS}."
-    elif what == "score":
-        means = f" Above zero, the prediction is {clip(model.classes_[-1], 40)}."
-    else:
-        means = ""
-    return (
-        f"A {what} begins at {start}, and every rule that holds for a row adds its weight.{means} "
-        "The rules that matter most come first."
-    )
-
-
-def _lengths(rules: Any) -> str:
-    lengths, counts = np.unique([rule.length for rule in rules], return_counts=True)
-    parts = [f"{n} with {count(int(k), 'condition')}" for k, n in zip(lengths, counts, strict=True)]
-    return (
-        f"{count(len(rules), 'rule')}: {', '.join(parts)}. \u201cCovers\u201d is the share of the "
-        "training rows for which a rule holds."
-    )
-
-
-def _search(model: Any) -> Markup | None:
-    """Return how the scores of an estimator that chose its C depend on it."""
-    found = getattr(model, "cv_results_", None)
-    if found is None or len(found["C"]) < 2:
+def _search(model: Any) -> dict[str, Any] | None:
+    """Return the score as a function of C, for an estimator that chose its C."""
+    found = model.cv_results_
+    if len(found["C"]) < 2:
         return None
     costs, means = found["C"], found["mean_score"]
-    x = logarithmic(costs.min(), costs.max(), lambda p: f"{p:g}")
     low, high = float(means.min()), float(means.max())
     if low == high:  # accuracy and R\u00b2 alike end at one
         low, high = low - 0.1, max(low, min(high + 0.1, 1.0))
-    plot = Plot(x, linear(low, high, "{:.3g}"))
-    best = f"best: {means.max():.3g} at C = {model.C_:g}"
-    marks = [plot.level(means.max(), best), plot.line(costs, means)]
-    label = f"Mean score over C; the best is {means.max():.3g} at C = {model.C_:g}."
-    columns = [
-        Column("C", number=False),
-        Column("mean score"),
-        Column("deviation"),
-        Column("rules"),
-    ]
+    best = f"{means.max():.3g} at C = {model.C_:g}"
+    chart = Chart(
+        logarithmic(costs.min(), costs.max(), lambda p: f"{p:g}"),
+        f"Mean score over C; the best is {best}.",
+        "Mean score on held-out folds of the training rows; C was chosen by it.",
+        title="C, the cost of errors",
+        y=linear(low, high, "{:.3g}"),
+        level=(means.max(), f"best: {best}"),
+        line=(costs, means),
+    )
+    columns = [text_column("C"), *map(Column, ("mean score", "deviation", "rules"))]
     rows = [
-        [
-            Cell(f"{C:g}", float(C)),
-            Cell(f"{m:.4g}", float(m)),
-            Cell(f"{s:.2g}", float(s)),
-            Cell(f"{n:.1f}", float(n)),
-        ]
+        [number(C, "g"), number(m), number(s, ".2g"), number(n, ".1f")]
         for C, m, s, n in zip(costs, means, found["std_score"], found["n_rules"], strict=True)
     ]
-    return join(
-        [
-            Markup("<h3>How C was chosen</h3>"),
-            figure(
-                plot.render("C, the cost of errors", marks, label),
-                "Mean score on held-out folds of the training rows; C was chosen by it.",
-            ),
-            table("values of C", columns, rows),
-        ]
-    )
+    return {"chart": chart, "table": Table("values of C", columns, rows)}

@@ -1,4 +1,4 @@
-"""What a report is about: a fitted model, and data where some are given."""
+"""The subject of a report: a fitted model, and data where they are given."""
 
 from __future__ import annotations
 
@@ -12,35 +12,19 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from kernelweave import estimators
+from kernelweave._declaration import declared, has_aspect
 from kernelweave._summary import column_names, listed
 from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.io import TablePreparer
 
 from .held_out import HeldOut
-from .performance import Performance, measure
-
-_KINDS = tuple(getattr(estimators, name) for name in estimators.__all__)
+from .performance import NotMeasured, Performance, measure
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model with what is known beside it.
-
-    Parameters
-    ----------
-    model : estimator, pipeline or search
-        As it was given.
-    X, y : table and target, or None
-        Data to measure the model on, best those it was fitted to.
-    cv, scoring : any
-        How to measure it; a `cv` of None leaves it out.
-    facts : dict
-        Further lines about where the model comes from.
-    held_out : HeldOut or None
-        A score that is known already, for a `cv` of None.
-    """
+    """A fitted model, pipeline or search, with data to measure it on; see `to_html`."""
 
     model: Any
     X: Any = None
@@ -51,7 +35,7 @@ class Subject:
     held_out: HeldOut | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.estimator, _KINDS):
+        if declared(self.estimator) is None:
             raise InputTypeError(
                 "model: must be an estimator of kernelweave, or a pipeline or search around one, "
                 f"got {type(self.estimator).__name__}."
@@ -67,9 +51,9 @@ class Subject:
             object.__setattr__(self, "X", self._own_columns())
 
     def _own_columns(self) -> Any:
-        """Return the rows with the columns of the model, or say that they are others.
+        """Return the rows with the columns of the model only.
 
-        A target that is still in the table must not be learned from in cross-validation.
+        Otherwise cross-validation would learn from a target that is still in the table.
         """
         X: Any = self.X if hasattr(self.X, "shape") else np.asarray(self.X)
         first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
@@ -105,7 +89,7 @@ class Subject:
 
     @cached_property
     def preparer(self) -> TablePreparer | None:
-        """What the command line does to a table first, if the model has it."""
+        """The preparation step of the command line, if the model has it."""
         first = self.chosen[0] if isinstance(self.chosen, Pipeline) else None
         return first if isinstance(first, TablePreparer) else None
 
@@ -116,7 +100,7 @@ class Subject:
 
     @cached_property
     def target(self) -> str | None:
-        """Name of what is predicted, where it has one."""
+        """Name of the target, where it has one."""
         name = None if self.preparer is None else self.preparer.target_
         named = getattr(self.y, "name", None)
         return name or (named if isinstance(named, str) else None)
@@ -126,22 +110,22 @@ class Subject:
         """Rows that the model was fitted to, or else rows given; None if unknown."""
         if self.preparer is not None:
             return int(self.preparer.n_samples_seen_)
-        for name in ("label_quality_", "labels_"):
-            if hasattr(self.estimator, name):
-                return len(getattr(self.estimator, name))
+        for aspect, attribute in (("labels", "label_quality_"), ("clusters", "labels_")):
+            if has_aspect(self.estimator, aspect):
+                return len(getattr(self.estimator, attribute))
         return None if self.X is None else int(_num_samples(self.X))
 
     @cached_property
     def columns(self) -> list[str] | None:
-        """Names of the columns, or their numbers; None for a kernel that was given ready."""
+        """Names of the columns, or their numbers; None for a precomputed kernel."""
         if getattr(self.estimator, "affinity", None) == "precomputed":
             return None
         known = self.estimator if self.preparer is None else self.preparer
         return column_names(known, int(known.n_features_in_))
 
     @cached_property
-    def performance(self) -> Performance | HeldOut | str:
-        """Scores by cross-validation, the one known already, or the reason why there are none."""
+    def performance(self) -> Performance | HeldOut | NotMeasured:
+        """Scores by cross-validation, a known score, or the reason why there are none."""
         if self.cv is None and self.held_out is not None:
             return self.held_out
         return measure(self.model, self.estimator, self.X, self.y, self.cv, self.scoring)

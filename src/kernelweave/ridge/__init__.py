@@ -1,4 +1,4 @@
-"""Leave-one-out ridge regression over many kernels, exact and by Nystroem features."""
+"""Leave-one-out ridge regression over many kernels, exact and with Nystroem features."""
 
 from .leave_one_out import RidgeAverage, average_ridges, default_ridges
 

@@ -1,4 +1,16 @@
-"""Ridge regression for every kernel and ridge parameter, averaged by leave-one-out errors."""
+"""Ridge regression with every kernel and every ridge, averaged by leave-one-out errors.
+
+With the centred kernel ``K = U diag(d) U'`` the hat matrix of ridge regression with an intercept is
+``H = 1 1'/n + U diag(s) U'`` with ``s = d / (d + ridge)``, and the prediction for row i without
+row i is ``((H y)_i - H_ii y_i) / (1 - H_ii)``: one eigendecomposition serves all ridges and
+targets. Models are averaged with weights that fall with their leave-one-out errors.
+
+References
+----------
+Allen (1974), "The relationship between variable selection and data augmentation and a method for
+prediction" (the PRESS statistic); Craven and Wahba (1979), "Smoothing noisy data with spline
+functions".
+"""
 
 from __future__ import annotations
 
@@ -32,56 +44,28 @@ def default_ridges(n_samples: int) -> Floats:
     Parameters
     ----------
     n_samples : int
-        Rows; the eigenvalues of a kernel of unit mean diagonal sum to it.
+        Number of rows, to which the eigenvalues of a kernel of unit mean diagonal sum.
     """
     return np.geomspace(1e-2, 1e3 if n_samples <= 2000 else float(n_samples), 16)
 
 
 def inverse(values: Floats, ridges: Floats, power: int) -> Floats:
-    """Return what targets along each eigenvector of a kernel are multiplied by for coefficients.
+    """Return the factors, of shape (n_ridges, rank), from targets to dual coefficients.
 
-    Parameters
-    ----------
-    values : ndarray of shape (rank,)
-        Eigenvalues d.
-    ridges : ndarray of shape (n_ridges,)
-        Positive.
-    power : int
-        1: ``1 / (d + ridge)``, ridge regression with the kernel. 2: ``d / (d^2 + ridge^2)``, ridge
-        regression on columns that hold the kernel's values with every training row. It keeps more
-        of the leading directions and less of the others, where wrong labels are fitted.
-
-    Returns
-    -------
-    factors : ndarray of shape (n_ridges, rank)
-        Times d they are between 0 and 1: the share of the targets that is fitted.
+    For eigenvalues d. ``power=1``: ``1 / (d + ridge)``, ridge regression with the kernel.
+    ``power=2``: ``d / (d^2 + ridge^2)``, ridge regression on columns that hold the kernel's values
+    with every training row; it keeps more of the leading directions and less of the others, where
+    wrong labels are fitted. Times d, a factor is the share of the targets that is fitted.
     """
     columns = ridges[:, None]
     return np.asarray(values ** (power - 1) / (values**power + columns**power))
 
 
 def loo_values(spectrum: Spectrum, Y: Floats, ridges: Floats, power: int = 1) -> Floats:
-    """Return what ridge regression predicts for each row when it has not seen that row.
+    """Return the leave-one-out predictions, of shape (n_ridges, n_samples, n_outputs).
 
-    With the hat matrix H of kernel ridge regression with an intercept, the prediction for row i
-    without row i is ``((H y)_i - H_ii y_i) / (1 - H_ii)``, exactly. With ``power=2`` the columns
-    stay as they are when a row is left out: they know the row, but not its target.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the centred kernel.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets.
-    ridges : ndarray of shape (n_ridges,)
-        Positive.
-    power : int
-        1 or 2, see `inverse`.
-
-    Returns
-    -------
-    values : ndarray of shape (n_ridges, n_samples, n_outputs)
-        Leave-one-out predictions.
+    With ``power=2`` the columns stay as they are when a row is left out: they depend on the row,
+    but not on its target.
     """
     U, means = spectrum.vectors, Y.mean(axis=0)
     shrink = spectrum.values * inverse(spectrum.values, ridges, power)
@@ -93,20 +77,8 @@ def left_out(
 ) -> Floats:
     """Return leave-one-out values of some rows, for hat matrices ``1/n + T diag(factors) T'``.
 
-    Parameters
-    ----------
-    T : ndarray of shape (n_rows, rank)
-        These rows of ``T``.
-    factors : ndarray of shape (n_ridges, rank)
-        One set for every ridge.
-    along : ndarray of shape (rank, n_outputs)
-        ``T' (Y - means)`` of all rows.
-    means : ndarray of shape (n_outputs,)
-        Means of the targets of all rows.
-    Y : ndarray of shape (n_rows, n_outputs)
-        Targets of these rows.
-    n_samples : int
-        Number n of all rows.
+    ``T`` and ``Y`` are these rows; ``along = T' (Y - means)``, ``means`` and ``n_samples`` are of
+    all rows; ``factors`` has a row for every ridge.
     """
     leverages = (1.0 / n_samples + (T * T) @ factors.T).T[:, :, None]
     columns = factors.T[:, :, None] * along[:, None]  # one product for all ridges and outputs
@@ -118,26 +90,10 @@ def left_out(
 
 
 def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
-    """Return how much each (kernel, ridge) counts in the average.
+    """Return the weight of each (kernel, ridge) for leave-one-out errors e; they sum to one.
 
-    A share ``floor`` is divided equally among the kernels, each at its best ridge; the rest goes
-    by ``(e_min / e)^(n / (2 temperature))``, a tempered likelihood of the residuals.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_kernels, n_ridges)
-        Leave-one-out errors e.
-    n_samples : int
-        Rows n.
-    temperature : float
-        Large values make the weights more equal.
-    floor : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_kernels, n_ridges)
-        Not negative, sum to one.
+    A share ``floor`` is divided equally among the kernels, each at its best ridge; the rest is
+    proportional to ``(e_min / e)^(n / (2 temperature))``, a tempered likelihood of the residuals.
     """
     logs = np.log(np.maximum(errors, 1e-300))
     soft = np.exp(-(n_samples / (2.0 * temperature)) * (logs - logs.min()))
@@ -148,11 +104,10 @@ def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor:
 
 
 class Eigen(Protocol):
-    """Kernels decomposed, wherever their eigenvectors are."""
+    """Eigendecompositions: one per distinct kernel, or a single one of their mean."""
 
     @property
-    def spectra(self) -> Sequence[Directions]:
-        """One per distinct kernel, or a single one of their mean."""
+    def spectra(self) -> Sequence[Directions]: ...
 
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
         """Return leave-one-out values, averaged with a weight for each spectrum and ridge."""
@@ -168,7 +123,6 @@ class HeldSpectra:
     spectra: tuple[Spectrum, ...]
 
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
-        """Return averaged leave-one-out values; see `Eigen`."""
         parts = run_each(
             lambda pair: np.tensordot(pair[1], loo_values(pair[0], Y, ridges, power), axes=1),
             zip(self.spectra, weights, strict=True),
@@ -176,7 +130,6 @@ class HeldSpectra:
         return np.asarray(np.sum(parts, axis=0))
 
     def coordinates(self, V: Floats) -> list[Floats]:
-        """Return targets along the eigenvectors; see `Eigen`."""
         return [spectrum.vectors.T @ V for spectrum in self.spectra]
 
 
@@ -187,7 +140,7 @@ class RidgeAverage:
     Attributes
     ----------
     n_kernels : int
-        Kernels of the bank.
+        Number of kernels of the bank.
     shares : tuple of ndarray of shape (n_kernels,)
         For each spectrum the combination of the bank's kernels that it belongs to.
     eigen : Eigen
@@ -197,12 +150,12 @@ class RidgeAverage:
     errors : ndarray of shape (n_spectra, n_ridges)
         Leave-one-out errors, summed over outputs.
     weights : ndarray of shape (n_spectra, n_ridges)
-        What each model counts.
+        Weight of each model.
     scores : ndarray of shape (n_samples, n_outputs)
         Averaged leave-one-out values.
     soft_scores : ndarray of shape (n_samples, n_outputs)
         Those of power 1 with no share divided equally, which useless kernels do not pull to the
-        mean: the range of these tells best how many labels are wrong.
+        mean: their range estimates the share of wrong labels best.
     power : int
         Of the models, see `inverse`.
     """
@@ -224,12 +177,12 @@ class RidgeAverage:
 
     @property
     def kernel_weights(self) -> Floats:
-        """What each kernel of the bank counts, summed over ridges."""
+        """Weights of the kernels of the bank, summed over ridges."""
         return np.asarray(self.ridge_weights.sum(axis=1))
 
     @property
     def ridge_weights(self) -> Floats:
-        """What each (kernel of the bank, ridge) counts."""
+        """Weight of each (kernel of the bank, ridge)."""
         out = np.zeros((self.n_kernels, len(self.ridges)))
         for share, row in zip(self.shares, self.weights, strict=True):
             out += np.outer(share / share.sum(), row)
@@ -240,7 +193,7 @@ class RidgeAverage:
         return self.eigen.loo(Y, self.weights, self.ridges, self.power)
 
     def support(self) -> Indices:
-        """Return the training rows that predictions are written with."""
+        """Return the training rows with coefficients."""
         return np.unique(np.concatenate([spectrum.rows for spectrum in self.eigen.spectra]))
 
     def coefficients(self, V: Floats) -> tuple[Floats, Floats, Floats]:
@@ -295,8 +248,8 @@ def average_ridges(
 ) -> RidgeAverage:
     """Fit ridge regression with every kernel and every ridge, and average by leave-one-out error.
 
-    Constant kernels and copies of earlier ones get no weight. One eigendecomposition per kernel,
-    which never sees the targets; everything after it is in closed form.
+    Constant kernels and copies of earlier ones get no weight. There is one eigendecomposition per
+    kernel, which does not depend on the targets; everything after it is in closed form.
 
     Parameters
     ----------
@@ -313,11 +266,11 @@ def average_ridges(
     power : int
         1 or 2, see `inverse`.
     drop_copies : bool
-        Whether to look for copies, which is dear when there are hundreds of kernels.
+        Whether to look for copies, which is costly for hundreds of kernels.
     memory : float
         Bytes that the kernels, their eigenvectors and the computation of these may take.
     report : callable, optional
-        Called when a kernel is done.
+        Called after each kernel.
 
     Returns
     -------

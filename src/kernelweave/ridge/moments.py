@@ -1,4 +1,4 @@
-"""Second moments of Nystroem features, in the basis in which ridge models are diagonal."""
+"""Second moments of Nystroem features, and the basis in which they are diagonal."""
 
 from __future__ import annotations
 
@@ -13,45 +13,40 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, check_memory
 from kernelweave.banks.nystroem.build import begin, settle
 from kernelweave.banks.nystroem.landmarks import Landmarks
-from kernelweave.banks.row_source import (
-    Pass,
-    fill_block,
-    pass_pieces,
-    row_slices,
-)
+from kernelweave.banks.row_source import Pass, RowSource, fill_block, pass_pieces, row_slices
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows, take
 
 from .spectrum import Directions
 
-_TOL = 1e-9  # as tight as landmarks are looked for
-_MISSED = 1e-6  # mean residual of a kernel of low rank, relative, that the average would notice
+_TOL = 1e-9  # tolerance of the landmarks
+_MISSED = 1e-6  # mean residual of a kernel of low rank, relative, that would change the average
 _FLAT = 1e-12  # centred trace, relative to the plain one, that is rounding
-_SETS = 10  # products of blocks that are there at once while they are added up
+_SETS = 10  # products of blocks that are held at once while they are summed
 _STEADY = 1e-4  # last pivot, relative to the first, down to which a triangle may be inverted
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What a pass over all rows sums up of one kernel.
+    """Sums over all rows of the Nystroem features of one kernel.
 
     Attributes
     ----------
     item : Landmarks
-        Whose features are summed.
+        The landmarks.
     centre : ndarray of shape (n_landmarks,)
-        What was taken off them: a common offset would take digits of their products.
+        Subtracted from the features: a common offset would cost digits of their products.
     totals : ndarray of shape (4,)
-        Diagonal of the exact kernel, what the features leave out of it (twice: all are kept), and
-        their squares.
+        Sums of the diagonal of the exact kernel, of what the features leave out of it (twice: all
+        are kept), and of their squares.
     sums : ndarray of shape (n_landmarks,)
-        Of the features.
+        Sums of the features.
     products : ndarray of shape (n_landmarks, n_landmarks)
-        Of the features with each other; of shape (1, 1) if not requested.
+        Products of the features; of shape (1, 1) if not requested.
     cross : ndarray of shape (n_landmarks, n_outputs)
-        Of the features with centred targets.
+        Products of the features with centred targets.
     worst : list of int
-        Rows that the landmarks serve worst.
+        Rows with the largest residuals.
     """
 
     item: Landmarks
@@ -67,8 +62,8 @@ class Moments:
         spread = float(self.totals[3] - self.sums @ self.sums / n + self.totals[2])
         return spread / n if spread > _FLAT * self.totals[0] else 0.0
 
-    def turned(self, scale: float, n: int) -> tuple[Turned, Floats]:
-        """Return the kernel along its eigenvectors, and targets along its features there."""
+    def diagonalise(self, scale: float, n: int) -> tuple[EigenFeatures, Floats]:
+        """Return the features along their principal axes, and targets along these."""
         root, shift = float(np.sqrt(scale)), self.sums / n
         C = scale * (self.products - np.outer(self.sums, shift))
         values, turn = scipy.linalg.eigh(C, driver="evd", check_finite=False)
@@ -76,7 +71,7 @@ class Moments:
         turn = np.ascontiguousarray(root * turn[:, kept])
         pivots = self.item.triangle.diagonal()
         steady = pivots.min() > _STEADY * pivots.max()
-        found = Turned(
+        found = EigenFeatures(
             item=self.item,
             scale=scale,
             shift=(self.centre + shift) @ turn,
@@ -89,23 +84,23 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Turned:
-    """The centred features ``Z`` of a normalised kernel along the eigenvectors W of ``Z' Z``.
+class EigenFeatures:
+    """``Z W``: centred Nystroem features Z of a normalised kernel, ``Z' Z = W diag(d) W'``.
 
     Attributes
     ----------
     item : Landmarks
-        Whose features they are.
+        The landmarks.
     scale : float
-        What normalises the kernel.
+        Normalises the kernel.
     shift : ndarray of shape (rank,)
-        What centring takes off.
+        Mean of the features along W.
     turn : ndarray of shape (n_landmarks, rank)
         W, times the root of the scale.
     values : ndarray of shape (rank,)
-        Eigenvalues, positive.
+        Eigenvalues d, positive.
     fold : ndarray of shape (n_landmarks, rank) or None
-        Takes kernel values to ``Z W`` at once, where no digits are lost by that.
+        Maps kernel values to ``Z W`` at once, where no digits are lost by that.
     """
 
     item: Landmarks
@@ -122,7 +117,7 @@ class Turned:
         return self.item.kernel.block(part, self.item.rows) @ self.fold - self.shift
 
     def directions(self) -> Directions:
-        """Return how functions are written with the landmarks."""
+        """Return the expansion of functions in the landmarks."""
         length = np.sqrt(self.values)
         return Directions(
             values=self.values,
@@ -133,26 +128,21 @@ class Turned:
 
 
 def measure(
-    kernels: Sequence[Kernel], X: Any, V: Floats, *, products: bool, memory: float = np.inf
+    kernels: Sequence[Kernel],
+    source: RowSource,
+    V: Floats,
+    *,
+    products: bool,
+    memory: float = np.inf,
 ) -> list[Moments]:
-    """Find landmarks of kernels, and sum up their features over all rows.
+    """Find landmarks of kernels, and sum their features over all rows.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        As written.
-    X : array, sparse matrix, data frame or PartedTable
-        The rows.
-    V : ndarray of shape (n_samples, n_outputs)
-        Centred targets.
-    products : bool
-        Whether products of features are wanted.
-    memory : float
-        Bytes that these may take while they are summed up; with less, rows are read more often.
+    ``V`` are centred targets. Products of features are summed where asked for, in as many passes
+    over the rows as the memory requires.
     """
-    source, samples, landmarks = begin(kernels, X, _TOL)
+    samples, landmarks = begin(kernels, source, _TOL)
     _check_memory(landmarks, source.n_samples, memory)
-    known: dict[int, tuple[Landmarks, Moments]] = {}  # by kernel, of the landmarks last seen
+    known: dict[int, tuple[Landmarks, Moments]] = {}  # by kernel, of its last landmarks
 
     def compute(landmarks: Sequence[Landmarks]) -> tuple[list[Moments], Pass]:
         places = range(len(landmarks))
@@ -188,7 +178,7 @@ def _check_memory(landmarks: Sequence[Landmarks], n: int, memory: float) -> None
 
 
 def _groups(which: list[int], landmarks: Sequence[Landmarks], memory: float) -> list[list[int]]:
-    """Return kernels in groups whose products, a few sets of them at once, fit in the memory."""
+    """Return kernels in groups whose products, `_SETS` of them at once, fit in the memory."""
     groups: list[list[int]] = []
     room = 0.0
     for k in which:
@@ -202,13 +192,13 @@ def _groups(which: list[int], landmarks: Sequence[Landmarks], memory: float) -> 
 
 
 def pieces(views: Views, k: int, size: int) -> Iterator[tuple[slice, Rows]]:
-    """Yield the rows of a kernel in pieces that a processor likes, with their places."""
+    """Yield the rows of a kernel in pieces of the size of a cache, with their places."""
     for rows in row_slices(views.n_samples, size, float):
         yield rows, take(views[k], rows)
 
 
 def _sum_up(views: Views, V: Floats, first_row: int, known: Any) -> tuple[Any, ...]:
-    """Return what a block of rows adds to the moments of some kernels."""
+    """Return the moments of some kernels over a block of rows."""
     which, landmarks, centres, wanted = known
     answer: list[Any] = []
     for k, item, centre in zip(which, landmarks, centres, strict=True):

@@ -1,9 +1,9 @@
-"""Leave-one-out ridge regression by Nystroem features, in passes over the rows.
+"""Leave-one-out ridge regression with Nystroem features, in passes over the rows.
 
-With the centred features ``Z`` of a kernel's landmarks and ``Z'Z = W diag(d) W'``, the hat matrix
-is ``1/n + T diag(inverse(d)) T'`` with ``T = Z W``: given W and d, which a pass over the rows sums
-up, leverages and leave-one-out values of a row need that row alone. So nothing that grows with rows
-times landmarks is ever held, and rows can be anywhere.
+With centred Nystroem features ``Z`` and ``Z'Z = W diag(d) W'``, the hat matrix is
+``1/n + T diag(inverse(d)) T'`` with ``T = Z W``: given W and d, which one pass over the rows
+provides, leverages and leave-one-out values of a row need that row alone. So no array of rows times
+landmarks is ever held, and rows may be in memory or in the parts of a Dask table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import Views, make_bank
-from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem import build
 from kernelweave.banks.nystroem.build import even_rows, rows_of
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import ConstantKernelsError
@@ -31,87 +31,73 @@ from .leave_one_out import (
     left_out,
     spectra_pieces,
 )
-from .moments import Moments, Turned, measure, pieces
+from .moments import EigenFeatures, Moments, measure, pieces
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
-_COPY_ROWS = 500  # rows that tell copies of kernels, with
-_COPY = 1e-5  # relative difference of quadratic forms of all rows
+_COPY_ROWS = 500  # rows on which kernels are compared to find copies
+_COPY = 1e-5  # relative difference of the quadratic forms over all rows of copies
 
 
 @dataclass(frozen=True)
-class LandmarkSpectra:
-    """Spectra of kernels by landmarks; eigenvectors are computed as rows are passed over.
+class NystroemSpectra:
+    """Spectra of Nystroem kernels; eigenvectors are computed in passes over the rows.
 
     Attributes
     ----------
     source : RowSource
-        The rows as the kernels of the spectra see them.
-    turned : tuple of Turned
+        The rows, prepared for the kernels of the spectra.
+    items : tuple of EigenFeatures
         One for each spectrum.
     spectra : tuple of Directions
-        The same, as far as functions are concerned.
+        Theirs.
     targets : ndarray of shape (n_samples, n_outputs)
         Centred targets.
     along : tuple of ndarray of shape (rank, n_outputs)
-        These along the features of each kernel, which spares a pass where they are asked for.
+        ``T' targets`` of each kernel, which saves a pass where it is asked for.
     """
 
     source: RowSource
-    turned: tuple[Turned, ...]
+    items: tuple[EigenFeatures, ...]
     spectra: tuple[Directions, ...]
     targets: Floats
     along: tuple[Floats, ...]
 
     def coordinates(self, V: Floats) -> list[Floats]:
-        """Return targets along the eigenvectors of every spectrum."""
         return [
             part / np.sqrt(item.values)[:, None]
-            for item, part in zip(self.turned, self._along(V), strict=True)
+            for item, part in zip(self.items, self._along(V), strict=True)
         ]
 
     def _along(self, V: Floats) -> tuple[Floats, ...]:
         if np.array_equal(V, self.targets):
             return self.along
-        return self.source.add_up(_sum_targets, V, self.turned)
+        return self.source.add_up(_sum_targets, V, self.items)
 
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
-        """Return averaged leave-one-out values; `weights` has a row for each spectrum."""
         along = self._along(Y - Y.mean(axis=0))
-        models = Models(self.turned, along, Y.mean(axis=0), ridges, len(Y))
+        models = Models(self.items, along, Y.mean(axis=0), ridges, len(Y))
         return self.source.collect(_average_values, Y, (models, ((power, weights),)))
 
 
 @dataclass(frozen=True)
 class Models:
-    """Everything that the leave-one-out values of a row depend on, but for the row."""
+    """Everything but the row itself that leave-one-out values of a row depend on."""
 
-    turned: tuple[Turned, ...]
-    along: tuple[Floats, ...]  # targets along the features of each kernel
+    items: tuple[EigenFeatures, ...]
+    along: tuple[Floats, ...]  # T' targets of each kernel
     means: Floats  # of the targets
     ridges: Floats
     n_samples: int
 
     def values(self, k: int, T: Floats, Y: Floats, which: Any, power: int) -> Floats:
         """Return the leave-one-out values of some rows for one kernel and some of the ridges."""
-        factors = inverse(self.turned[k].values, self.ridges[which], power)
+        factors = inverse(self.items[k].values, self.ridges[which], power)
         return left_out(T, factors, self.along[k], self.means, Y, self.n_samples)
 
 
 @dataclass(frozen=True)
-class ByLandmarks:
-    """Many rows, and an average of ridge models fitted to them.
-
-    Attributes
-    ----------
-    kernels : tuple of Kernel
-        The kernels as written.
-    scales : ndarray of shape (n_kernels,)
-        What normalises them.
-    average : RidgeAverage
-        The models.
-    source : RowSource
-        The rows as the kernels see them.
-    """
+class NystroemRidge:
+    """An average of ridge models, with the kernels as written, their scales and the rows."""
 
     kernels: tuple[Kernel, ...]
     scales: Floats
@@ -119,17 +105,17 @@ class ByLandmarks:
     source: RowSource
 
 
-def many_rows(n_spectra: int, n: int, memory: float) -> bool:
-    """Tell whether landmarks are to stand for the rows.
+def uses_nystroem(n_spectra: int, n: int, memory: float) -> bool:
+    """Whether Nystroem features replace eigenvectors of the kernels.
 
-    They do for many, and from where eigenvectors are those of a factor anyway (`kernel_spectrum`),
-    if these would not fit in the memory.
+    They do for large n; and above `DENSE_ROWS`, from where eigenvectors are those of a factor
+    anyway, if these do not fit in the memory.
     """
     need = sum(spectra_pieces(n_spectra, n).values())
-    return n >= large.PASS_ROWS or (n > DENSE_ROWS and need > memory)
+    return n >= build.PASS_ROWS or (n > DENSE_ROWS and need > memory)
 
 
-def average_by_landmarks(
+def average_ridges_nystroem(
     kernels: Sequence[Kernel],
     X: Any,
     Y: Floats,
@@ -142,8 +128,8 @@ def average_by_landmarks(
     drop_copies: bool = True,
     memory: float = np.inf,
     report: Callable[[], None] | None = None,
-) -> ByLandmarks:
-    """Do what `average_ridges` does over many rows, with landmarks in place of eigenvectors.
+) -> NystroemRidge:
+    """Do what `average_ridges` does for large n, with Nystroem features.
 
     Three passes over the rows: products of features, errors of all models, the averaged values.
     Leave-one-out values are exact for the kernels that predict, those of the landmarks.
@@ -159,18 +145,13 @@ def average_by_landmarks(
     ridges, temperature, floor, joint, power, drop_copies, report
         As in `average_ridges`; `report` is called after every pass.
     memory : float
-        Bytes that products of features may take; with less, rows are read more often.
-
-    Returns
-    -------
-    fitted : ByLandmarks
-        The models, and the rows that they are written with.
+        Bytes that products of features may take; less memory takes more passes.
     """
     n, means = len(Y), Y.mean(axis=0)
     ridges = default_ridges(n) if ridges is None else ridges
     report = report or (lambda: None)
     source = rows_of(kernels, X)
-    moments = measure(kernels, X, Y - means, products=not joint, memory=memory)
+    moments = measure(kernels, source, Y - means, products=not joint, memory=memory)
     sizes = np.array([one.size(n) for one in moments])
     kept, scales = np.flatnonzero(sizes), np.ones(len(kernels))
     if not len(kept):
@@ -182,21 +163,22 @@ def average_by_landmarks(
     shares, own = np.eye(len(kernels))[kept], scales[kept]
     if joint:
         mean = Sum(tuple(Scaled(kernels[int(j)], float(scales[j]) / len(kept)) for j in kept))
-        moments = measure([mean], X, Y - means, products=True, memory=memory)
+        source_of_mean = source.prepared_for([mean])
+        moments = measure([mean], source_of_mean, Y - means, products=True, memory=memory)
         shares, own = shares.mean(axis=0, keepdims=True), np.ones(1)
     report()
-    turned, along = zip(
-        *run_each(lambda pair: pair[0].turned(pair[1], n), zip(moments, own, strict=True)),
+    items, along = zip(
+        *run_each(lambda pair: pair[0].diagonalise(pair[1], n), zip(moments, own, strict=True)),
         strict=True,
     )
-    eigen = LandmarkSpectra(
-        rows_of([one.item.kernel for one in turned], X),
-        turned,
-        tuple(one.directions() for one in turned),
+    eigen = NystroemSpectra(
+        source.prepared_for([one.item.kernel for one in items]),
+        items,
+        tuple(one.directions() for one in items),
         Y - means,
         along,
     )
-    models = Models(turned, along, means, ridges, n)
+    models = Models(items, along, means, ridges, n)
     powers = (power,) if power == 1 else (power, 1)
     (total,) = eigen.source.add_up(_square_errors, Y, (models, powers))
     report()
@@ -216,7 +198,7 @@ def average_by_landmarks(
         soft_scores=both[:, Y.shape[1] :],
         power=power,
     )
-    return ByLandmarks(tuple(kernels), scales, average, source)
+    return NystroemRidge(tuple(kernels), scales, average, source)
 
 
 def _distinct(
@@ -228,7 +210,7 @@ def _distinct(
 ) -> Indices:
     """Return those of the varied kernels that are not copies of earlier ones.
 
-    Copies are told by some of the rows, and by their quadratic form at the targets of all.
+    Copies agree on some of the rows, and in their quadratic forms at the targets of all.
     """
     bank = make_bank(kernels, source.take(even_rows(source.n_samples, _COPY_ROWS)))
     if bank.is_constant.all():  # on these rows
@@ -248,11 +230,11 @@ def _distinct(
 
 
 def _sum_targets(
-    views: Views, V: Floats, first_row: int, turned: tuple[Turned, ...]
+    views: Views, V: Floats, first_row: int, items: tuple[EigenFeatures, ...]
 ) -> tuple[Floats, ...]:
-    """Return targets along the features of every kernel."""
+    """Return ``T' V`` of every kernel."""
     out = []
-    for k, item in enumerate(turned):
+    for k, item in enumerate(items):
         total = np.zeros((len(item.values), V.shape[1]))
         for rows, part in pieces(views, k, item.item.size):
             total += item.rows(part).T @ V[rows]
@@ -263,8 +245,8 @@ def _sum_targets(
 def _square_errors(views: Views, Y: Floats, first_row: int, known: Any) -> tuple[Floats]:
     """Return the squared leave-one-out errors of every power, kernel and ridge."""
     models, powers = known
-    total = np.zeros((len(powers), len(models.turned), len(models.ridges)))
-    for k, item in enumerate(models.turned):
+    total = np.zeros((len(powers), len(models.items), len(models.ridges)))
+    for k, item in enumerate(models.items):
         for rows, part in pieces(views, k, item.item.size):
             T = item.rows(part)
             for p, power in enumerate(powers):
@@ -274,12 +256,12 @@ def _square_errors(views: Views, Y: Floats, first_row: int, known: Any) -> tuple
 
 
 def _average_values(views: Views, Y: Floats, first_row: int, known: Any) -> Floats:
-    """Return leave-one-out values averaged in several ways, side by side."""
+    """Return leave-one-out values averaged with several sets of weights, side by side."""
     models, ways = known
     n_outputs = Y.shape[1]
     out = np.zeros((len(Y), len(ways) * n_outputs))
-    for k, item in enumerate(models.turned):
-        # Of most kernels few models count at all.
+    for k, item in enumerate(models.items):
+        # Most models of most kernels have no weight.
         used = [np.flatnonzero(weights[k]) for _, weights in ways]
         if not any(len(which) for which in used):
             continue

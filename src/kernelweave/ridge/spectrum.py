@@ -1,4 +1,4 @@
-"""Eigenvectors of centred kernels, for leave-one-out values in closed form."""
+"""Eigendecompositions of centred kernels, for leave-one-out values in closed form."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import scipy.linalg
 from kernelweave import _core
 from kernelweave._linalg import eigh, right_svd
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.banks import KernelBank, KernelSum
 from kernelweave.errors import ConstantKernelsError, InputError
 
 DENSE_ROWS = 2000  # rows up to which all eigenvectors are computed
-MAX_RANK = 1000  # of the factor that stands for the kernel beyond
-_FACTOR_TOL = 1e-9  # trace such a factor may leave out, relative
-_NEGATIVE = 1e-8  # eigenvalue below zero, relative to the trace, that is not rounding
-_ALIKE = 1e-9  # kernels whose alignment is nearer to one than this are the same
+MAX_RANK = 1000  # rank of the factor that replaces the kernel beyond
+_FACTOR_TOL = 1e-9  # trace that such a factor may leave out, relative
+_NEGATIVE = 1e-8  # largest negative eigenvalue, relative to the trace, that counts as rounding
+_ALIKE = 1e-9  # distance of the alignment of two kernels from one below which they are copies
 
 
 @dataclass(frozen=True)
 class Directions:
-    """Eigenvalues of a centred kernel ``U diag(d) U'``, and how functions are written with it.
+    """Eigenvalues of a centred kernel ``U diag(d) U'``, and its functions as kernel expansions.
 
     A ridge solution is ``f(x) = sum_i c_i k(x, x_i) - shift`` with ``c = basis @ g`` on the rows
     `rows`, ``shift = offsets @ g`` and ``g`` the coordinates of its coefficients in ``U``.
@@ -33,11 +33,11 @@ class Directions:
     values : ndarray of shape (rank,)
         Eigenvalues d, not negative.
     rows : ndarray of shape (n_rows,)
-        Training rows that functions are written with.
+        Training rows of the expansions.
     basis : ndarray of shape (n_rows, rank)
         Coefficients of each direction.
     offsets : ndarray of shape (rank,)
-        What centring takes off.
+        Constants that centring subtracts.
     """
 
     values: Floats
@@ -48,7 +48,7 @@ class Directions:
 
 @dataclass(frozen=True)
 class Spectrum(Directions):
-    """The same with its eigenvectors, which are in memory.
+    """Directions with their eigenvectors in memory.
 
     Parameters
     ----------
@@ -59,19 +59,12 @@ class Spectrum(Directions):
     vectors: Floats
 
 
-def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectrum:
-    """Return the spectrum of a centred kernel.
+def kernel_spectrum(kernel: KernelSum, name: str = "The kernel") -> Spectrum:
+    """Return the spectrum of a centred kernel of unit mean diagonal.
 
-    Factors are decomposed as they are. Beyond 2000 rows a kernel that has none is replaced by a
-    pivoted-Cholesky factor of rank 1000 at most, and functions are then written with its pivots
-    alone: leave-one-out values are exact for the kernel that predicts.
-
-    Parameters
-    ----------
-    kernel : CombinedKernel
-        Unit mean diagonal after centring.
-    name : str
-        What a message calls the kernel.
+    Factors are decomposed as they are. Beyond `DENSE_ROWS` rows a kernel that has none is replaced
+    by a pivoted-Cholesky factor of rank `MAX_RANK` at most, and functions are then expansions in
+    its pivots alone: leave-one-out values are exact for the kernel that predicts.
     """
     n = kernel.n_samples
     everything = np.arange(n)
@@ -103,7 +96,7 @@ def kernel_spectrum(kernel: CombinedKernel, name: str = "The kernel") -> Spectru
 
 
 def _of_factor(Z: Floats, rows: Indices, corner: Floats | None) -> Spectrum:
-    """Decompose ``Z' Z``; with a triangular corner, write functions with the rows of it."""
+    """Decompose ``Z' Z``; with a triangular corner, functions are expansions in its rows."""
     means = Z.mean(axis=1)
     roots, vectors = right_svd(Z - means[:, None])
     # Directions of no length are arbitrary: they need not even be orthogonal to a constant.
@@ -121,11 +114,6 @@ def distinct_kernels(bank: KernelBank) -> Indices:
     """Return the kernels that are neither constant nor copies of earlier ones.
 
     Two kernels are copies when the cosine between their centred Gram matrices is one, to 1e-9.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels, whatever their normalisation.
     """
     n = bank.n_samples
     varied = varied_kernels(bank)
@@ -145,13 +133,7 @@ def distinct_kernels(bank: KernelBank) -> Indices:
 
 
 def varied_kernels(bank: KernelBank) -> Indices:
-    """Return the kernels that are not constant; at least one must not be.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels, whatever their normalisation.
-    """
+    """Return the kernels that are not constant; at least one must not be."""
     varied = np.flatnonzero(bank.centred_traces > 0)
     if not len(varied):
         raise ConstantKernelsError
@@ -163,13 +145,11 @@ def _alignment(bank: KernelBank, first: Any, second: Any) -> float:
     return float(np.vdot(A, B) / np.sqrt(np.vdot(A, A) * np.vdot(B, B)))
 
 
-def _centred(kernel: CombinedKernel) -> Floats:
+def _centred(kernel: KernelSum) -> Floats:
     K = np.array(kernel.dense(), dtype=np.float64)
     means = K.mean(axis=0)
     return np.asarray(K - means - means[:, None] + means.mean())
 
 
 def _unit(bank: KernelBank, kernel: Any) -> Floats:
-    unit = np.zeros(bank.n_kernels)
-    unit[kernel] = 1.0
-    return unit
+    return np.asarray(np.eye(1, bank.n_kernels, int(kernel))[0])

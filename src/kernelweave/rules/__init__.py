@@ -1,4 +1,4 @@
-"""Tables to propositions, rules, and rules as text, SQL and Python."""
+"""Propositions of table columns, rules made of them, and their export as text, SQL and Python."""
 
 from .export import to_python
 from .proposition import Proposition

@@ -1,8 +1,8 @@
-"""One column of a table of any library, as numbers or as codes of its distinct values."""
+"""One column of a table from any library, as numbers or as codes of its distinct values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -20,10 +20,15 @@ from kernelweave.errors import InputError, InputTypeError
 Label: TypeAlias = str | bool | int | float
 Kind: TypeAlias = Literal["numeric", "boolean", "nominal", "ordered"]
 
+# Subclasses (numpy scalars, enumerations) become Python's own types; bool comes before int.
+_PLAIN: dict[type, Callable[[Any], Label]] = {str: str.__str__, bool: bool, int: int, float: float}
+_NUMERIC: dict[str, Kind | None] = dict.fromkeys("fiu", "numeric")
+_ARRAY_KINDS = _NUMERIC | {"b": "boolean", "U": "nominal", "O": None}  # by numpy's dtype.kind
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Distinct values of a column and where they stand; code -1 is a missing value."""
+    """Distinct values of a column and the code of each row; code -1 is a missing value."""
 
     codes: Indices
     values: tuple[Label, ...]
@@ -36,40 +41,19 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column that was read once; make it with `read_column`.
+    """A column of a table; make it with `read_column`."""
 
-    Attributes
-    ----------
-    name : str
-        How messages call it.
-    values : ndarray of shape (n_samples,)
-        Numbers, truth values or objects.
-    declared : str or None
-        Its kind where the type of the column tells, None where the values must.
-    levels : tuple
-        All values of an ordered column, lowest first.
-    coded : tuple of ndarray and list, or None
-        Codes and categories where the library keeps them.
-    first : int
-        Which row of the whole table the first one is.
-    """
-
-    name: str
-    values: NDArray[Any]
-    declared: Kind | None = None
-    levels: tuple[Label, ...] = ()
-    coded: tuple[Indices, list[Any]] | None = None
-    first: int = 0
+    name: str  # as in error messages
+    values: NDArray[Any]  # numbers, truth values or objects
+    declared: Kind | None = None  # None: inferred from the values
+    levels: tuple[Label, ...] = ()  # all values of an ordered column, lowest first
+    coded: tuple[Indices, list[Any]] | None = None  # codes and categories of a pandas categorical
+    first: int = 0  # row number of the first value in the whole table
 
     @cached_property
     def kind(self) -> Kind:
-        """What the column holds; objects are judged by the values that are there."""
-        if self.declared is not None:
-            return self.declared
-        values = self.labels.values
-        if values and all(isinstance(value, bool) for value in values):
-            return "boolean"
-        return "nominal" if any(isinstance(value, str | bool) for value in values) else "numeric"
+        """The kind of the column, inferred from its values where it has no declared type."""
+        return infer_kind(self.labels.values) if self.declared is None else self.declared
 
     @cached_property
     def numbers(self) -> Floats:
@@ -78,7 +62,7 @@ class Column:
         if values.dtype.kind not in "fiub":
             values = np.array([self._number(value) for value in values.tolist()], dtype=np.float64)
         with np.errstate(over="ignore"):  # a long double may become infinite; refused below
-            # One column of an array in rows is read many times, so it is put together first.
+            # Contiguous: a strided column of a row-major array would be read many times.
             numbers = np.ascontiguousarray(values, dtype=np.float64)
         if np.isinf(numbers).any():
             row = self.first + int(np.flatnonzero(np.isinf(numbers))[0])
@@ -102,21 +86,21 @@ class Column:
     def labels(self) -> Labels:
         """The column as codes of its distinct values."""
         if self.coded is not None:
-            codes, categories = self.coded
-            return Labels(codes, tuple(plain_label(value, self.name) for value in categories))
-        if self.values.dtype.kind == "b":
+            codes, distinct = self.coded
+        elif self.values.dtype.kind == "b":
             return Labels(self.values.astype(np.intp), (False, True))
-        if self.values.dtype.kind in "fiu":
+        elif self.values.dtype.kind in "fiu":
             known = self.values == self.values
-            distinct, inverse = np.unique(self.values[known], return_inverse=True)
+            numbers, inverse = np.unique(self.values[known], return_inverse=True)
             codes = np.full(len(self.values), -1, dtype=np.intp)
             codes[known] = inverse
-            return Labels(
-                codes, tuple(plain_label(value, self.name) for value in distinct.tolist())
-            )
-        return self._listed()
+            distinct = numbers.tolist()
+        else:
+            codes, distinct = self._encode_objects()
+        return Labels(codes, tuple(plain_label(value, self.name) for value in distinct))
 
-    def _listed(self) -> Labels:
+    def _encode_objects(self) -> tuple[Indices, list[Any]]:
+        """Return codes and distinct values in order of appearance."""
         found: dict[Any, int] = {}
         try:
             codes = [found.setdefault(value, len(found)) for value in self.values.tolist()]
@@ -126,30 +110,32 @@ class Column:
                 "turn them into text or numbers."
             ) from None
         known = [value for value in found if not is_missing(value)]
-        place = {id(value): code for code, value in enumerate(known)}
-        moved = np.array([place.get(id(value), -1) for value in found], dtype=np.intp)
-        return Labels(
-            moved[codes] if found else np.empty(0, dtype=np.intp),
-            tuple(plain_label(value, self.name) for value in known),
-        )
+        # By identity: NaN is not equal to itself.
+        code_of = {id(value): code for code, value in enumerate(known)}
+        renumbered = np.array([code_of.get(id(value), -1) for value in found], dtype=np.intp)
+        return renumbered[codes] if found else np.empty(0, dtype=np.intp), known
+
+
+def infer_kind(values: Iterable[Label]) -> Kind:
+    """Return the kind of a column without a declared type."""
+    types = {type(value) for value in values}
+    if types == {bool}:
+        return "boolean"
+    return "nominal" if types & {str, bool} else "numeric"
 
 
 def plain_value(value: Any) -> Any:
-    """Return text, truth values and numbers of numpy, enumerations and the like as Python's own.
-
-    Only then does ``repr`` give text that Python reads back.
-    """
+    """Return text, truth values and numbers as Python's own types; ``repr`` then reads back."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
-    return float(value) if isinstance(value, float) else value
+    for kind, convert in _PLAIN.items():
+        if isinstance(value, kind):
+            return convert(value)
+    return value
 
 
 def plain_label(value: Any, name: str) -> Label:
-    """Return a value of a column as text, truth value or number of Python."""
+    """Return a value of the column ``name`` as text, truth value or number of Python."""
     value = plain_value(value)
     if isinstance(value, str | bool | int):
         return value
@@ -166,22 +152,22 @@ def plain_label(value: Any, name: str) -> Label:
 
 
 def read_column(values: Any, name: str) -> Column:
-    """Read a column: an array, a list, or a series of any library."""
+    """Return an array, a list, or a series of any library as a column."""
     if isinstance(values, Column):
         return values
-    series = values if isinstance(values, nw.Series) else _series(values)
+    series = values if isinstance(values, nw.Series) else _as_series(values)
     if series is None:
-        return Column(name, *_plain(values, name))
+        return _array_column(values, name)
     dtype = series.dtype
     if isinstance(dtype, nw.Enum):
         levels = tuple(plain_label(value, name) for value in dtype.categories)
-        return Column(name, _objects(series), "ordered", levels, _codes(series))
+        return Column(name, _objects(series), "ordered", levels, _pandas_codes(series))
     if dtype == nw.Boolean:
         return Column(name, series.to_numpy(), "boolean")
     if dtype.is_numeric():
         return Column(name, series.to_numpy(), "numeric")
     if dtype in (nw.Categorical, nw.String):
-        return Column(name, _objects(series), "nominal", (), _codes(series))
+        return Column(name, _objects(series), "nominal", (), _pandas_codes(series))
     if dtype in (nw.Object, nw.Unknown):
         return Column(name, _objects(series))
     raise InputTypeError(
@@ -190,26 +176,25 @@ def read_column(values: Any, name: str) -> Column:
     )
 
 
-def _series(values: Any) -> nw.Series[Any] | None:
+def _as_series(values: Any) -> nw.Series[Any] | None:
     if isinstance(values, np.ndarray):
         return None
     series: Any = nw.from_native(values, pass_through=True, allow_series=True)
     return series if isinstance(series, nw.Series) else None
 
 
-def _plain(values: Any, name: str) -> tuple[NDArray[Any], Kind | None]:
+def _array_column(values: Any, name: str) -> Column:
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.asarray(values, dtype=object)  # a list may mix text and numbers
     if array.ndim != 1:
         raise InputError(f"X: {name!r} must be one column, got {array.ndim} dimensions.")
-    if array.dtype.kind not in "fiubUO":
+    if array.dtype.kind not in _ARRAY_KINDS:
         raise InputTypeError(
             f"X: {name!r} holds {array.dtype} values, but numbers, truth values and text are "
             "possible. Hint: convert the column first."
         )
-    kinds: dict[str, Kind] = {"b": "boolean", "U": "nominal", "f": "numeric"}
-    return array, kinds.get(array.dtype.kind, None if array.dtype.kind == "O" else "numeric")
+    return Column(name, array, _ARRAY_KINDS[array.dtype.kind])
 
 
 def _objects(series: nw.Series[Any]) -> NDArray[Any]:
@@ -218,8 +203,8 @@ def _objects(series: nw.Series[Any]) -> NDArray[Any]:
     return series.to_numpy()
 
 
-def _codes(series: nw.Series[Any]) -> tuple[Indices, list[Any]] | None:
-    """Return the codes that pandas keeps of a categorical column, which saves reading the text."""
+def _pandas_codes(series: nw.Series[Any]) -> tuple[Indices, list[Any]] | None:
+    """Return the codes that pandas keeps of a categorical column; the text is not read."""
     if not series.implementation.is_pandas() or series.dtype == nw.String:
         return None
     native = nw.to_native(series)

@@ -1,4 +1,4 @@
-"""Where to cut a column of numbers."""
+"""Thresholds that cut a column of numbers."""
 
 from __future__ import annotations
 
@@ -9,31 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._types import Floats
-
-
-def place_cuts(
-    numbers: Floats, n_cuts: int, strategy: str, weight: Floats | None = None
-) -> list[float]:
-    """Return up to ``n_cuts`` thresholds between the distinct values of a column, ascending.
-
-    With k distinct values there are ``min(n_cuts, k - 1)``, each midway between two neighbouring
-    values. Wanted are cuts with the shares ``j / (n_cuts + 1)`` of the rows below them, or in equal
-    steps from the smallest to the largest value; one after the other takes the nearest that is
-    still free. Cuts at shares go along with every increasing function of the column.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_samples,)
-        NaN is left out.
-    n_cuts : int
-        How many at most.
-    strategy : {"quantile", "uniform"}
-        Which places are wanted.
-    weight : ndarray of shape (n_samples,), optional
-        Positive weights of the rows.
-    """
-    values, counts = count_values(numbers, weight)
-    return cut_values(values, counts, n_cuts, strategy)
 
 
 def count_values(numbers: NDArray[Any], weight: Floats | None) -> tuple[NDArray[Any], Floats]:
@@ -47,7 +22,18 @@ def count_values(numbers: NDArray[Any], weight: Floats | None) -> tuple[NDArray[
 
 
 def cut_values(values: Floats, counts: Floats, n_cuts: int, strategy: str) -> list[float]:
-    """Return the thresholds of `place_cuts` for distinct values, ascending, and their weights."""
+    """Return ``min(n_cuts, k - 1)`` ascending thresholds between k distinct values.
+
+    Each lies midway between two neighbouring values. With "quantile" the wanted cuts have the
+    shares ``j / (n_cuts + 1)`` of the rows below them, which any increasing function of the column
+    leaves as they are; with "uniform" they lie in equal steps from the smallest to the largest
+    value. One wanted cut after the other takes the nearest gap that is still free.
+
+    Parameters
+    ----------
+    values, counts : ndarray of shape (n_distinct,)
+        Distinct values, ascending, and the summed weights of their rows.
+    """
     low, high = values[:-1], values[1:]
     if len(low) <= n_cuts:
         return [cut_between(float(a), float(b)) for a, b in zip(low, high, strict=True)]
@@ -61,8 +47,8 @@ def cut_values(values: Floats, counts: Floats, n_cuts: int, strategy: str) -> li
     return [cut_between(float(low[i]), float(high[i])) for i in chosen]
 
 
-def _nearest_free(middles: Any, wanted: Floats) -> list[int]:
-    """Return for each wanted place the nearest cut that is not taken yet; sorted."""
+def _nearest_free(middles: Floats, wanted: Floats) -> list[int]:
+    """Return for each wanted place the nearest free cut; sorted."""
     taken = np.zeros(len(middles), dtype=bool)
     for place in wanted:
         right = int(np.searchsorted(middles, place))
@@ -79,10 +65,10 @@ def _nearest_free(middles: Any, wanted: Floats) -> list[int]:
 
 
 def cut_between(low: float, high: float) -> float:
-    """Return a short number near the middle that parts ``low`` from ``high``.
+    """Return a short decimal near the middle that separates ``low`` from ``high``.
 
-    ``low <= cut < high`` always, and both are strict unless the two are neighbouring floats.
-    The cut is the middle to within a hundredth of the distance, which keeps it readable.
+    ``low <= cut < high`` always; both are strict unless the two are neighbouring floats. The cut
+    is the middle to within a hundredth of the distance.
     """
     middle = low / 2 + high / 2  # the sum itself may overflow
     gap = high - low

@@ -1,4 +1,4 @@
-"""Rules as a Python function, and what all exports have in common."""
+"""Export of a rule model as a Python function, and the checks common to all exports."""
 
 from __future__ import annotations
 
@@ -21,24 +21,12 @@ _RESERVED = {*dir(builtins), "row", "number", "label", "score", "scores", "part"
 
 @dataclass(frozen=True)
 class Model:
-    """What is exported, checked.
+    """A checked rule model, ready for export."""
 
-    Attributes
-    ----------
-    rules : tuple of Rule
-        In the order of their sum.
-    intercept : tuple of float
-        One for each output.
-    classes : tuple
-        Empty for regression, two for one output, else one for each output.
-    names : dict
-        What each feature is called outside.
-    """
-
-    rules: tuple[Rule, ...]
-    intercept: tuple[float, ...]
-    classes: tuple[Label, ...]
-    names: dict[str, str]
+    rules: tuple[Rule, ...]  # in the order of their sum
+    intercept: tuple[float, ...]  # one for each output
+    classes: tuple[Label, ...]  # none: regression; two for one output, else one for each output
+    names: dict[str, str]  # name of each feature in the export
 
 
 def check_model(
@@ -47,7 +35,7 @@ def check_model(
     classes: Sequence[Any] | None,
     rename: Mapping[str, str] | None,
 ) -> Model:
-    """Check what is to be exported."""
+    """Check the arguments of an export."""
     rules = tuple(rules)
     for i, rule in enumerate(rules):
         if not isinstance(rule, Rule):
@@ -131,8 +119,8 @@ def to_python(
     variables = _variables(conditions)
     lines = [f"def {name}(row):", *_HELP]
     lines.append("")
-    for (feature, kind), variable in variables.items():
-        lines.append(f"    {variable} = {kind}(row[{model.names[feature]!r}])")
+    for (feature, reader), variable in variables.items():
+        lines.append(f"    {variable} = {reader}(row[{model.names[feature]!r}])")
     outputs = range(len(model.intercept))
     lines += [f"    score{t} = {model.intercept[t]!r}" for t in outputs]
     for block in blocks(model.rules):
@@ -160,10 +148,10 @@ _HELP = '''\
 
 
 def _variables(conditions: Sequence[Proposition]) -> dict[tuple[str, str], str]:
-    """Return a variable for each column and reading of it, with the column's name if possible."""
+    """Return a variable for each column and reader, named like the column if possible."""
     found: dict[tuple[str, str], str] = {}
     for condition in conditions:
-        key = (condition.feature, _kind(condition))
+        key = (condition.feature, _reader(condition))
         if key in found:
             continue
         name = condition.feature
@@ -176,12 +164,13 @@ def _variables(conditions: Sequence[Proposition]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _kind(condition: Proposition) -> str:
-    return "number" if condition.is_threshold and not condition.levels else "label"
+def _reader(condition: Proposition) -> str:
+    """Return the function of the exported code that reads the value."""
+    return "number" if condition.is_numeric else "label"
 
 
 def _test(condition: Proposition, variables: Mapping[tuple[str, str], str]) -> str:
-    variable = variables[condition.feature, _kind(condition)]
+    variable = variables[condition.feature, _reader(condition)]
     if condition.levels:
         return f"{variable} in {condition.allowed!r}"
     test = f"{variable} {condition.operator} {condition.value!r}"

@@ -1,9 +1,8 @@
-"""From a block of rows to packed propositions: pure functions that can run anywhere."""
+"""Blocks of rows as packed propositions, by pure functions that can run on a worker."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -19,10 +18,9 @@ from .table import Table, read_table
 
 
 class RowParts(Protocol):
-    """A table that comes in blocks of rows, none of which need be in this process.
+    """A table in blocks of rows, in this process or on workers.
 
-    `LocalParts` holds blocks here; whatever can run a function where its blocks are will do. A
-    column that mixes text and numbers is refused where a block has only one of them.
+    A column that mixes text and numbers is refused where a block has only one of them.
     """
 
     @property
@@ -43,52 +41,10 @@ class RowParts(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class LocalParts:
-    """Blocks of rows in this process.
-
-    Parameters
-    ----------
-    blocks : sequence of arrays or data frames
-        All with the same columns.
-    """
-
-    blocks: Sequence[Any]
-
-    @property
-    def n_rows(self) -> int:
-        return sum(read_table(block).n_rows for block in self.blocks)
-
-    @property
-    def head(self) -> Any:
-        return self.blocks[0]
-
-    def map(
-        self, function: Callable[..., Any], *args: Any, by_row: NDArray[Any] | None = None
-    ) -> list[Any]:
-        results, first = [], 0
-        for block in self.blocks:
-            last = first + read_table(block).n_rows
-            own = None if by_row is None else by_row[first:last]
-            results.append(function(block, first, own, *args))
-            first = last
-        return results
-
-
 def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
-    """Tell for every row which propositions are true, eight to a byte.
+    """Return which propositions hold for every row, eight to a byte.
 
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-        The columns the propositions are about.
-    propositions : sequence of Proposition
-        Those about one column stand together.
-
-    Returns
-    -------
-    packed : PackedRows
-        A byte a row for eight propositions.
+    Propositions about one column stand together; every column is read once.
 
     Examples
     --------
@@ -120,19 +76,13 @@ def pack_block(
 
 
 def read_given(X: Any) -> tuple[Proposition, ...]:
-    """Return the propositions that columns of truth values, or of zeros and ones, are themselves.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-        Other values are refused.
-    """
+    """Return columns of truth values, or of zeros and ones, as propositions."""
     table = X if isinstance(X, Table) else read_table(X)
     return tuple(_given(table, position) for position in range(table.n_columns))
 
 
 def given_block(X: Any, first: int, own: NDArray[Any] | None) -> tuple[Proposition, ...]:
-    """Return the propositions that the columns of one block of `RowParts` are."""
+    """Return the columns of one block of `RowParts` as propositions."""
     return read_given(X)
 
 

@@ -1,4 +1,4 @@
-"""One statement about one column, true or false for every row."""
+"""A proposition: a statement about one column that is true or false for every row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Proposition:
     position : int
         Its position, from 0.
     operator : {"<=", ">", "==", "!="}
-        How the value of a row is compared with ``value``.
+        Comparison of a row's value with ``value``.
     value : float, int, bool or str
         The threshold, or the category. ``== True`` reads as the name of the column alone.
     levels : tuple, default=()
@@ -96,6 +96,11 @@ class Proposition:
         return self.operator in ("<=", ">")
 
     @property
+    def is_numeric(self) -> bool:
+        """Whether the column is compared as a number."""
+        return self.is_threshold and not self.levels
+
+    @property
     def allowed(self) -> tuple[Label, ...]:
         """The levels that satisfy a proposition on ordered categories, else nothing."""
         if not self.levels:
@@ -104,8 +109,13 @@ class Proposition:
         return self.levels[:cut] if self.operator == "<=" else self.levels[cut:]
 
     @property
+    def rank(self) -> float:
+        """The threshold as a number: the position of the level for ordered categories."""
+        return self.levels.index(self.value) if self.levels else float(self.value)
+
+    @property
     def text(self) -> str:
-        """The proposition as people read it."""
+        """The proposition as text for people."""
         if isinstance(self.value, bool) and not self.is_threshold:
             return self.feature if self.value == (self.operator == "==") else f"not {self.feature}"
         return f"{self.feature} {self.operator} {show(self.value)}"
@@ -113,8 +123,26 @@ class Proposition:
     def __str__(self) -> str:
         return self.text
 
+    def implies(self, other: Proposition) -> bool:
+        """Whether this proposition makes a different one on the same column redundant."""
+        if self.is_threshold and other.is_threshold:
+            if self.operator != other.operator or self.levels != other.levels:
+                return False
+            below = self.rank < other.rank
+            return below if self.operator == "<=" else not below
+        return self.operator == "==" and other.operator == "!=" and self.value != other.value
+
+    def is_range_with(self, other: Proposition) -> bool:
+        """Whether the two are a lower and an upper bound of one column, in this order or not."""
+        if not (self.is_threshold and other.is_threshold and self.feature == other.feature):
+            return False
+        if self.operator == other.operator or self.levels != other.levels:
+            return False
+        low, high = (self, other) if self.operator == ">" else (other, self)
+        return low.rank < high.rank
+
     def holds(self, column: Any) -> Bools:
-        """Tell for every row whether the proposition is true.
+        """Return for every row whether the proposition is true.
 
         Parameters
         ----------
@@ -127,36 +155,38 @@ class Proposition:
             False wherever the value is missing.
         """
         column = read_column(column, self.feature)
-        if not self.is_threshold:
-            code = self._code(column, self.value)
-            codes = column.labels.codes
-            if self.operator == "==":
-                return np.asarray(codes == code if code >= 0 else np.zeros(len(codes), dtype=bool))
-            return np.asarray((codes != code) & (codes >= 0) if code >= 0 else codes >= 0)
+        if self.is_numeric:
+            numbers = column.numbers
+            return np.asarray(
+                numbers <= self.value if self.operator == "<=" else numbers > self.value
+            )
+        codes = column.labels.codes
         if self.levels:
-            wanted = np.zeros(len(column.labels.values) + 1, dtype=bool)  # last: code -1, missing
-            wanted[[self._code(column, level) for level in self.allowed]] = True
-            wanted[-1] = False
-            return np.asarray(wanted[column.labels.codes])
-        numbers = column.numbers
-        return np.asarray(numbers <= self.value if self.operator == "<=" else numbers > self.value)
+            true = np.zeros(len(column.labels.values) + 1, dtype=bool)  # last: code -1, missing
+            found = [self._code(column, level) for level in self.allowed]
+            true[[code for code in found if code >= 0]] = True
+            return np.asarray(true[codes])
+        code = self._code(column, self.value)
+        return np.asarray(
+            codes == code if self.operator == "==" else (codes != code) & (codes >= 0)
+        )
 
     def _code(self, column: Column, value: Label) -> int:
-        """Return the code of a value in a column, -1 where it does not occur."""
+        """Return the code of a value in a column; -2, the code of no row, where it is absent."""
         values = column.labels.values
         if (code := column.labels.code_of.get(value)) is not None:
             return code
-        # Text "1" against a number 1 is a mistake of reading, not a new category.
+        # Text "1" against a number 1 is a wrong column type, not a new category.
         if values and not any(isinstance(v, str) == isinstance(value, str) for v in values):
             raise InputError(
                 f"X: {self.feature!r} must hold {_kind(value)} such as {value!r}, as it did in "
                 f"fit, but has {_kind(values[0])} such as {values[0]!r}. Hint: convert the column."
             )
-        return -1
+        return -2
 
 
 def is_position(value: Any) -> bool:
-    """Tell whole numbers that are not negative from the rest."""
+    """Return whether the value is a whole number that is not negative."""
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0
 
 
@@ -175,7 +205,7 @@ def _kind(value: Label) -> str:
 
 
 def show(value: Label) -> str:
-    """Return a value as it reads best; text is quoted where its end could be in doubt."""
+    """Return a value as text; strings are quoted where their end would be ambiguous."""
     if isinstance(value, str):
         return value if re.fullmatch(r"[^\s'\"`]+", value) else repr(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:

@@ -1,4 +1,4 @@
-"""From a table to boolean propositions."""
+"""Transformer from the columns of a table to boolean propositions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .table import check_table
 
 
 class Propositions(TransformerMixin, BaseEstimator):
-    """Turn the columns of a table into statements that are true or false.
+    """Turn the columns of a table into propositions that are true or false.
 
     - A numeric column with k distinct values is cut in ``min(n_cuts, k - 1)`` places, and each cut
       gives two propositions, ``x <= t`` and ``x > t``; ordered categories are cut likewise.
@@ -60,7 +60,7 @@ class Propositions(TransformerMixin, BaseEstimator):
     propositions_ : tuple of Proposition
         In the order of the columns of ``X``.
     n_features_in_ : int
-        How many columns ``X`` had.
+        Number of columns of ``X`` in `fit`.
     feature_names_in_ : ndarray of str
         Their names, where all have one that is text.
 
@@ -165,12 +165,12 @@ class Propositions(TransformerMixin, BaseEstimator):
         return chosen
 
     def fit_summary(self, summary: TableSummary) -> Self:
-        """Choose the propositions for a table that was only seen in blocks of rows.
+        """Choose the propositions of a table in blocks of rows.
 
         Parameters
         ----------
         summary : TableSummary
-            What `kernelweave.rules.summary.join_summaries` makes of the blocks.
+            Result of `kernelweave.rules.summary.join_summaries`.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class Propositions(TransformerMixin, BaseEstimator):
         return self._choose(summary)
 
     def transform(self, X: Any) -> Bools:
-        """Tell for every row which propositions are true.
+        """Return for every row which propositions are true.
 
         Parameters
         ----------

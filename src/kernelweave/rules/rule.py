@@ -1,4 +1,4 @@
-"""A rule: conditions that must all hold, and what it adds to the score."""
+"""A rule: a conjunction of propositions with a weight."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Rule:
     Parameters
     ----------
     conditions : tuple of Proposition
-        What must hold; without any, the rule always does.
+        All must hold; a rule without conditions always holds.
     weight : float or tuple of float
-        What is added to the score, one number for each output.
+        Added to the score, one number for each output.
     coverage : float
         Share of the training rows for which the rule holds.
 
@@ -82,14 +82,14 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The conditions as people read them; those that others imply are left out."""
+        """The conditions as text, without those that others imply."""
         return describe(self.conditions)
 
     def __str__(self) -> str:
         return self.text
 
     def holds(self, X: Any) -> Bools:
-        """Tell for every row whether all conditions hold.
+        """Return for every row whether all conditions hold.
 
         Parameters
         ----------
@@ -118,40 +118,19 @@ def finite(name: str, value: Any) -> float:
 
 
 def essential(conditions: Sequence[Proposition]) -> tuple[Proposition, ...]:
-    """Leave out conditions that others on the same column imply; the order stays.
+    """Return conditions without those that others on the same column imply.
 
     Parameters
     ----------
     conditions : sequence of Proposition
-        What must hold together.
-
-    Returns
-    -------
-    needed : tuple of Proposition
-        Those that decide.
+        All must hold; their order is kept.
     """
     kept: list[Proposition] = []
     for condition in dict.fromkeys(conditions):
         others = [c for c in conditions if c.feature == condition.feature and c != condition]
-        if not any(_implies(other, condition) for other in others):
+        if not any(other.implies(condition) for other in others):
             kept.append(condition)
     return tuple(kept)
-
-
-def _implies(strong: Proposition, weak: Proposition) -> bool:
-    """Tell whether one condition on a column makes another one on it superfluous."""
-    if strong.is_threshold and weak.is_threshold:
-        if strong.operator != weak.operator or strong.levels != weak.levels:
-            return False
-        below = _rank(strong) < _rank(weak)
-        return below if strong.operator == "<=" else not below
-    return strong.operator == "==" and weak.operator == "!=" and strong.value != weak.value
-
-
-def _rank(condition: Proposition) -> float:
-    if condition.levels:
-        return condition.levels.index(condition.value)
-    return float(condition.value)
 
 
 def describe(conditions: Sequence[Proposition]) -> str:
@@ -166,7 +145,7 @@ def describe(conditions: Sequence[Proposition]) -> str:
     phrases = []
     while needed:
         first = needed.pop(0)
-        other = next((c for c in needed if _make_range(first, c)), None)
+        other = next((c for c in needed if first.is_range_with(c)), None)
         if other is None:
             phrases.append(first.text)
             continue
@@ -174,12 +153,3 @@ def describe(conditions: Sequence[Proposition]) -> str:
         low, high = (first, other) if first.operator == ">" else (other, first)
         phrases.append(f"{show(low.value)} < {first.feature} <= {show(high.value)}")
     return " and ".join(phrases) or "always"
-
-
-def _make_range(first: Proposition, second: Proposition) -> bool:
-    if not (first.is_threshold and second.is_threshold and first.feature == second.feature):
-        return False
-    if first.operator == second.operator or first.levels != second.levels:
-        return False
-    low, high = (first, second) if first.operator == ">" else (second, first)
-    return _rank(low) < _rank(high)

@@ -1,4 +1,4 @@
-"""What rules say about rows: which hold, and the scores they add up to."""
+"""Scores of rows: which rules hold, and the sum of their weights."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .proposition import Proposition
 from .rule import Rule, finite
 from .table import Table, read_table
 
-# Scores are sums of sums of this many rules, in order. Exported models add in the same way, so
-# that they agree to the last bit; a database may refuse one sum of thousands of terms.
+# Rules summed before their sum is added to the score. Exported models add in the same order, so
+# that scores agree to the last bit; a database may refuse one sum of thousands of terms.
 BLOCK = 64
 
 
 def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
-    """Tell which rules hold for which rows.
+    """Return which rules hold for which rows.
 
     Parameters
     ----------
@@ -45,18 +45,15 @@ def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
     [[True], [False]]
     """
     table = read_table(X)
-    holds = _reader(table)
+    holds = _coverage(table)
     true = np.empty((table.n_rows, len(rules)), dtype=bool, order="F")
     for j, rule in enumerate(rules):
         true[:, j] = holds(rule)
     return true
 
 
-def _reader(table: Table) -> Callable[[Rule], Bools]:
-    """Return a function that tells where a rule holds.
-
-    Every column is read once, and every condition is checked once.
-    """
+def _coverage(table: Table) -> Callable[[Rule], Bools]:
+    """Return a function from a rule to the rows it covers; columns and conditions are cached."""
     column = cache(table.find)
 
     @cache
@@ -85,7 +82,7 @@ def score_rules(
     rules : sequence of Rule
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
-        Where the score of each output starts.
+        One for each output.
     X : array-like or data frame of shape (n_samples, n_features)
         Columns of a frame are found by name, others by position.
 
@@ -113,7 +110,7 @@ def score_rules(
 
 
 def _score(rules: Sequence[Rule], start: tuple[float, ...], table: Table) -> Floats:
-    holds = _reader(table)
+    holds = _coverage(table)
     scores = np.tile(np.array(start), (table.n_rows, 1))
     for block in blocks(rules):
         part = np.zeros_like(scores)
@@ -149,14 +146,14 @@ def check_outputs(
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row has its score.
+    """The rules and weights behind the score of a row.
 
     Attributes
     ----------
     rules : tuple of Rule
         The rules that hold for the row, those with the largest weights first.
     intercept : tuple of float
-        Where the score of each output starts.
+        One for each output.
     scores : tuple of float
         The intercept and the weights of these rules, added up.
     """
@@ -181,14 +178,14 @@ class Explanation:
 def explain_rows(
     rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
 ) -> tuple[Explanation, ...]:
-    """Tell for each row which rules hold, and what they add up to.
+    """Return for each row the rules that hold and the sum of their weights.
 
     Parameters
     ----------
     rules : sequence of Rule
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
-        Where the score of each output starts.
+        One for each output.
     X : array-like or data frame of shape (n_samples, n_features)
         Columns of a frame are found by name, others by position.
 

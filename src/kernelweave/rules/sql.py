@@ -1,4 +1,4 @@
-"""Rules as an SQL query."""
+"""Export of a rule model as an SQL query."""
 
 from __future__ import annotations
 
@@ -18,31 +18,16 @@ from .scores import blocks
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database writes names, text and numbers.
+    """How a database writes names, text and numbers."""
 
-    Attributes
-    ----------
-    quote : str
-        What stands around a name; doubled inside it.
-    double : str
-        How a number is marked as a float of 64 bits, with {} for the number. Decimal arithmetic
-        would round differently.
-    threshold : str
-        Likewise, where a column is compared with the number.
-    has_nan : bool
-        Whether NaN is a value, and larger than all others.
-    escapes : str
-        How text with a backslash is written: as it is, "E" (PostgreSQL) or "X" (as bytes).
-    binary : bool
-        Whether text must be compared as bytes, because letters of either case are equal otherwise.
-    """
-
-    quote: str = '"'
+    quote: str = '"'  # around a name; doubled inside it
+    # Format of a 64-bit float ({} is the number, "e" an exponent): decimal arithmetic would round
+    # differently. `threshold` is the same where a column is compared with the number.
     double: str = "{}"
     threshold: str = "{}"
-    has_nan: bool = False
-    escapes: str = ""
-    binary: bool = False
+    has_nan: bool = False  # whether NaN is a value, and larger than all others
+    escapes: str = ""  # text with a backslash: as it is, "E" (PostgreSQL) or "X" (as bytes)
+    binary: bool = False  # compare text as bytes, where upper and lower case are equal otherwise
 
     def name(self, name: str) -> str:
         """Return a quoted name."""
@@ -86,7 +71,7 @@ class Dialect:
         column = self.name(names[condition.feature])
         if condition.levels:
             return f"{column} IN ({', '.join(map(self.category, condition.allowed))})"
-        if condition.is_threshold:
+        if condition.is_numeric:
             value = self.number(float(condition.value), self.threshold)
         else:
             value = self.category(condition.value)
@@ -229,7 +214,7 @@ def _refuse_nul(text: Any, what: str) -> None:
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
-    folded = [name.lower() for name in names]  # databases do not tell upper from lower case
+    folded = [name.lower() for name in names]  # databases ignore case in names
     if len(set(folded)) < len(folded):
         twice = next(name for name in names if folded.count(name.lower()) > 1)
         raise InputError(

@@ -1,4 +1,4 @@
-"""A table of any library, read column by column."""
+"""A table from any library, read column by column."""
 
 from __future__ import annotations
 
@@ -16,39 +16,29 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Column, read_column
 
-_ROWS = 65_536  # read at a time
+_ROWS = 65_536  # rows of a block: large enough to vectorise, small enough for the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A two-dimensional ``X``; read it with `read_table`.
+    """A two-dimensional ``X``; make it with `read_table`."""
 
-    Attributes
-    ----------
-    body : narwhals frame or ndarray
-        The values.
-    names : list or None
-        Of a frame.
-    first : int
-        Which row of the whole table the first one is.
-    """
-
-    body: Any
-    names: list[Any] | None
-    first: int = 0
+    body: Any  # a narwhals frame or an ndarray
+    names: list[Any] | None  # of a frame
+    first: int = 0  # row number of the first row in the whole table
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.body.shape[0])
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return int(self.body.shape[1])
 
     def label(self, position: int) -> str:
-        """Return how propositions call a column."""
+        """Return the name of a column in propositions."""
         name = position if self.names is None else self.names[position]
         return name if isinstance(name, str) else f"column {name}"
 
@@ -63,17 +53,12 @@ class Table:
         return Table(self.body[index], self.names, self.first + first)
 
     def blocks(self) -> list[slice]:
-        """Return ranges of rows to read one after the other.
-
-        A column of objects is read as a whole, since its values tell what it holds.
-        """
-        size = _ROWS
+        """Return ranges of rows; one range where a column of objects needs all for its kind."""
         if self.names is None:
             objects = self.body.dtype.kind == "O"
         else:
             objects = any(dtype in (nw.Object, nw.Unknown) for dtype in self.body.schema.values())
-        if objects:
-            size = max(1, self.n_rows)
+        size = max(1, self.n_rows) if objects else _ROWS
         return [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
 
     def find(self, feature: str, position: int) -> Column:

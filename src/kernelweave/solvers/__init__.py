@@ -1,35 +1,32 @@
 """Outer loops of multiple kernel learning."""
 
-from .bounds import Callback, Result, Step, WarmStart
-from .cvar import solve_capped
-from .fixed_weights import one_shot
-from .kernel_parameters import ARDFamily, Family, MixtureFamily, WidthFamily, learn_family
-from .lp_alternation import closed_form
+from .bounds import Callback, Result, Step
+from .cvar import cvar_by_rescaling, cvar_by_root_search
+from .fixed_weights import solve_fixed_weights
+from .learn import learn_weights
+from .lp_alternation import lp_alternation
 from .mirror_prox import mirror_prox
 from .newton_bundle import newton_bundle
+from .problem import Limits, Problem, WarmStart
 from .published.gradient_play import gradient_play
-from .radius.descent import RadiusResult, gradient_projection, judge_fixed, lbfgs
+from .smoothing import solve_by_smoothing
 from .trimmed import trimmed
 
 __all__ = [
-    "ARDFamily",
     "Callback",
-    "Family",
-    "MixtureFamily",
-    "RadiusResult",
+    "Limits",
+    "Problem",
     "Result",
     "Step",
     "WarmStart",
-    "WidthFamily",
-    "closed_form",
+    "cvar_by_rescaling",
+    "cvar_by_root_search",
     "gradient_play",
-    "gradient_projection",
-    "judge_fixed",
-    "lbfgs",
-    "learn_family",
+    "learn_weights",
+    "lp_alternation",
     "mirror_prox",
     "newton_bundle",
-    "one_shot",
-    "solve_capped",
+    "solve_by_smoothing",
+    "solve_fixed_weights",
     "trimmed",
 ]

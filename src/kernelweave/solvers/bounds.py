@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-_UNSEEN = 1e-24  # of the loss of the zero function: an objective below it may be called zero
+_UNSEEN = 1e-24  # share of the loss of the zero function below which an objective may count as zero
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class Result:
     objective, lower_bound : float
         Both hold for the exact kernels.
     size : float
-        What the tolerance is relative to: the objective, less a constant part of it.
+        Scale of the relative gap: the objective without its constant part.
     history : tuple of Step
         Bounds as they were found, their rounding error apart.
     converged : bool
         Whether the gap met the tolerance.
     at_rounding : bool
-        Whether rounding error is most of the gap, or what kept the solver from a better model.
+        Whether rounding error is most of the gap, or kept the solver from a better model.
     function : ndarray of shape (n_columns, n_outputs), optional
-        Weights of the features that give the model, of kernels held as features.
+        Weights of the Nystroem features that give the model.
     landmark_gap : float
-        Gap of the problem with the kernels of the features alone; nan where there are none.
+        Duality gap of the Nystroem problem; NaN when kernels are exact.
     proof : ndarray of shape (n_samples, n_outputs), optional
         Dual coefficients that prove the lower bound, where a solver keeps them.
     """
@@ -104,22 +104,6 @@ class Result:
         return replace(self, **changes)
 
 
-@dataclass(frozen=True)
-class WarmStart:
-    """Where to begin: the solution of a neighbouring problem.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        Kernel weights.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients; made feasible where they are not.
-    """
-
-    weights: Floats
-    dual_coef: Floats
-
-
 Callback = Callable[[Step], None]
 
 
@@ -128,16 +112,16 @@ class Bounds:
     """Best bounds found so far; the upper one with the point that attains it."""
 
     tol: float
-    report: Callback | None = None
+    callback: Callback | None = None
     scale: float = 0.0  # loss of the function that is zero
     rounding: float = 0.0  # bound of the rounding error of both bounds, once measured
-    at_rounding: bool = False  # whether a model was given up because of it
+    at_rounding: bool = False  # whether a model was rejected because of it
     upper: float = np.inf
     constant: float = 0.0  # part of the upper bound that the gap is not relative to
     least: float = 1e-3  # share of the upper bound that it is relative to in any case
     lower: float = -np.inf
-    landmark_lower: float | None = None  # that of features, once the exact one is known
-    complete: bool = True  # whether that can be had
+    landmark_lower: float | None = None  # of Nystroem features, once the exact one is known
+    complete: bool = True  # whether landmarks determine the exact bound
     function: Floats | None = None
     weights: Floats = field(default_factory=lambda: np.empty(0))
     dual_coef: Floats = field(default_factory=lambda: np.empty((0, 0)))
@@ -159,7 +143,7 @@ class Bounds:
         quadratic_forms: Floats,
         constant: float = 0.0,
     ) -> bool:
-        """Keep a point if it is the best so far, and tell whether it is."""
+        """Keep a point if it is the best so far; return whether it is."""
         if not value < self.upper:
             return False
         self.upper, self.constant = value, constant
@@ -168,7 +152,7 @@ class Bounds:
         return True
 
     def offer_lower(self, value: float, dual_coef: Floats | None = None) -> None:
-        """Keep a lower bound, and what proves it, if it is the best so far."""
+        """Keep a lower bound, with coefficients that prove it, if it is the best so far."""
         if value > self.lower:
             self.lower, self.proof = value, dual_coef
 
@@ -176,12 +160,12 @@ class Bounds:
         """Add a line to the history."""
         step = Step(self.upper, self.lower, self.solves, self.work, self.n_passes)
         self.history.append(step)
-        if self.report is not None:
-            self.report(step)
+        if self.callback is not None:
+            self.callback(step)
 
     @property
     def size(self) -> float:
-        """What gaps are relative to: the upper bound, less its constant part."""
+        """Scale of the relative gap: the upper bound without its constant part."""
         value = abs(self.upper)
         return max(value - self.constant, self.least * value, 1e-300)
 
@@ -192,28 +176,22 @@ class Bounds:
 
     @property
     def _open(self) -> float:
-        """The gap that counts, rounding apart.
-
-        It is that of the exact kernels, unless landmarks cannot stand for them.
-        """
+        """The absolute gap, of the Nystroem problem where landmarks leave out too much."""
         if not self.complete and self.landmark_lower is not None:
             return self.upper - self.landmark_lower
         return self.upper - self.lower
 
     @property
     def converged(self) -> bool:
-        """Whether the gap meets the tolerance, rounding included, or is nothing but rounding.
-
-        In the second case there is nothing left to do, though the result may not meet it.
-        """
+        """Whether the gap meets the tolerance, rounding included, or cannot: it is all rounding."""
         return self._meets or self._open <= self.rounding
 
     @property
     def _meets(self) -> bool:
-        """Whether the gap meets the tolerance, or the objective cannot be told from zero.
+        """Whether the gap meets the tolerance, or the objective is zero up to rounding.
 
-        The second holds where its rounding error is as large, and it is below `_UNSEEN` of the
-        loss of the function that is zero: then no relative gap means anything.
+        The second needs an objective below its rounding error and below `_UNSEEN` of the loss of
+        the zero function: no relative gap means anything then.
         """
         if self._open + self.rounding <= self.tol * self.size:
             return True

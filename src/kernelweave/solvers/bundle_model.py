@@ -2,16 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
+from scipy.optimize import linprog
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
+
+from .evaluator import Iterate
 
 _ROUNDS = 20  # quadratic programs for one step at most
 _ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the last
 _SHORTEST = 1e-3  # part of a round's way that is still tried
 _LARGE = 1e6  # unknowns of a system that is not singular are of the size of one
 _STRICT = 1e-6  # how far curvature stays below what would make the model infinite at zero weight
+
+
+@dataclass
+class Damping:
+    """How much of the majoriser's curvature is mixed in."""
+
+    mu: float = 0.2
+
+    def after(self, ratio: float, length: float) -> None:
+        """Learn from a step: its gain relative to the promise, and its length in the l1 norm."""
+        if ratio > 0.7:
+            self.mu *= 0.2 if length < 0.5 else 0.5
+        elif 0.05 < ratio <= 0.25:
+            self.mu *= 2.0
+        elif ratio <= 0.05:
+            self.mu = 4.0 * max(self.mu, 1e-3)
+
+
+@dataclass
+class Cuts:
+    """Cuts of the optimal value over the weights of the working set."""
+
+    limit: int  # cuts that are kept
+    constants: list[float] = field(default_factory=list)
+    quadratic_forms: list[Floats] = field(default_factory=list)
+    coefs: list[Floats] = field(default_factory=list)
+
+    def push(self, point: Iterate) -> None:
+        self.constants = [*self.constants, point.cut][-self.limit :]
+        self.quadratic_forms = [*self.quadratic_forms, point.quadratic_forms][-self.limit :]
+        self.coefs = [*self.coefs, point.dual_coef][-self.limit :]
+
+    def keep(self, kept: Bools) -> None:
+        """Restrict the cuts to some of the weights; the others stay zero."""
+        self.quadratic_forms = [quadratic_forms[kept] for quadratic_forms in self.quadratic_forms]
+
+    def with_point(self, point: Iterate) -> tuple[Floats, Floats]:
+        """Return constants and slopes, the present point's own cut last."""
+        constants = np.array([*self.constants, point.cut])
+        return constants, -0.5 * np.array([*self.quadratic_forms, point.quadratic_forms])
+
+    def mixed(self, point: Iterate) -> tuple[Floats, Floats, float]:
+        """Return the mixture of coefficients whose cut has the highest minimum, where, and that.
+
+        The minimum, over the simplex, is where all cuts together are lowest.
+        """
+        constants, slopes = self.with_point(point)
+        heights = constants[:, None] + slopes  # of each cut at each kernel alone
+        size = float(np.abs(heights).max()) or 1.0
+        n_cuts, n_kernels = heights.shape
+        answer = linprog(
+            np.append(np.zeros(n_cuts), -1.0),
+            A_ub=np.column_stack([-heights.T / size, np.ones(n_kernels)]),
+            b_ub=np.zeros(n_kernels),
+            A_eq=np.append(np.ones(n_cuts), 0.0)[None],
+            b_eq=[1.0],
+            bounds=[(0.0, 1.0)] * n_cuts + [(None, None)],
+        )
+        if answer.x is None:
+            return point.dual_coef, point.inner, -np.inf
+        shares = np.maximum(answer.x[:-1], 0.0)
+        coefs = np.array([*self.coefs, point.dual_coef])
+        lowest = np.maximum(-np.asarray(answer.ineqlin.marginals), 0.0)
+        mixture = np.tensordot(shares / shares.sum(), coefs, axes=1)
+        return np.asarray(mixture), lowest / (lowest.sum() or 1.0), size * float(answer.x[-1])
 
 
 def minimise_curved(

@@ -1,114 +1,95 @@
-"""The conditional value at risk of the hinge loss (mean of its largest values), rescaled.
+"""Multiple kernel learning with the conditional value at risk of the hinge loss.
 
-Where a cap binds for one output, all values of ``lam`` from the largest at which it does not bind
-upwards have the same solution but for a factor, and the larger ``lam``, the smaller is the part of
-the objective that depends on the classifier. So the problem is solved at a ``lam`` where that part
-is large, and the solution carried over.
+The loss is the mean of the largest hinge losses (`CVaRHinge`). Its weights of losses have a capped
+sum. Two methods solve problems in which the cap binds:
+
+- **Rescaling.** With one output, all costs from the smallest at which the cap binds upwards have
+  the same solution but for a factor, and the larger the costs, the smaller is the part of the
+  objective that depends on the classifier. So the problem is solved at costs where that part is
+  large, and the solution carried over.
+- **Root search**, for Nystroem features. With one output and mean loss P(c) of ordinary multiple
+  kernel learning at costs c, the problem is ``min over gamma of gamma P(c / gamma) + cap (1 -
+  gamma)``, and its solution is gamma times that of the ordinary problem. The slope in gamma is the
+  share of the cost that ordinary dual coefficients use, less the cap, and it increases.
+
+References
+----------
+R. T. Rockafellar, S. Uryasev (2000), Optimization of conditional value-at-risk, Journal of Risk 2.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from kernelweave._types import Floats
-from kernelweave.banks import KernelBank
-from kernelweave.losses import CVaRHinge
-from kernelweave.weights import Simplex
+from kernelweave.losses import CVaRHinge, Hinge
 
-from .bounds import Bounds, Callback, Result, WarmStart
-from .evaluator import Evaluator
+from .bounds import Bounds, Result
+from .evaluator import Evaluator, make_evaluator
 from .newton_bundle import newton_bundle
-
-_WELL_SCALED = 0.05  # one less the multiplier of the cap, from which nothing is gained
-_ABOVE = 1.5  # how far above the end of its range the other lam is chosen
-_TIGHTEST = 1e-3  # how far below the tolerance is gone for the sake of the carried-over bound
-_STAGE = 50  # inner solves at another lam; ten are usual there
-_SHARE = 1e-3  # of the objective, that tolerances of one stage are relative to at least
-_LEAST = 1e-8  # share of the objective below which the best function counts as zero
+from .problem import Limits, Problem, WarmStart
+from .smoothing import offer_result, solve_by_smoothing
 
 
-def solve_capped(
-    bank: KernelBank,
-    Y: Floats,
-    box: Floats,
-    loss: CVaRHinge,
-    *,
-    lam: float,
-    tol: float,
-    max_iter: int,
+@dataclass(frozen=True)
+class RescalingOptions:
+    """Tunable numbers of `cvar_by_rescaling`, chosen by hand."""
+
+    well_scaled: float = 0.05  # one less the multiplier of the cap, from which nothing is gained
+    above: float = 1.5  # margin above the costs at which the cap begins to bind
+    tightest: float = 1e-3  # least tolerance for the sake of the carried-over bound, in tolerances
+    stage_solves: int = 50  # inner solves at other costs; ten are usual there
+    share: float = 1e-3  # of the objective, that tolerances of one stage are relative to at least
+    least: float = 1e-8  # share of the objective below which the best function counts as zero
+
+
+def cvar_by_rescaling(
+    problem: Problem,
+    limits: Limits,
     start: WarmStart | None = None,
-    report: Callback | None = None,
+    options: RescalingOptions = RescalingOptions(),
 ) -> Result:
-    """Learn weights on the simplex and a classifier.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Signs.
-    box : ndarray of shape (n_samples, n_outputs)
-        The largest dual coefficients, times ``lam``.
-    loss : CVaRHinge
-        The loss.
-    lam : float
-        Weight of the squared norm.
-    tol : float
-        Relative gap to stop at.
-    max_iter : int
-        Maximum number of inner solves.
-    start : WarmStart, optional
-        Weights and coefficients to begin from.
-    report : callable, optional
-        Called with every `Step`.
-
-    Returns
-    -------
-    result : Result
-        In units of the support vector loss: values are divided by ``lam``.
-    """
-    bounds = Bounds(tol, least=_LEAST)  # of the problem that was asked for
-    evaluator = Evaluator(bank, Y, box / lam, loss, Simplex(), bounds)
-    here, aim = lam, tol
+    """Learn weights on the simplex and a classifier, with a `CVaRHinge`."""
+    bank, Y, tol = problem.bank, problem.Y, limits.tol
+    loss = _cvar_loss(problem)
+    bounds = Bounds(tol, least=options.least)  # of the problem itself, at scale one
+    evaluator = make_evaluator(problem, bounds)
+    scale, aim = 1.0, tol  # costs are those of the problem, divided by the scale
     while True:
-        result = newton_bundle(
-            bank,
-            Y,
-            box / here,
-            loss,
-            tol=aim,
-            max_iter=max(1, min(max_iter if here == lam else _STAGE, max_iter - bounds.solves)),
-            start=start,
-            report=report,
-        )
+        cost = problem.cost if scale == 1.0 else problem.cost / scale
+        most = limits.max_iter if scale == 1.0 else options.stage_solves
+        stage = replace(limits, tol=aim, max_iter=min(most, limits.max_iter - bounds.solves))
+        result = newton_bundle(replace(problem, cost=cost), stage.after(0), start)
         bounds.solves += result.history[-1].solves
-        spent = bounds.solves >= max_iter or not result.converged
+        spent = bounds.solves >= limits.max_iter or not result.converged
         fitted = bank.combine(result.weights) @ result.dual_coef
-        rest = 1.0 - float(loss.thresholds(fitted, Y, box / here)[0])
-        there = _ABOVE * max(rest, 1e-3) * here  # nearer to where the cap begins to bind
-        nearer = Y.shape[1] == 1 and rest < _WELL_SCALED and there >= _LEAST * lam and not spent
-        if here == lam and result.converged and not nearer:
+        rest = 1.0 - float(loss.thresholds(fitted, Y, cost)[0])
+        there = options.above * max(rest, 1e-3) * scale  # nearer to where the cap begins to bind
+        nearer = Y.shape[1] == 1 and rest < options.well_scaled and there >= options.least
+        nearer = nearer and not spent
+        if scale == 1.0 and result.converged and not nearer:
             return result
         if nearer and bank.leaves_out:
-            # What factors leave out grows with the square of the coefficients. A caller who sees
-            # the gap can hold the kernels more exactly; steps here cannot close it.
-            left = 0.5 * float(bank.residual_forms(result.dual_coef).max()) * here / there
-            spent = left > tol * _SHARE * result.objective
-        is_zero = _carry_over(evaluator, result, here / lam)
+            # The part that factors leave out grows with the square of the coefficients. A caller
+            # who sees the gap can hold the kernels more exactly; steps here cannot close it.
+            left = 0.5 * float(bank.residual_forms(result.dual_coef).max()) * scale / there
+            spent = left > tol * options.share * result.objective
+        is_zero = _carry_over(evaluator, result, scale)
         if spent or (bounds.converged and (is_zero or not nearer)):
             break
         if not nearer:
-            if aim < _TIGHTEST * tol:
+            if aim < options.tightest * tol:
                 break
-            aim, there = 0.05 * aim, here
-        start = WarmStart(result.weights, result.dual_coef * (here / there))
-        here = there
+            aim, there = 0.05 * aim, scale
+        start = WarmStart(result.weights, result.dual_coef * (scale / there))
+        scale = there
     evaluator.settle()
     return bounds.result()
 
 
 def _carry_over(evaluator: Evaluator, result: Result, factor: float) -> bool:
-    """Offer a solution for a smaller ``lam``, and no function; tell whether that is the best.
+    """Offer a solution for larger costs, and the zero function; return whether that is the best.
 
     Both problems share their feasible coefficients but for the factor. A gap between the objective
     of no function and the bound that coefficients prove shrinks with it, too.
@@ -123,3 +104,84 @@ def _carry_over(evaluator: Evaluator, result: Result, factor: float) -> bool:
     evaluator.at(result.weights, np.zeros_like(Y))
     evaluator.bounds.note()
     return not evaluator.bounds.dual_coef.any()
+
+
+@dataclass(frozen=True)
+class RootSearchOptions:
+    """Tunable numbers of `cvar_by_root_search`, chosen by hand."""
+
+    max_steps: int = 25
+    least: float = 1e-4  # share of the objective that gaps are relative to: features are rounded
+    max_cost: float = 1e3  # of the ordinary problem, from which on their rounding is visible
+    small: float = 0.01  # gamma from which on the best function may well be zero
+    factor: float = 0.3  # of gamma, until the root is bracketed
+    inner: float = 0.2  # tolerance of the ordinary problem at first, in tolerances
+    narrow: float = 0.01  # relative width of the bracket at which it is solved more exactly
+    tightest: float = 1e-3  # least tolerance of the ordinary problem, in tolerances
+
+
+def cvar_by_root_search(
+    problem: Problem,
+    limits: Limits,
+    start: WarmStart | None = None,
+    options: RootSearchOptions = RootSearchOptions(),
+) -> Result:
+    """Learn weights on the simplex and a classifier of one output from Nystroem features."""
+    Y, loss = problem.Y, _cvar_loss(problem)
+    bounds = Bounds(limits.tol, limits.callback, least=options.least)
+    evaluator = make_evaluator(problem, bounds)
+    (cap,) = loss.shares
+    aim = options.inner * limits.tol
+    gamma, low, high = 1.0, (0.0, -cap), (1.0, 1.0 - cap)  # ends of the bracket, with slopes
+    ordinary = replace(problem, loss=Hinge(fit_intercept=False))
+    for _ in range(options.max_steps):
+        cost = problem.cost / gamma
+        stage = Limits(aim, limits.max_iter).after(bounds.solves)
+        found = solve_by_smoothing(replace(ordinary, cost=cost), stage, start)
+        last = found.history[-1]
+        bounds.solves += last.solves
+        bounds.work += last.work
+        bounds.n_passes += last.n_passes
+        assert found.function is not None
+        assert found.proof is not None
+        carried = replace(
+            found,
+            dual_coef=loss.repair(gamma * found.dual_coef, Y, problem.cost),
+            proof=loss.repair(gamma * found.proof, Y, problem.cost),
+            function=gamma * found.function,
+        )
+        offer_result(evaluator, carried)
+        spent = bounds.solves >= limits.max_iter or float(cost.max()) > options.max_cost
+        if gamma < options.small or spent:
+            offer_result(evaluator, replace(carried, function=np.zeros_like(found.function)))
+        bounds.note()
+        slope = float(np.abs(found.dual_coef).sum() / cost.sum()) - cap
+        low, high = (low, (gamma, slope)) if slope > 0 else ((gamma, slope), high)
+        idle = gamma == 1.0 and slope <= 0  # the cap does not bind
+        if idle or spent or bounds.converged:
+            break
+        narrow = low[0] and high[0] < (1.0 + options.narrow) * low[0]
+        if narrow and aim > options.tightest * limits.tol:
+            # Slopes were not known well enough to tell the sides of the root.
+            aim, wider = 0.1 * aim, 1.0 + 2.0 * options.narrow
+            low, high = (low[0] / wider, low[1]), (min(1.0, high[0] * wider), high[1])
+        gamma, before = _between(low, high, options), gamma
+        start = WarmStart(found.weights, found.dual_coef * (before / gamma))
+    evaluator.settle()
+    return bounds.result()
+
+
+def _between(
+    low: tuple[float, float], high: tuple[float, float], options: RootSearchOptions
+) -> float:
+    """Return where to look for a root next, given two values of gamma with their slopes."""
+    if not low[0]:
+        return options.factor * high[0]
+    # Linear in the logarithms, and some way off both ends: slopes are known to the tolerance only.
+    share = float(np.clip(-low[1] / (high[1] - low[1]), 0.1, 0.9))
+    return float(low[0] * (high[0] / low[0]) ** share)
+
+
+def _cvar_loss(problem: Problem) -> CVaRHinge:
+    assert isinstance(problem.loss, CVaRHinge), "the loss must be a CVaRHinge"
+    return problem.loss

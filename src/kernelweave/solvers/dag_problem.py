@@ -1,40 +1,100 @@
-"""The learning problem on the active nodes of a graph of kernels, solved by alternation."""
+"""Hierarchical kernel learning on the active nodes of a graph, by alternating minimisation.
+
+For fixed kernel weights the functions are those of an SVM; for fixed functions the best shares
+``eta`` of the norm and the kernel weights have a closed form. Any dual coefficients bound the
+optimum from below through the dual norm, which needs no further SVM.
+
+References
+----------
+P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel learning", JMLR
+16, 2015, equations (6), (10), (13) and (14).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.linalg
 
 from kernelweave._types import Floats
-from kernelweave.candidates import Growing
+from kernelweave.candidates import KernelDag
 from kernelweave.inner import solve_multitask
 from kernelweave.losses import Loss
 from kernelweave.weights.dag import Hierarchy
 
-from .anderson import Mixer
+from .anderson import Alternation, Patience
 from .bounds import Bounds
 from .rounding import dual_error, form_errors, loss_error
 
-_FLOOR = 0.3  # of the shares, relative to the gap aimed at
-_MACHINE = 0.1  # gap of a machine, likewise
-_SMALLEST = 1e-12  # of a norm or weight, relative to the largest
-_LAST = 0.3  # share of the last coefficients in their mean
-_PATIENCE = 30  # machines without lowering the gap by a tenth before trying otherwise
+
+@dataclass(frozen=True)
+class AlternationOptions:
+    """Constants of `alternate`; chosen by hand on tables of rules with 100 to 1000 rows."""
+
+    floor: float = 0.3  # of shares and weights, relative to the gap aimed at; without one: stalls
+    inner_gap: float = 0.1  # gap of an inner solve, relative to the gap aimed at
+    smallest: float = 1e-12  # norm or weight, relative to the largest
+    last_share: float = 0.3  # of the last dual coefficients in their running mean
+    patience: int = 30  # inner solves without lowering the gap by a tenth before plain steps
+    plain_share: float = 0.01  # of floor and inner gap once mixed steps have stalled
+
+
+OPTIONS = AlternationOptions()
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A lower bound from coefficients that were only priced against the active nodes.
+class DagProblem:
+    """``min 1/2 Omega(f)^2 + sum_i cost_i loss(y_i, f(x_i))`` over all kernels of a graph.
+
+    Parameters
+    ----------
+    graph : KernelDag
+        The kernels; nodes are activated in the course of a solve.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets, and the cost of each error.
+    loss : Loss
+        The loss.
+    rho : float
+        Exponent of the norm ``Omega`` (see `Hierarchy`), in (1, 2].
+    relation : ndarray of shape (n_outputs, n_outputs) or None
+        How functions of several outputs are related: the matrix B of equation (11).
+    """
+
+    graph: KernelDag
+    Y: Floats
+    cost: Floats
+    loss: Loss
+    rho: float
+    relation: Floats | None = None
+
+    @cached_property
+    def root(self) -> Floats | None:
+        """``R`` with ``R R' = relation``."""
+        if self.relation is None:
+            return None
+        values, vectors = scipy.linalg.eigh(self.relation)
+        keep = values > 1e-14 * values[-1]
+        return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+    def related(self, dual_coef: Floats) -> Floats:
+        """Return vectors whose quadratic forms are those of coefficients of related outputs."""
+        return dual_coef if self.root is None else dual_coef @ self.root
+
+
+@dataclass(frozen=True)
+class DualBound:
+    """A lower bound of the objective over the active nodes.
 
     Parameters
     ----------
     value : float
-        What no function on these nodes goes below.
+        The bound.
     dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients.
+        Dual coefficients that prove it.
     linear, ridge : float
         Linear and ridge part of their dual value.
     dual : float
@@ -50,21 +110,19 @@ class Bound:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What solving the machine for some weights has shown.
+    """The solution of the inner problem for some kernel weights.
 
     Parameters
     ----------
-    bound : Bound
-        The lower bound it proves.
-    value : float
-        The objective.
-    loss : float
-        Its second part.
+    bound : DualBound
+        The lower bound that its dual coefficients prove.
+    value, loss : float
+        The objective, and the loss in it.
     quadratic_forms, norms : ndarray of shape (n_nodes,)
-        Forms of the coefficients, and norms of the functions; ones where all are zero.
+        Quadratic forms of the coefficients, and norms of the functions; ones where all are zero.
     """
 
-    bound: Bound
+    bound: DualBound
     value: float
     loss: float
     quadratic_forms: Floats
@@ -73,63 +131,47 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class ActiveProblem:
-    """The learning problem on the active nodes.
+    """The problem restricted to the active nodes, equation (14).
 
     Parameters
     ----------
-    graph : Growing
-        The kernels.
+    problem : DagProblem
+        The problem on the whole graph.
     hierarchy : Hierarchy
-        The norm.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of each error.
-    machine : Loss
-        The loss.
-    relation : ndarray of shape (n_outputs, n_outputs) or None
-        How functions of several outputs are related.
-    root : ndarray of shape (n_outputs, rank) or None
-        A matrix whose square is the relation.
+        The norm on the active nodes.
     exact : bool
-        Whether bounds are those of the exact kernels, whatever the graph holds of them.
+        Whether bounds hold for the exact kernels, whatever the graph stores of them.
     """
 
-    graph: Growing
+    problem: DagProblem
     hierarchy: Hierarchy
-    Y: Floats
-    cost: Floats
-    machine: Loss
-    relation: Floats | None
-    root: Floats | None
     exact: bool
 
-    def stand(
-        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, dual_coef: Floats | None
-    ) -> Evaluation:
-        """Solve the machine for kernel weights; offer and return what follows from it.
+    @classmethod
+    def of(cls, problem: DagProblem, exact: bool) -> ActiveProblem:
+        """Restrict a problem to the nodes that are active now."""
+        graph = problem.graph
+        return cls(problem, Hierarchy(graph.ancestors, graph.costs, problem.rho), exact)
 
-        Parameters
-        ----------
-        bounds : Bounds
-            Gets the upper bound.
-        weights : ndarray of shape (n_nodes,)
-            Kernel weights.
-        eta : ndarray of shape (n_nodes,)
-            Shares to bound the dual norm with.
-        aim : float
-            Relative gap that the caller is after.
-        dual_coef : ndarray of shape (n_samples, n_outputs) or None
-            Dual coefficients to begin with.
+    def evaluate(
+        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, start: Floats | None
+    ) -> Evaluation:
+        """Solve the inner problem for kernel weights, and offer its objective to the bounds.
+
+        ``eta`` are the shares from which the dual norm is bounded, ``aim`` is the relative gap that
+        the caller is after, ``start`` are dual coefficients.
         """
-        weights = np.where(weights > _SMALLEST * weights.sum(), weights, 0.0)
+        problem = self.problem
+        weights = np.where(weights > OPTIONS.smallest * weights.sum(), weights, 0.0)
         kernel = self._combine(weights)
         solution = solve_multitask(
-            self.machine,
+            problem.loss,
             kernel,
-            self.Y,
-            self.cost,
-            self.relation,
-            tol=_MACHINE * aim,
-            start=dual_coef,
+            problem.Y,
+            problem.cost,
+            problem.relation,
+            tol=OPTIONS.inner_gap * aim,
+            start=start,
         )
         bounds.solves += 1
         bounds.work += solution.work
@@ -141,80 +183,91 @@ class ActiveProblem:
             norms = np.ones(len(norms))
         return Evaluation(bound, value, loss, quadratic_forms, norms)
 
-    def settle(self, bounds: Bounds, bound: Bound) -> Bound:
+    def recompute(self, bounds: Bounds, bound: DualBound) -> DualBound:
         """Evaluate the best model and a lower bound again, for the exact kernels."""
         weights, dual_coef = bounds.weights, bounds.dual_coef
         bounds.upper, bounds.lower = np.inf, -np.inf
         self._offer(bounds, self._combine(weights), weights, dual_coef, self._forms(dual_coef))
-        n = len(self.graph.nodes)
+        n = len(self.problem.graph.nodes)
         return self.bound(bound.dual_coef, np.full(n, 1.0 / n), 0.0)
 
     def upper_rounding(self, bounds: Bounds) -> float:
         """Bound the rounding error of the best objective."""
-        weights, dual_coef, quadratic_forms = (
-            bounds.weights,
-            bounds.dual_coef,
-            bounds.quadratic_forms,
-        )
+        problem, weights = self.problem, bounds.weights
         kernel = self._combine(weights)
-        diagonal = kernel.diag()
-        errors = form_errors(self._related(dual_coef), self.graph.diagonal_sums, diagonal)
-        norms = [
-            self.hierarchy.norm(weights * np.sqrt(f))
-            for f in (quadratic_forms, quadratic_forms + errors)
-        ]
+        diagonal, dual_coef = kernel.diag(), bounds.dual_coef
+        V = problem.related(dual_coef)
+        errors = form_errors(V, problem.graph.diagonal_sums, diagonal)
+        low, high = (
+            self.hierarchy.norm(weights * np.sqrt(q))
+            for q in (bounds.quadratic_forms, bounds.quadratic_forms + errors)
+        )
+        fitted = self._fitted(kernel, dual_coef)
         loss = loss_error(
-            self.machine,
-            self.Y,
-            self.cost,
+            problem.loss,
+            problem.Y,
+            problem.cost,
             diagonal,
             dual_coef,
-            self._fitted(kernel, dual_coef),
+            fitted,
             bounds.intercept,
-            self.relation,
+            problem.relation,
         )
-        bound = 0.5 * (norms[1] - norms[0]) * (norms[1] + norms[0]) + loss
-        return bound if bound >= 0 else np.inf  # not a number where it overflows
+        bound = 0.5 * (high - low) * (high + low) + loss
+        return bound if bound >= 0 else np.inf  # NaN after overflow
 
-    def lower_rounding(self, bounds: Bounds, bound: Bound) -> float:
+    def lower_rounding(self, bounds: Bounds, bound: DualBound) -> float:
         """Bound the rounding error of the best lower bound.
 
-        The squared dual norm is the largest weighted sum of forms, so that errors of forms raise it
-        by no more than their own. A function of the optimum has an objective no larger than the
-        best, which bounds its values and so the bias.
+        The squared dual norm is the largest weighted sum of quadratic forms, so errors of these
+        raise it by no more than their own dual norm. An optimal function has an objective no larger
+        than the best known, which bounds its values by Cauchy-Schwarz and so the intercept.
         """
-        graph, machine, Y = self.graph, self.machine, self.Y
+        problem, graph, Y = self.problem, self.problem.graph, self.problem.Y
 
-        def dual_norm(values: Floats, outside: float) -> float:
+        def dual_norm(values: Floats, inactive: float) -> float:
             eta = np.full(len(values), 1.0 / len(values))
-            return max(outside, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
+            return max(inactive, self.hierarchy.squared_dual_norm(values, eta, enough=0.1))
 
-        V, diagonal = self._related(bound.dual_coef), self._combine(bounds.weights).diag()
-        outside = float(form_errors(V, lambda s: np.array(graph.outside_sum(s)), diagonal))
-        raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), outside)
+        def inactive_sum(shares: Floats) -> Floats:
+            return np.array(graph.inactive_diagonal_sum(shares))
+
+        V, diagonal = problem.related(bound.dual_coef), self._combine(bounds.weights).diag()
+        inactive = float(form_errors(V, inactive_sum, diagonal))
+        raised = dual_norm(form_errors(V, graph.diagonal_sums, diagonal), inactive)
         ones = np.ones(len(Y))
-        largest = dual_norm(graph.diagonal_sums(ones), graph.outside_sum(ones))
-        if self.relation is not None:
-            largest *= float(self.relation.diagonal().max())
+        largest = dual_norm(graph.diagonal_sums(ones), graph.inactive_diagonal_sum(ones))
+        if problem.relation is not None:
+            largest *= float(problem.relation.diagonal().max())
         bias = float(np.abs(Y).max()) + float(np.sqrt(2.0 * bounds.upper * largest))
-        rest = dual_error(machine, Y, bound.dual_coef, bound.linear, bound.ridge, bias)
+        rest = dual_error(problem.loss, Y, bound.dual_coef, bound.linear, bound.ridge, bias)
         return 0.5 * raised + rest
 
-    def _combine(self, weights: Floats) -> Any:
-        return self.graph.combine(weights, 1 if self.root is None else self.root.shape[1])
+    def bound(self, dual_coef: Floats, eta: Floats, enough: float) -> DualBound:
+        """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`."""
+        return self._bound(dual_coef, self._forms(dual_coef), eta, enough)
 
-    def _related(self, dual_coef: Floats) -> Floats:
-        """Return vectors whose forms are those of the coefficients of related outputs."""
-        return dual_coef if self.root is None else dual_coef @ self.root
+    def _bound(
+        self, dual_coef: Floats, quadratic_forms: Floats, eta: Floats, enough: float
+    ) -> DualBound:
+        loss, Y, cost = self.problem.loss, self.problem.Y, self.problem.cost
+        linear, ridge = loss.linear(dual_coef, Y, cost), loss.ridge_term(dual_coef, Y, cost)
+        dual = self.hierarchy.squared_dual_norm(quadratic_forms, eta, enough=enough)
+        return DualBound(lower_bound(loss, linear, dual, ridge), dual_coef, linear, dual, ridge)
+
+    def _combine(self, weights: Floats) -> Any:
+        root = self.problem.root
+        return self.problem.graph.combine(weights, 1 if root is None else root.shape[1])
 
     def _forms(self, dual_coef: Floats) -> Floats:
-        V = self._related(dual_coef)
-        return self.graph.form_bounds(V) if self.exact else self.graph.quadratic_forms(V)
+        V, graph = self.problem.related(dual_coef), self.problem.graph
+        return graph.form_bounds(V) if self.exact else graph.quadratic_forms(V)
 
     def _fitted(self, kernel: Any, dual_coef: Floats) -> Floats:
-        # Computed afresh: running sums drift.
+        # Computed afresh: running sums of the inner solver drift.
+        relation = self.problem.relation
         fitted = kernel.exact_product(dual_coef) if self.exact else kernel @ dual_coef
-        return np.asarray(fitted if self.relation is None else fitted @ self.relation)
+        return np.asarray(fitted if relation is None else fitted @ relation)
 
     def _offer(
         self,
@@ -225,51 +278,40 @@ class ActiveProblem:
         quadratic_forms: Floats,
     ) -> tuple[float, float]:
         """Offer the objective of coefficients; return it and the loss in it."""
-        loss, intercept = self.machine.value(self._fitted(kernel, dual_coef), self.Y, self.cost)
+        problem = self.problem
+        fitted = self._fitted(kernel, dual_coef)
+        loss, intercept = problem.loss.value(fitted, problem.Y, problem.cost)
         value = 0.5 * self.hierarchy.norm(weights * np.sqrt(quadratic_forms)) ** 2 + loss
         bounds.offer_upper(value, weights, dual_coef, intercept, quadratic_forms)
         return value, loss
 
-    def bound(self, dual_coef: Floats, eta: Floats, enough: float) -> Bound:
-        """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`."""
-        return self._bound(dual_coef, self._forms(dual_coef), eta, enough)
 
-    def _bound(
-        self, dual_coef: Floats, quadratic_forms: Floats, eta: Floats, enough: float
-    ) -> Bound:
-        linear = self.machine.linear(dual_coef, self.Y, self.cost)
-        ridge = self.machine.ridge_term(dual_coef, self.Y, self.cost)
-        dual = self.hierarchy.squared_dual_norm(quadratic_forms, eta, enough=enough)
-        value = lower_bound(self.machine, linear, dual, ridge)
-        return Bound(value, dual_coef, linear, dual, ridge)
-
-
-Inner: TypeAlias = Callable[
-    [ActiveProblem, Bounds, float, int, Floats, Floats | None], tuple[Bound, Floats]
+RestrictedSolver: TypeAlias = Callable[
+    [ActiveProblem, Bounds, float, int, Floats, Floats | None], tuple[DualBound, Floats]
 ]
-"""Solves the problem on the active nodes: `take_turns`, or another with its parameters."""
+"""Solves the problem on the active nodes: `alternate`, or another with its parameters."""
 
 
-def take_turns(
-    problem: ActiveProblem,
+def alternate(
+    active: ActiveProblem,
     bounds: Bounds,
     aim: float,
     max_iter: int,
     norms: Floats,
     dual_coef: Floats | None,
-) -> tuple[Bound, Floats]:
-    """Find machine and weights in turn, each exactly for the other, with mixed steps.
+) -> tuple[DualBound, Floats]:
+    """Alternate between the inner problem and the weights, with Anderson acceleration.
 
     Parameters
     ----------
-    problem : ActiveProblem
+    active : ActiveProblem
         The active nodes.
     bounds : Bounds
         Bounds found so far; gets all upper bounds.
     aim : float
-        Relative gap on these nodes to stop at.
+        Relative gap on the active nodes to stop at.
     max_iter : int
-        Maximum number of inner solves, those before included.
+        Maximum number of inner solves, earlier ones included.
     norms : ndarray of shape (n_nodes,)
         Norms of the functions to begin with.
     dual_coef : ndarray of shape (n_samples, n_outputs) or None
@@ -277,56 +319,58 @@ def take_turns(
 
     Returns
     -------
-    bound : Bound
+    bound : DualBound
         The best lower bound.
     norms : ndarray of shape (n_nodes,)
         Norms of the functions.
     """
     x = _logs(norms)
-    mixer, plain, accepted = Mixer(), None, np.inf
-    best: Bound | None = None
-    finer, mark, waited, mix = 1.0, np.inf, 0, True
+    alternation, patience = Alternation(), Patience(0.9, OPTIONS.patience)
+    patience.renew(np.inf, bounds.solves)
+    best: DualBound | None = None
+    mix, finer = True, 1.0
     while True:
-        shares = problem.hierarchy.shares(np.exp(x), _FLOOR * finer * aim)
-        stand = problem.stand(bounds, shares.weights, shares.eta, finer * aim, dual_coef)
-        bound, norms = stand.bound, stand.norms
-        dual_coef = bound.dual_coef
-        if best is None or bound.value > best.value:
-            best = bound
-        bounds.mean = (
-            dual_coef if bounds.mean is None else (1 - _LAST) * bounds.mean + _LAST * dual_coef
-        )
-        if waited:
-            # Where many coefficients are optimal, each turn finds others, and none proves much.
-            # Their mean converges.
-            joint = problem.bound(bounds.mean, shares.eta, 0.1 * aim)
+        shares = active.hierarchy.shares(np.exp(x), OPTIONS.floor * finer * aim)
+        found = active.evaluate(bounds, shares.weights, shares.eta, finer * aim, dual_coef)
+        norms, dual_coef = found.norms, found.bound.dual_coef
+        if best is None or found.bound.value > best.value:
+            best = found.bound
+        last = OPTIONS.last_share
+        mean = dual_coef if bounds.mean is None else (1 - last) * bounds.mean + last * dual_coef
+        bounds.mean = mean
+        if bounds.solves - 1 > patience.since:
+            # Where dual solutions are not unique, each round finds another and none proves much.
+            # Their mean is feasible too (the dual set is convex) and converges.
+            joint = active.bound(mean, shares.eta, 0.1 * aim)
             best = max(best, joint, key=lambda bound: bound.value)
         gap = (bounds.upper - best.value) / bounds.size
         if gap <= aim or bounds.upper <= bounds.rounding or bounds.solves >= max_iter:
             return best, norms
-        if gap <= 0.9 * mark:
-            mark, waited = gap, 0
-        elif (waited := waited + 1) >= _PATIENCE:
+        if patience.is_exhausted(gap, bounds.solves):
             if not mix:
                 return best, norms
-            mix, finer, waited = False, 0.01, 0  # plain steps cannot fail
-        if plain is not None and stand.value > accepted * (1.0 + 1e-12):
-            x, plain, mixer = plain, None, Mixer()  # worse than what it was mixed from
+            mix, finer = False, OPTIONS.plain_share  # plain steps never raise the objective
+            patience.renew(patience.gap, bounds.solves)
+        plain = alternation.fallback(found.value)
+        if plain is not None:
+            x = plain
             continue
-        accepted, plain = stand.value, _logs(norms)
-        x = mixer.mix(x, plain, np.sqrt(norms / norms.max())) if mix else plain
+        x = alternation.advance(x, _logs(norms), np.sqrt(norms / norms.max()), mix=mix)
 
 
-def lower_bound(machine: Loss, linear: float, dual: float, ridge: float) -> float:
-    """Return the best lower bound that multiples of the coefficients prove."""
-    curved = dual + ridge
-    if curved <= 0.0:
+def lower_bound(loss: Loss, linear: float, dual: float, ridge: float) -> float:
+    """Return the best lower bound that multiples of dual coefficients prove.
+
+    ``s * linear - s^2 / 2 * (dual + ridge)`` is maximised over s, at most one in a bounded box.
+    """
+    curvature = dual + ridge
+    if curvature <= 0.0:
         return linear
-    scale = linear / curved
-    if machine.bounded:
+    scale = linear / curvature
+    if loss.bounded:
         scale = min(1.0, scale)
-    return scale * linear - 0.5 * scale**2 * curved
+    return scale * linear - 0.5 * scale**2 * curvature
 
 
 def _logs(norms: Floats) -> Floats:
-    return np.asarray(np.log(np.maximum(norms, _SMALLEST * norms.max())))
+    return np.asarray(np.log(np.maximum(norms, OPTIONS.smallest * norms.max())))

@@ -1,16 +1,21 @@
-"""Gaussian kernels whose widths are learned by a smooth criterion.
+"""Gaussian kernels whose widths are learned by the radius-margin criterion.
 
 Parameters are logarithms of rates, ``rate = 1 / (2 width^2)``. Towards small rates every Gaussian
-turns into the linear kernel, towards large ones into the identity, where the criterion is flat; so
-rates keep to a range around the data's own, steps are short at first, and several starts are tried.
-The criterion is not convex here: a local minimum is what is found.
+approaches the linear kernel, towards large ones the identity, where the criterion is flat; so rates
+keep to a range around a typical one of the data, steps are short at first, and several starts are
+tried. The criterion is not convex here: the result is a local minimum.
+
+References
+----------
+K. Gai, G. Chen, C. Zhang, "Learning kernels with radiuses of minimum enclosing balls", NIPS 23,
+2010, equations (13), (21) and (22).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,16 +25,27 @@ from kernelweave.banks import CombinedKernel, KernelBank, Views
 from kernelweave.banks.storage import Ladder, support
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF, Kernel
-from kernelweave.kernels.vector import squared_distances
+from kernelweave.kernels.distances import squared_distances
 
-from .bounds import Bounds, Callback
+from .problem import Limits
 from .radius.criteria import Assessment, RadiusMargin
-from .radius.descent import RadiusResult
+from .radius.search import RadiusResult
 
-_LOWEST, _HIGHEST = 1e-4, 1e3  # range of the rates, in units of 1 / median squared distance
-_FIRST_STEP, _STEP = 0.5, 1.5  # how far the logarithms may move before the model is begun anew
-_STARTS = (0.03, 0.1, 0.3, 1.0, 3.0)  # rates that are looked at first, in the same units
-_ROUNDS = 30
+
+@dataclass(frozen=True)
+class FamilyOptions:
+    """Constants of `learn_family`, by hand; rates in units of 1 / median squared distance."""
+
+    lowest: float = 1e-4  # rate
+    highest: float = 1e3  # rate
+    starts: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0)  # rates that are evaluated first
+    first_reach: float = 0.5  # largest change of a logarithm in the first round
+    reach: float = 1.5  # the same in later rounds
+    max_rounds: int = 30  # each with a new model of L-BFGS
+    inner_gap: float = 1e-3  # gap of SVM and ball, relative to the tolerance
+
+
+OPTIONS = FamilyOptions()
 
 
 class Family(ABC):
@@ -46,7 +62,7 @@ class Family(ABC):
 
     @abstractmethod
     def start(self, share: float) -> Floats:
-        """Return parameters for rates of this size relative to the data's own."""
+        """Return parameters for rates of this size relative to the typical one."""
 
     @abstractmethod
     def bounds(self) -> tuple[Floats, Floats]:
@@ -61,7 +77,7 @@ class Family(ABC):
         """Return the same kernels over the training rows."""
 
     @abstractmethod
-    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
+    def gradient(self, parameters: Floats, point: Assessment) -> Floats:
         """Return the derivative of the criterion in the parameters."""
 
     def combine(self, parameters: Floats) -> CombinedKernel:
@@ -79,13 +95,7 @@ class Family(ABC):
 
 
 class WidthFamily(Family):
-    """One Gaussian: one parameter.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        Training rows.
-    """
+    """One Gaussian: one parameter."""
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
@@ -97,7 +107,7 @@ class WidthFamily(Family):
         return np.log([share * self.unit])
 
     def bounds(self) -> tuple[Floats, Floats]:
-        return np.log([_LOWEST * self.unit]), np.log([_HIGHEST * self.unit])
+        return np.log([OPTIONS.lowest * self.unit]), np.log([OPTIONS.highest * self.unit])
 
     def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
         return [RBF(_width(parameters[0]))], np.ones(1)
@@ -105,21 +115,15 @@ class WidthFamily(Family):
     def ladder(self, parameters: Floats) -> Ladder:
         return Ladder(self.distances, np.exp(parameters))
 
-    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
-        rows, pull = _pull(assessed)
-        block = assessed.kernel.block(rows, rows)
+    def gradient(self, parameters: Floats, point: Assessment) -> Floats:
+        rows, pull = _pull(point)
+        block = point.kernel.block(rows, rows)
         slope = 0.5 * float((pull * block * self.distances[np.ix_(rows, rows)]).sum())
         return np.exp(parameters) * slope
 
 
 class ARDFamily(Family):
-    """A Gaussian with one width per column.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        Training rows.
-    """
+    """A Gaussian with one width per column."""
 
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows)
@@ -134,10 +138,12 @@ class ARDFamily(Family):
         return np.log(share * self.units / len(self.units))
 
     def bounds(self) -> tuple[Floats, Floats]:
-        return np.log(_LOWEST * self.units / len(self.units)), np.log(_HIGHEST * self.units)
+        return np.log(OPTIONS.lowest * self.units / len(self.units)), np.log(
+            OPTIONS.highest * self.units
+        )
 
     def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
-        widths = np.full(self.rows.shape[1], np.inf)  # a column that is the same everywhere
+        widths = np.full(self.rows.shape[1], np.inf)  # of constant columns
         widths[self.varying] = [_width(p) for p in parameters]
         return [ARD(tuple(widths.tolist()))], np.ones(1)
 
@@ -145,9 +151,9 @@ class ARDFamily(Family):
         rows = self.rows[:, self.varying]
         return Ladder(squared_distances(rows, rows, scales=np.exp(0.5 * parameters)), np.ones(1))
 
-    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
-        rows, pull = _pull(assessed)
-        pull *= assessed.kernel.block(rows, rows)
+    def gradient(self, parameters: Floats, point: Assessment) -> Floats:
+        rows, pull = _pull(point)
+        pull *= point.kernel.block(rows, rows)
         # sum_ik P_ik (x_i - x_k)^2 of every column, without an n x n array for each.
         X = self.rows[np.ix_(rows, self.varying)]
         X = X - X.mean(axis=0)  # an offset would take the digits of the differences
@@ -156,15 +162,7 @@ class ARDFamily(Family):
 
 
 class MixtureFamily(Family):
-    """A weighted sum of Gaussians: logarithms of the rates, then of the weights.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        Training rows.
-    n_widths : int
-        How many Gaussians.
-    """
+    """A weighted sum of ``n_widths`` Gaussians: logarithms of the rates, then of the weights."""
 
     def __init__(self, rows: Floats, n_widths: int) -> None:
         super().__init__(rows)
@@ -180,7 +178,7 @@ class MixtureFamily(Family):
         return np.asarray(np.clip(parameters, lowest, highest))
 
     def bounds(self) -> tuple[Floats, Floats]:
-        low, high = np.log(_LOWEST * self.unit), np.log(_HIGHEST * self.unit)
+        low, high = np.log(OPTIONS.lowest * self.unit), np.log(OPTIONS.highest * self.unit)
         return np.repeat([low, -12.0], self.n_widths), np.repeat([high, 12.0], self.n_widths)
 
     def kernels(self, parameters: Floats) -> tuple[list[Kernel], Floats]:
@@ -190,16 +188,16 @@ class MixtureFamily(Family):
     def ladder(self, parameters: Floats) -> Ladder:
         return Ladder(self.distances, np.exp(parameters[: self.n_widths]))
 
-    def gradient(self, parameters: Floats, assessed: Assessment) -> Floats:
-        rows, pull = _pull(assessed)
+    def gradient(self, parameters: Floats, point: Assessment) -> Floats:
+        rows, pull = _pull(point)
         distances = self.distances[np.ix_(rows, rows)]
-        weights = assessed.kernel.weights
+        weights = point.kernel.weights
         pull *= distances
         slopes = [
             0.5 * rate * weight * float((pull * np.exp(-rate * distances)).sum())
             for rate, weight in zip(np.exp(parameters[: self.n_widths]), weights, strict=True)
         ]
-        return np.concatenate([slopes, weights * assessed.gradient])
+        return np.concatenate([slopes, weights * point.gradient])
 
 
 def _typical(rows: Floats, distances: Stored, none: float | None = None) -> float:
@@ -222,64 +220,66 @@ def _width(log_rate: float) -> float:
     return float(np.exp(-0.5 * (log_rate + np.log(2.0))))
 
 
-def _pull(assessed: Assessment) -> tuple[Indices, Floats]:
+def _pull(point: Assessment) -> tuple[Indices, Floats]:
     """Return rows, and P with ``dg = -1/2 sum_ik P_ik dK_ik`` for kernels of constant diagonal."""
-    dual_coef, centre = assessed.solution.dual_coef, assessed.ball.centre
+    dual_coef, centre = point.solution.dual_coef, point.ball.centre
     rows = np.union1d(support(dual_coef), np.flatnonzero(centre))
-    quadratic = float(np.vdot(dual_coef, assessed.solution.fitted))
     a, b = dual_coef[rows], centre[rows]
-    return rows, assessed.ball.squared_radius * (a @ a.T) + quadratic * np.outer(b, b)
+    return rows, point.ball.squared_radius * (a @ a.T) + point.squared_norm * np.outer(b, b)
 
 
-@dataclass
 class _Descent:
-    family: Family
-    Y: Floats
-    cost: Floats
-    criterion: RadiusMargin
-    inner: float
-    max_iter: int
-    bounds: Bounds
-    best: Assessment | None = None
-    parameters: Floats = field(default_factory=lambda: np.empty(0))
-    last: Assessment | None = None
+    """Evaluates parameters, keeps the best, and counts inner solves."""
 
-    def judge(self, parameters: Floats) -> Assessment:
-        if self.bounds.solves >= self.max_iter:
+    def __init__(
+        self, family: Family, Y: Floats, cost: Floats, criterion: RadiusMargin, limits: Limits
+    ) -> None:
+        self.family, self.Y, self.cost, self.criterion = family, Y, cost, criterion
+        self.tol, self.max_iter = limits.tol, limits.max_iter
+        self.inner = max(OPTIONS.inner_gap * limits.tol, 1e-12)
+        self.bounds = limits.bounds()
+        self.best: Assessment | None = None
+        self.last: Assessment | None = None
+
+    def evaluate(self, parameters: Floats) -> Assessment:
+        bounds = self.bounds
+        if bounds.solves >= self.max_iter:
             raise _OutOfBudget
-        self.last = assessed = self.criterion.judge(
-            self.family.combine(parameters), self.Y, self.cost, tol=self.inner, start=self.last
+        kernel = self.family.combine(parameters)
+        self.last = point = self.criterion.evaluate(
+            kernel, self.Y, self.cost, tol=self.inner, start=self.last
         )
-        self.bounds.solves += 1
-        self.bounds.work += assessed.solution.work
-        self.bounds.n_passes += 2.0
-        solution = assessed.solution
-        if self.bounds.offer_upper(
-            assessed.value,
-            assessed.kernel.weights,
+        solution = point.solution
+        bounds.solves += 1
+        bounds.work += solution.work
+        bounds.n_passes += 2.0
+        if bounds.offer_upper(
+            point.value,
+            kernel.weights,
             solution.dual_coef,
             solution.intercept,
-            assessed.quadratic_forms,
+            point.quadratic_forms,
         ):
-            self.best, self.parameters = assessed, parameters.copy()
-        self.bounds.note()
-        return assessed
+            self.best = point
+        bounds.note()
+        return point
 
-    def descend(self, start: Floats, tol: float) -> tuple[float, bool]:
-        """Go downhill; return where that ends, and whether it is stationary there."""
+    def descend(self, start: Floats) -> tuple[float, bool]:
+        """Go downhill; return the final value, and whether it is stationary there."""
         lowest, highest = self.family.bounds()
-        assessed = self.judge(start)
-        value, slope = assessed.value, self.family.gradient(start, assessed)
-        reach = _FIRST_STEP
-        for _ in range(_ROUNDS):
+        point = self.evaluate(start)
+        value, slope = point.value, self.family.gradient(start, point)
+        reach = OPTIONS.first_reach
+        for _ in range(OPTIONS.max_rounds):
+            # The projected gradient, relative to the value.
             ahead = np.clip(start - slope / value, lowest, highest)
-            if np.abs(ahead - start).max() <= tol:
+            if np.abs(ahead - start).max() <= self.tol:
                 return value, True
             size = value  # values are of order one within a round
 
             def scaled(parameters: Floats, size: float = size) -> tuple[float, Floats]:
-                assessed = self.judge(parameters)
-                return assessed.value / size, self.family.gradient(parameters, assessed) / size
+                point = self.evaluate(parameters)
+                return point.value / size, self.family.gradient(parameters, point) / size
 
             low, high = np.maximum(lowest, start - reach), np.minimum(highest, start + reach)
             found = minimize(
@@ -288,16 +288,17 @@ class _Descent:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
-                options={"gtol": 0.5 * tol, "ftol": 1e-2 * self.inner},
+                options={"gtol": 0.5 * self.tol, "ftol": 1e-2 * self.inner},
             )
-            if not found.fun < 1.0:  # as far as numbers go
+            if not found.fun < 1.0:  # no decrease beyond rounding error
                 return value, False
-            start, value, slope, reach = found.x, size * found.fun, size * found.jac, _STEP
+            start, value, slope = found.x, size * found.fun, size * found.jac
+            reach = OPTIONS.reach
         return value, False
 
 
 class _OutOfBudget(Exception):
-    """As many machines were solved as were allowed."""
+    """The limit of inner solves is reached."""
 
 
 def learn_family(
@@ -305,11 +306,9 @@ def learn_family(
     Y: Floats,
     cost: Floats,
     criterion: RadiusMargin,
+    limits: Limits,
     *,
     n_starts: int,
-    tol: float,
-    max_iter: int,
-    report: Callback | None = None,
 ) -> tuple[RadiusResult, CombinedKernel]:
     """Minimise the radius-margin criterion over the parameters of a family of kernels.
 
@@ -320,16 +319,12 @@ def learn_family(
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets of +-1, and the cost of each error.
     criterion : RadiusMargin
-        What to minimise.
+        The criterion.
+    limits : Limits
+        The tolerance is the largest relative change of the criterion per relative change of a
+        parameter at the end.
     n_starts : int
-        From how many starting points to go downhill.
-    tol : float
-        Stop when a relative change of a parameter changes the criterion by no more than this times
-        the change, relatively.
-    max_iter : int
-        Maximum number of inner solves.
-    report : callable, optional
-        Called with every `Step`.
+        Number of starting points of a descent, the best of those evaluated first.
 
     Returns
     -------
@@ -338,19 +333,17 @@ def learn_family(
     kernel : CombinedKernel
         The learned kernel over the training rows.
     """
-    bounds = Bounds(tol, report)
-    inner = max(1e-3 * tol, 1e-12)
-    descent = _Descent(family, Y, cost, criterion, inner, max_iter, bounds)
+    descent = _Descent(family, Y, cost, criterion, limits)
     converged = False
     with suppress(_OutOfBudget):
-        starts = [family.start(share) for share in _STARTS]
-        values = [descent.judge(start).value for start in starts]
+        starts = [family.start(share) for share in OPTIONS.starts]
+        values = [descent.evaluate(start).value for start in starts]
         order = np.argsort(values, kind="stable")[:n_starts].tolist()
-        ends = [descent.descend(starts[k], tol) for k in order]
+        ends = [descent.descend(starts[k]) for k in order]
         converged = min(ends)[1]
     assert descent.best is not None
     result = RadiusResult(
-        **(vars(bounds.result()) | {"converged": converged, "lower_bound": -np.inf}),
+        **(vars(descent.bounds.result()) | {"converged": converged, "lower_bound": -np.inf}),
         squared_radius=descent.best.ball.squared_radius,
     )
     return result, descent.best.kernel

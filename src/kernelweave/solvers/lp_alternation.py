@@ -1,114 +1,80 @@
-"""Weights of norm p > 1: closed-form updates with Anderson acceleration.
+"""Weights of norm p > 1 by alternating minimisation with Anderson acceleration.
 
-The update of the weights minimises a majoriser, so a plain step never raises the objective;
-Anderson mixing of the last steps, in the logarithms of the weights, halves their number. A mixed
-step that does raise the objective is replaced by the plain one.
+For fixed functions the best weights have a closed form (`LpBall.update`, Kloft et al. 2011), which
+minimises a majoriser of the optimal value, so a plain step never raises the objective. Steps are
+mixed in the logarithms of the weights, which halves their number.
+
+References
+----------
+M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien (2011), lp-norm multiple kernel learning, JMLR 12.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from kernelweave._types import Floats
-from kernelweave.banks import KernelBank
-from kernelweave.losses import Loss
-from kernelweave.weights import LpBall
-
-from .anderson import Mixer
-from .bounds import Bounds, Callback, Result, WarmStart
-from .evaluator import Evaluator
-from .sample import start_from_sample
-
-_PATIENCE = 30  # solves without lowering the gap by a tenth before giving up
-_FLOOR = 1e-14  # weights below this are held there in the logarithms, and revive if wanted
+from .anderson import Alternation, Patience
+from .bounds import Result
+from .evaluator import make_evaluator
+from .problem import Limits, Problem, WarmStart
+from .sample import first_solution
 
 
-def closed_form(
-    bank: KernelBank,
-    Y: Floats,
-    cost: Floats,
-    loss: Loss,
-    weight_set: LpBall,
-    *,
-    tol: float,
-    max_iter: int,
+@dataclass(frozen=True)
+class LpOptions:
+    """Tunable numbers of `lp_alternation`, chosen by hand."""
+
+    patience: int = 30  # inner solves without lowering the gap by a tenth before giving up
+    smallest: float = 1e-14  # weights below this are held there in the logarithms, and may revive
+
+
+def lp_alternation(
+    problem: Problem,
+    limits: Limits,
     start: WarmStart | None = None,
-    report: Callback | None = None,
+    options: LpOptions = LpOptions(),
 ) -> Result:
-    """Learn weights by alternating with their closed-form update.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of each error.
-    loss : Loss
-        The loss.
-    weight_set : LpBall
-        Where weights live, with an exponent above one.
-    tol : float
-        Relative duality gap to stop at.
-    max_iter : int
-        Maximum number of inner solves.
-    start : WarmStart, optional
-        Weights and coefficients to begin from.
-    report : callable, optional
-        Called with every `Step`.
-
-    Returns
-    -------
-    result : Result
-        Weights on the boundary of the set, with a certificate.
-    """
-    bounds = Bounds(tol, report)
-    evaluator = Evaluator(bank, Y, cost, loss, weight_set, bounds)
+    """Learn weights in an lp ball; the result lies on its boundary."""
+    bank, weight_set, tol = problem.bank, problem.weight_set, limits.tol
+    bounds = limits.bounds()
+    evaluator = make_evaluator(problem, bounds)
     everything = np.arange(bank.n_kernels)
     weights = weight_set.start(bank.n_kernels)
     if start is not None:
-        weights = weight_set.normalise(np.maximum(start.weights, _FLOOR))
+        weights = weight_set.normalise(np.maximum(start.weights, options.smallest))
     kernel = bank.combine(weights)
-    if start is None:
-        begin = start_from_sample(evaluator, kernel)
-    else:
-        begin = evaluator.start(kernel, loss.repair(start.dual_coef, Y, cost))
-    void = bank.is_constant if loss.fit_intercept else np.zeros(bank.n_kernels, dtype=bool)
-    mixer = Mixer()
-    plain: Floats | None = None  # the safe step in hand while a mixed one is tried
-    accepted = np.inf
+    begin = first_solution(evaluator, kernel, start)
+    without = np.zeros(bank.n_kernels, dtype=bool)
+    constant = bank.is_constant if problem.loss.fit_intercept else without
+    alternation, patience = Alternation(), Patience(0.9, options.patience)
     tighter = 1.0
-    mark_gap, mark_solves = np.inf, 0
-    while bounds.solves < max_iter:
+    while bounds.solves < limits.max_iter:
         before = bounds.gap
         inner = max(min(0.1, 0.3 * before if np.isfinite(before) else 0.1), 0.2 * tol) * tighter
-        point = evaluator.evaluate(
-            kernel, evaluator.solve(kernel, tol=inner, start=begin), everything
-        )
+        solution = evaluator.solve(kernel, tol=inner, start=begin)
+        point = evaluator.evaluate(kernel, solution, everything)
         evaluator.offer_lower(point, point.quadratic_forms)
         bounds.note()
-        if evaluator.verify():
+        if evaluator.verify() or patience.is_exhausted(bounds.gap, bounds.solves):
             break
-        if bounds.gap <= 0.9 * mark_gap:
-            mark_gap, mark_solves = bounds.gap, bounds.solves
-        elif bounds.solves - mark_solves >= _PATIENCE:
-            break  # as far as numbers go
         if bounds.gap > 0.8 * before:
             # A loose inner solve or a bad mixture is in the way: rule out both.
             tighter = max(1e-3, 0.5 * tighter)
-            mixer = Mixer()
-        value = (
-            weight_set.penalty(point.weights * np.sqrt(point.quadratic_forms)) + point.loss_value
-        )
-        if plain is not None and value > (1.0 + 1e-3 * bounds.gap) * accepted:
-            weights, plain = plain, None
-            mixer = Mixer()
+            alternation.restart()
+        norms = point.weights * np.sqrt(point.quadratic_forms)
+        value = weight_set.penalty(norms) + point.loss_value
+        plain = alternation.fallback(value, slack=1e-3 * bounds.gap)
+        if plain is not None:
+            weights = plain
         else:
-            accepted = value
-            # The form of a constant kernel is rounding, and its root would be a weight to see.
-            quadratic_forms = np.where(void, 0.0, point.quadratic_forms)
-            plain = weight_set.update(weights, weights * np.sqrt(quadratic_forms))
-            here, there = (np.log(np.maximum(part, _FLOOR)) for part in (weights, plain))
-            weights = weight_set.normalise(np.exp(mixer.mix(here, there, np.sqrt(plain))))
+            # The quadratic form of a constant kernel is rounding, whose root would be a weight.
+            forms = np.where(constant, 0.0, point.quadratic_forms)
+            plain = weight_set.update(weights, weights * np.sqrt(forms))
+            here, there = (np.log(np.maximum(w, options.smallest)) for w in (weights, plain))
+            mixed = alternation.advance(here, there, np.sqrt(plain), keep=plain)
+            weights = weight_set.normalise(np.exp(mixed))
         kernel = bank.combine(weights)
         begin = point.start_at(kernel)
     evaluator.settle()

@@ -4,6 +4,11 @@
 function has coefficients of its own for every kernel while these methods run. What is certified and
 returned is the classifier in which all kernels share the coefficients ``y alpha / (n lam)``, the
 form that every solution has.
+
+References
+----------
+A. Nemirovski (2004), Prox-method with rate of convergence O(1/t) for variational inequalities,
+SIAM J. Optim. 15.
 """
 
 from __future__ import annotations
@@ -13,17 +18,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import KernelBank
+from kernelweave.banks import Bank, KernelBank
 from kernelweave.losses import CVaRHinge
-from kernelweave.weights import Simplex
 
-from .bounds import Bounds, Callback, Result, Step
-from .evaluator import Evaluator
+from .bounds import Bounds, Result, Step
+from .evaluator import make_evaluator
+from .problem import Limits, Problem
 
-_CHECK = 10  # steps between two looks at the gap
-_REFRESH = 50  # steps after which squared norms are computed anew, against drift
-_POWER_STEPS = 40
-_RESTART = 0.5  # a restart follows when the gap of the average has fallen to this share
+
+@dataclass(frozen=True)
+class GameOptions:
+    """The units of the game, and tunable numbers of `mirror_prox`, chosen by hand."""
+
+    lam: float  # weight of the squared norm
+    n: float  # number of rows, or the sum of their weights
+    restarts: bool = True  # balance the two step lengths, restart from averages; False: published
+    check: int = 10  # steps between two computations of the gap
+    refresh: int = 50  # steps after which squared norms are computed anew, against drift
+    power_steps: int = 40  # of the power method for the largest eigenvalue
+    restart: float = 0.5  # a restart follows when the gap of the average has fallen to this share
 
 
 def group_shrink(norms: Floats, strength: float) -> Floats:
@@ -121,47 +134,24 @@ class Average:
 class Game:
     """The problem, its certificates and the best classifier so far.
 
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Signs, and the largest dual coefficients, ``weights / (n lam)``.
-    loss : CVaRHinge
-        The loss.
-    lam : float
-        Weight of the squared norm.
-    n : float
-        Number of rows, or the sum of their weights.
-    tol : float
-        Relative gap to stop at.
-    report : callable or None
-        Called with every `Step`.
+    The loss of the problem is a `CVaRHinge`, its weights are on the simplex, and its costs are the
+    largest dual coefficients, ``weights / (n lam)``.
     """
 
-    def __init__(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        loss: CVaRHinge,
-        *,
-        lam: float,
-        n: float,
-        tol: float,
-        report: Callback | None,
-    ) -> None:
-        self.bank, self.Y, self.lam, self.n = bank, Y, lam, n
-        self.unit = n * lam  # weights of losses are this times dual coefficients
-        self.sets = loss.sets(self.unit * cost)
-        self.bounds = Bounds(tol)
-        self.evaluator = Evaluator(bank, Y, cost, loss, Simplex(), self.bounds)
+    def __init__(self, problem: Problem, limits: Limits, options: GameOptions) -> None:
+        bank, loss = problem.bank, problem.loss
+        assert isinstance(loss, CVaRHinge)
+        self.bank, self.Y, self.lam, self.n = bank, problem.Y, options.lam, options.n
+        self.unit = options.n * options.lam  # weights of losses are this times dual coefficients
+        self.sets = loss.sets(self.unit * problem.cost)
+        self.bounds = Bounds(limits.tol)
+        self.evaluator = make_evaluator(problem, self.bounds)
         self.everything = np.arange(bank.n_kernels)
-        self.report = report
+        self.callback = limits.callback
         self.history: list[Step] = []
-        # No function at all is a classifier too, and early steps may be worse.
+        # The zero function is a classifier too, and early steps may be worse.
         equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
-        self.evaluator.at(equal, np.zeros_like(Y))
+        self.evaluator.at(equal, np.zeros_like(self.Y))
 
     def products(self, alpha: Floats) -> Floats:
         """Return ``K_j (y alpha)`` of all kernels."""
@@ -208,63 +198,35 @@ class Game:
         lower = self.dual(alpha, products) / self.lam
         step = Step(upper, lower, steps, 0, self.bounds.n_passes)
         self.history.append(step)
-        if self.report is not None:
-            self.report(step)
+        if self.callback is not None:
+            self.callback(step)
 
     def result(self) -> Result:
-        """Return the best classifier, judged by the exact kernels."""
+        """Return the best classifier, evaluated with the exact kernels."""
         self.evaluator.settle()
         bounds = self.bounds
         bounds.history = [*self.history, *bounds.history[-1:]]
         return bounds.result()
 
 
-def mirror_prox(
-    bank: KernelBank,
-    Y: Floats,
-    cost: Floats,
-    loss: CVaRHinge,
-    *,
-    lam: float,
-    n: float,
-    tol: float,
-    max_iter: int,
-    restarts: bool = True,
-    report: Callback | None = None,
-) -> Result:
+def mirror_prox(problem: Problem, limits: Limits, options: GameOptions) -> Result:
     """Learn kernels and a classifier by accelerated mirror prox.
 
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Signs, and the largest dual coefficients, ``weights / (n lam)``.
-    loss : CVaRHinge
-        The loss.
-    lam : float
-        Weight of the squared norm.
-    n : float
-        Number of rows, or the sum of their weights.
-    tol : float
-        Relative gap to stop at.
-    max_iter : int
-        Steps at most.
-    restarts : bool
-        Balance the two step lengths and restart from averages. Without, the published algorithm:
-        equal steps of length ``sqrt(n / (2 m)) / B``, averages of everything.
-    report : callable, optional
-        Called with every `Step`.
+    `max_iter` counts steps. Without restarts this is the published algorithm: equal steps of length
+    ``sqrt(n / (2 m)) / B``, averages of everything.
 
     Returns
     -------
     result : Result
-        In units of the support vector loss: values are divided by ``lam``.
+        In units of the support vector machine: values are divided by ``lam``.
     """
-    game = Game(bank, Y, cost, loss, lam=lam, n=n, tol=tol, report=report)
+    game = Game(problem, limits, options)
+    bank, Y, lam, n = problem.bank, problem.Y, options.lam, options.n
+    restarts, max_iter = options.restarts, limits.max_iter
     if restarts:
-        length, balance = _safe_step(bank, n), 1.0
+        length, balance = _safe_step(bank, n, options.power_steps), 1.0
     else:
+        assert isinstance(bank, KernelBank), "first-order methods need exact kernels"
         top = _largest_entry(bank) or 1.0  # any step will do where every kernel is zero
         length, balance = float(np.sqrt(n / (2.0 * bank.n_kernels * top))), 1.0
     functions = Functions.zero(bank.n_kernels, Y.shape)
@@ -278,9 +240,9 @@ def mirror_prox(
         functions = half.scaled(group_shrink(half.norms, primal_step * lam))
         anchor = game.project(anchor + length / balance * game.ascent(functions))
         average.add(functions, alpha, products)
-        if step % _REFRESH == 0:
+        if step % options.refresh == 0:
             functions.refresh()
-        if step % _CHECK and step < max_iter:
+        if step % options.check and step < max_iter:
             continue
         mean = average.functions
         game.note(mean, average.alpha, average.products, step)
@@ -289,7 +251,7 @@ def mirror_prox(
             game.offer(functions, alpha, products, step)
         if game.evaluator.verify():
             break
-        if restarts and gap <= _RESTART * mark:
+        if restarts and gap <= options.restart * mark:
             mark, functions, anchor = gap, mean, average.alpha
             size, other = float(np.sqrt(mean.squares.sum())), float(np.linalg.norm(anchor))
             if size > 0 and other > 0:
@@ -304,13 +266,13 @@ def _largest_entry(bank: KernelBank) -> float:
     return max(float(scale * top) for scale, top in zip(bank.scales, entries, strict=True))
 
 
-def _safe_step(bank: KernelBank, n: float) -> float:
+def _safe_step(bank: Bank, n: float, power_steps: int) -> float:
     """Return the longest step that the proof covers, from the largest eigenvalue of the sum."""
     kernel = bank.combine(np.ones(bank.n_kernels))
     # A fixed vector without structure: one of ones is lost on centred data.
     vector = np.random.default_rng(0).standard_normal((bank.n_samples, 1))
     largest = 0.0
-    for _ in range(_POWER_STEPS):
+    for _ in range(power_steps):
         image = kernel @ vector
         largest = float(np.linalg.norm(image) / np.linalg.norm(vector))
         if largest == 0.0:

@@ -1,41 +1,50 @@
-"""A start from the solution on a sample of the rows.
+"""Starts of inner solves, from a warm start or from the solution on a sample of the rows.
 
-A fit of many rows begins from the function of a sample, which fits in memory wherever the rows are:
-a table in memory, in a file and in the parts of Dask goes the same way from there.
+A Nystroem fit begins from the function of a sample, which fits in memory wherever the rows are: a
+table in memory, in a file and in the parts of Dask goes the same way from there.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import CombinedKernel
-from kernelweave.inner import Solution, solve_inner
+from kernelweave.banks import WeightedSum
+from kernelweave.inner import Solution, solve_inner, unsolved
 
-from .evaluator import Evaluator, moved
-
-_SHARE = 4  # every fourth row, or fewer, so that there are no more than
-_MOST = 25_000
-_FEW = 250  # rows of a class that are all taken, or so many of them at least, where rows are many
-_CLASSES = 50  # different targets from which on these are quantities
-_ROWS = 1000  # from which a sample is worth taking
-_TOL = 0.1  # relative gap, far below what a sample leaves open
+from .evaluator import Evaluator
+from .problem import Problem, WarmStart
 
 
-def take_sample(bank: Any, Y: Floats, cost: Floats) -> tuple[Any, Floats, Floats]:
-    """Return the same kernels, targets and costs over some of the rows.
+@dataclass(frozen=True)
+class SampleOptions:
+    """Tunable numbers of samples, chosen by hand on the scale benchmark."""
 
-    Rows are evenly spaced among those of equal targets, of which few are all there, so that every
-    class is; their cost is raised so that errors weigh against the norm as they do on all rows.
+    share: int = 4  # every fourth row, or fewer, so that there are no more than
+    max_rows: int = 25_000
+    min_class_rows: int = 250  # rows of a class that are taken at least, where there are so many
+    max_classes: int = 50  # distinct targets from which on these are quantities
+    min_rows: int = 1000  # from which a sample is worth taking
+    tol: float = 0.1  # relative gap, far below the error of a sample
+
+
+_OPTIONS = SampleOptions()
+
+
+def take_sample(problem: Problem) -> Problem:
+    """Return the same problem over some of the rows.
+
+    Rows are evenly spaced among those of equal targets; small classes are taken whole. Costs are
+    raised so that errors weigh against the norm as they do on all rows.
     """
+    Y, options = problem.Y, _OPTIONS
     order = np.lexsort(Y.T)
-    share = max(_SHARE, -(-len(Y) // _MOST))
+    share = max(options.share, -(-len(Y) // options.max_rows))
     changes = np.flatnonzero((np.diff(Y[order], axis=0) != 0).any(axis=1)) + 1
-    groups = np.split(order, changes) if len(changes) < _CLASSES else [order]
-    few = max(1, min(_FEW, len(Y) // (_SHARE * len(groups))))
+    groups = np.split(order, changes) if len(changes) < options.max_classes else [order]
+    few = max(1, min(options.min_class_rows, len(Y) // (options.share * len(groups))))
     rows, raised = [], []
     for group in groups:
         some = group[:: max(1, min(share, len(group) // few))]
@@ -44,24 +53,32 @@ def take_sample(bank: Any, Y: Floats, cost: Floats) -> tuple[Any, Floats, Floats
     index, factors = np.concatenate(rows), np.concatenate(raised)
     in_order = np.argsort(index)
     index, factors = index[in_order], factors[in_order]
-    return bank.take(index), np.ascontiguousarray(Y[index]), factors[:, None] * cost[index]
+    return replace(
+        problem,
+        bank=problem.bank.take(index),
+        Y=np.ascontiguousarray(Y[index]),
+        cost=factors[:, None] * problem.cost[index],
+    )
 
 
-def start_from_sample(evaluator: Evaluator, kernel: CombinedKernel) -> Solution | None:
-    """Return where a machine on features of many rows begins: at the function of some of them.
-
-    None where there are few rows, or no features; it then begins from nothing.
-    """
-    if not evaluator.bank.by_features or len(evaluator.Y) < _ROWS:
+def first_solution(
+    evaluator: Evaluator, kernel: WeightedSum, start: WarmStart | None
+) -> Solution | None:
+    """Return the first start of an inner solver; None for a cold one."""
+    if start is not None:
+        repaired = evaluator.loss.repair(start.dual_coef, evaluator.Y, evaluator.cost)
+        return evaluator.start(kernel, repaired)
+    if kernel.features() is None or len(evaluator.Y) < _OPTIONS.min_rows:
         return None
-    bank, Y, cost = take_sample(evaluator.bank, evaluator.Y, evaluator.cost)
-    found = solve_inner(evaluator.loss, bank.combine(kernel.weights), Y, cost, tol=_TOL)
+    part = take_sample(evaluator.problem)
+    sampled = part.bank.combine(kernel.weights)
+    found = solve_inner(part.loss, sampled, part.Y, part.cost, tol=_OPTIONS.tol)
     return start_from_function(evaluator, found.function)
 
 
 def start_from_function(evaluator: Evaluator, function: Floats | None) -> Solution | None:
-    """Return where a machine begins from a function of features, if there is one."""
+    """Return the start of an inner solver from a function of Nystroem features, if there is one."""
     if function is None:
         return None
-    start = moved(np.zeros_like(evaluator.Y), evaluator.bank.blocks.times(function))
+    start = unsolved(np.zeros_like(evaluator.Y), evaluator.bank.values(function))
     return replace(start, function=function)

@@ -1,74 +1,56 @@
-"""The best case of unknown wrong labels: trimming by alternation."""
+"""Trimming: the best case over which rows have wrong labels, by alternation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import KernelBank
-from kernelweave.losses import Hinge
 
-from .bounds import Callback, Result, Step, WarmStart
+from .bounds import Result, Step
 from .newton_bundle import newton_bundle
+from .problem import Limits, Problem, WarmStart
 
-_STATIONARY = 1e-4  # relative decrease below which the alternation ends
-_ROUNDS = 20
+
+@dataclass(frozen=True)
+class TrimmingOptions:
+    """Tunable numbers of `trimmed`, chosen by hand."""
+
+    stationary: float = 1e-4  # relative decrease below which the alternation ends
+    max_rounds: int = 20
 
 
 def trimmed(
-    bank: KernelBank,
-    Y: Floats,
-    cost: Floats,
-    *,
-    share: float,
-    tol: float,
-    max_iter: int,
-    report: Callback | None = None,
+    problem: Problem, limits: Limits, share: float, options: TrimmingOptions = TrimmingOptions()
 ) -> Result:
     """Minimise over functions, weights, and the choice of a share of the rows that count.
 
     Alternates between learning from the chosen rows and choosing those that fit best. Each round
-    lowers the objective; the end is a point where neither step does, not a global minimum.
+    lowers the objective; the end is a point where neither step does, not a global minimum. No lower
+    bound is known: it is minus infinity.
 
     Parameters
     ----------
-    bank : KernelBank
-        The kernels.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Signs, and the cost of each error.
+    problem : Problem
+        With the hinge loss without an intercept, on the simplex.
+    limits : Limits
+        The tolerance is that of each round.
     share : float
         Share of the summed cost that must be kept, in (0, 1].
-    tol : float
-        Relative gap to which each round is solved.
-    max_iter : int
-        Maximum number of inner solves.
-    report : callable, optional
-        Called with every `Step`.
-
-    Returns
-    -------
-    result : Result
-        No lower bound is known: it is minus infinity.
+    options : TrimmingOptions
+        Tunable numbers.
     """
-    loss = Hinge(fit_intercept=False)
+    bank, Y, cost = problem.bank, problem.Y, problem.cost
     kept = np.ones(len(Y))
     last = np.inf
     start: WarmStart | None = None
     best: Result | None = None
     history: list[Step] = []
     solves, converged = 0, False
-    for _ in range(_ROUNDS):
-        result = newton_bundle(
-            bank,
-            Y,
-            cost * kept[:, None],
-            loss,
-            tol=tol,
-            max_iter=max(1, max_iter - solves),
-            start=start,
-        )
+    for _ in range(options.max_rounds):
+        stage = replace(limits, callback=None).after(solves)
+        result = newton_bundle(replace(problem, cost=cost * kept[:, None]), stage, start)
         solves += result.history[-1].solves
         fitted = bank.combine(result.weights).exact_product(result.dual_coef)
         losses = (cost * np.maximum(0.0, 1.0 - Y * fitted)).sum(axis=1)
@@ -77,17 +59,17 @@ def trimmed(
         top = value if best is None else min(value, best.objective)
         step = Step(top, -np.inf, solves, 0, result.history[-1].n_passes)
         history.append(step)
-        if report is not None:
-            report(step)
+        if limits.callback is not None:
+            limits.callback(step)
         if best is None or value < best.objective:  # a round solved to a tolerance may lose
             best = replace(result, objective=value, lower_bound=-np.inf)
-        if last - value <= _STATIONARY * value or np.array_equal(chosen, kept):
+        if last - value <= options.stationary * value or np.array_equal(chosen, kept):
             converged = result.converged
             break
-        if solves >= max_iter:
+        if solves >= limits.max_iter:
             break
         last, kept = value, chosen
-        start = WarmStart(result.weights, result.dual_coef)
+        start = WarmStart.at(result)
     assert best is not None
     return replace(best, history=tuple(history), converged=converged)
 

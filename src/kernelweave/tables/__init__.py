@@ -1,9 +1,8 @@
-"""From a table to a model: the work behind the command line, for use from Python.
+"""From a table to a model: what the commands of the command line do, for use from Python.
 
-Each function takes a pandas frame. `read_table` reads one from a file and says what it had to do;
-`fit_table` chooses kernels by the kinds of the columns, chooses C, fits and judges; `compare_table`
-sets the methods beside those of scikit-learn; `cluster_table` groups rows; `find_suspects` names
-labels that look wrong.
+Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` chooses kernels
+by the kinds of the columns, chooses C, fits and evaluates; `compare_table` compares with methods of
+scikit-learn; `cluster_table` groups rows; `find_suspects` lists labels that look wrong.
 """
 
 from .clustering import TableClusters, cluster_table, read_pairs_table

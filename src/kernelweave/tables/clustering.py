@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_ROWS = 4000  # rows whose similarities are held at once
-_MOST = 10  # clusters that are found without being asked for
-_SAME = {"same": 1, "different": -1, "1": 1, "-1": -1, "1.0": 1, "-1.0": -1, "0": -1, "0.0": -1}
-_SAME |= {"true": 1, "false": -1, "yes": 1, "no": -1}
+_MOST = 10  # maximum number of clusters that is chosen by eigenvalues
+_LABELS = dict.fromkeys(("same", "1", "1.0", "true", "yes"), 1)
+_LABELS |= dict.fromkeys(("different", "-1", "-1.0", "0", "0.0", "false", "no"), -1)
 
 Similarity: TypeAlias = Callable[[Any, Any], Floats]
 
@@ -44,13 +44,13 @@ class TableClusters:
     labels : ndarray of int
         Cluster of every row, the largest cluster first.
     sizes : list of int
-        Rows in each.
+        Number of rows in each cluster.
     kernels : pandas.DataFrame or None
-        Weights that were learned from hints.
+        Weights that were learned from a target or from pairs.
     agreement : float or None
-        Adjusted Rand index with the labels that were given, on the rows that have one.
+        Adjusted Rand index with the given labels, on the rows that have one.
     notes : tuple of str
-        What was done on the way.
+        A sentence for every step that changed the data.
     """
 
     labels: Indices
@@ -82,7 +82,7 @@ def cluster_table(
     frame : pandas.DataFrame
         The table.
     n_clusters : int, optional
-        None: as many as the target has classes, or what the largest gap between eigenvalues says.
+        None: as many as the target has classes, or by the largest gap between eigenvalues.
     ignore : sequence of str
         Columns to leave out.
     target : str, optional
@@ -94,7 +94,7 @@ def cluster_table(
     max_rows : int
         Rows that are clustered; others join the cluster they are most similar to on average.
     seed : int
-        For everything drawn.
+        Seed of all random draws.
 
     Returns
     -------
@@ -109,11 +109,11 @@ def cluster_table(
     [30, 20]
     """
     if sum(hint is not None for hint in (target, pairs, model)) > 1:
-        raise InputError("Only one of target, pairs and model can say what belongs together.")
-    for column in (*ignore, *([target] if target else [])):
+        raise InputError("Only one of target, pairs and model can be given.")
+    left_out = [*ignore, *([target] if target else [])]
+    for column in left_out:
         check_column(frame, column)
     y = None if target is None else frame[target]
-    X = frame.drop(columns=[*ignore, *([target] if target else [])])
     learned = None
     notes: list[str] = []
     if model is not None:
@@ -123,14 +123,12 @@ def cluster_table(
         rows = frame if model is estimator else model[0].transform(frame)
         similarity = estimator.kernel
     else:
-        problem = _unlabelled(X)
+        problem = _unlabelled(frame.drop(columns=left_out))
         notes += note_columns(problem.kinds)
-        table = TablePreparer(
-            missing="fill", dates={c.name: c.format for c in problem.kinds if c.format} or None
-        )
+        table = TablePreparer(missing="fill", dates=problem.dates)
         rows = table.fit_transform(problem.X.reset_index(drop=True))
         if y is None and pairs is None:
-            similarity = _plain_kernel(problem)
+            similarity = _equal_weights(problem)
         else:
             learned = _learn(rows, problem, y, pairs, seed)
             similarity = learned.kernel
@@ -155,27 +153,25 @@ def _unlabelled(X: pd.DataFrame) -> Problem:
     return Problem(X.drop(columns=lost), X.index.to_series(), False, tuple(kinds))
 
 
-def _plain_kernel(problem: Problem) -> Kernel:
+def _equal_weights(problem: Problem) -> Kernel:
     """Return a kernel in which every column counts the same."""
     numbers, categories = problem.columns("number", "date"), problem.columns("category")
     parts: list[Kernel] = [Words(columns=name) for name in problem.columns("text")]
-    if numbers:  # standardised, so that the root mean squared distance of two rows is known
+    if numbers:  # half the root mean squared distance of two standardised rows
         parts.append(len(numbers) * RBF(0.5 * (2.0 * len(numbers)) ** 0.5, columns=numbers))
     if categories:
         parts.append(len(categories) * Overlap(columns=categories))
     return reduce(add, parts)
 
 
-def _learn(rows: Any, problem: Problem, y: Any, pairs: Any, seed: int) -> PairwiseKernelLearner:
+def _learn(rows: Any, problem: Problem, y: Any, pairs: Any, seed: int) -> Any:
     learner = PairwiseKernelLearner(offer_kernels(problem), fit_intercept=True, random_state=seed)
     if y is None:
-        learner.fit(rows, pairs=pairs[0], labels=pairs[1])
-        return learner
+        return learner.fit(rows, pairs=pairs[0], labels=pairs[1])
     known = y.notna().to_numpy()
     if y[known].nunique() < 2:
         raise InputError(f"The column {y.name!r} must have two classes or more to learn from.")
-    learner.fit(rows[known], y[known].map(str).to_numpy())
-    return learner
+    return learner.fit(rows[known], y[known].map(str).to_numpy())
 
 
 def _cluster(
@@ -199,7 +195,7 @@ def _cluster(
     if n_clusters is None:
         n_clusters = _count_clusters(K, seed)
         notes.append(
-            f"{n_clusters} clusters, after which eigenvalues fall most (--clusters sets it)"
+            f"{n_clusters} clusters, by the largest gap between eigenvalues (--clusters sets it)"
         )
     if n_clusters > len(chosen):
         raise InputError(f"clusters: must be at most the {len(chosen)} rows, got {n_clusters}.")
@@ -218,7 +214,7 @@ def _cluster(
 
 
 def _count_clusters(K: Floats, seed: int) -> int:
-    """Return after how many eigenvalues, two or more, the largest fall comes."""
+    """Return after how many eigenvalues, two or more, the largest gap comes."""
     most = min(_MOST + 1, len(K) - 1)
     if most < 3:
         return min(2, len(K))
@@ -233,15 +229,15 @@ def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indice
     Parameters
     ----------
     path : str or path
-        A table whose first two columns are row numbers, from 0, and whose third says "same" or
+        A table whose first two columns are row numbers, from 0, and whose third is "same" or
         "different" (or 1 and -1, 1 and 0, true and false, yes and no).
     labelled : bool
-        Whether the third column is needed.
+        Whether the third column is required.
 
     Returns
     -------
     pairs, labels : ndarray of shape (n_pairs, 2), ndarray of shape (n_pairs,)
-        Labels are +1 and -1; all 0 where they are not needed.
+        Labels are +1 and -1; all 0 where they are not required.
     """
     frame = read_table(path).frame
     if len(frame.columns) < 2 + labelled:
@@ -258,9 +254,9 @@ def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indice
     if not labelled:
         return pairs.astype(np.intp), np.zeros(len(pairs), dtype=np.intp)
     words = frame.iloc[:, 2].map(lambda value: str(value).strip().lower())
-    if unknown := [word for word in words.unique() if word not in _SAME]:
+    if unknown := [word for word in words.unique() if word not in _LABELS]:
         raise DataError(
             f"The third column of {path} must say same or different, but has {unknown[0]!r}."
         )
-    labels = np.array([_SAME[word] for word in words], dtype=np.intp)
+    labels = np.array([_LABELS[word] for word in words], dtype=np.intp)
     return pairs.astype(np.intp), labels

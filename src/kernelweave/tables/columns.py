@@ -19,24 +19,23 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["number", "category", "text", "date", "none"]
 
-_LOOKED_AT = 2000  # values that tell what a column of text holds
-_SENTENCE = 2.5  # mean number of words from which a text is one
+_LOOKED_AT = 2000  # values by which the kind of a column of text is decided
+_SENTENCE = 2.5  # mean number of words from which values are sentences
 _NAMES = 0.5  # share of different values from which categories are names
-_FEW = 20  # rows below which a share says nothing about names
-_OWN_VALUE = "a value of their own"
+_FEW = 20  # rows below which a share of different values is not significant
 _ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$)|[a-z]I[dD]$")
 
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What a column holds.
+    """The kind of a column.
 
     Attributes
     ----------
     name : str
         Of the column.
     kind : {"number", "category", "text", "date", "none"}
-        "none": nothing can be learned from it.
+        "none": it carries no information.
     why : str
         For "none": the reason.
     missing : int
@@ -53,7 +52,7 @@ class ColumnKind:
 
 
 def describe_columns(frame: pd.DataFrame) -> list[ColumnKind]:
-    """Tell for every column of a table what it holds.
+    """Return the kind of every column of a table.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ def _describe(name: str, column: pd.Series[Any]) -> ColumnKind:
 
 
 def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
-    """Say why a column of numbers only tells rows apart, if it does."""
+    """Return why a column of numbers is a row number or an identifier; empty if it is not."""
     n = len(column)
     values = column.to_numpy(dtype=float)
     if n_values < n or n < 3 or (values != np.floor(values)).any():
@@ -109,46 +108,36 @@ def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
         return "it counts the rows"
     if n < _FEW:
         return ""
-    # Numbers that were dealt out fill the range between the smallest and the largest.
+    # Consecutive identifiers fill the range between the smallest and the largest.
     dense = n > 0.5 * (values.max() - values.min() + 1)
     named = bool(_ID.search(name.strip()))
     return "its values are all different, as of identifiers" if dense or named else ""
 
 
 def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str]:
-    """Return a sentence for each column that is left out, read in a special way, or has gaps.
+    """Return a sentence for each column that is left out, converted, or has missing values.
 
-    Parameters
-    ----------
-    kinds : sequence of ColumnKind
-        What `describe_columns` returned.
-    kept : bool
-        Whether the method deals with missing values itself.
+    ``kept``: the method handles missing values itself.
     """
     notes = [f"the column {c.name!r} is left out: {c.why}" for c in kinds if c.kind == "none"]
     for kind, how in (
         ("date", "hold dates, which become years with decimals"),
         ("text", "hold text, which is compared by its words"),
     ):
-        if names := [c.name for c in kinds if c.kind == kind]:
+        if names := [repr(c.name) for c in kinds if c.kind == kind]:
             notes.append(
                 f"{_listed(names)} {how if len(names) > 1 else how.replace('hold', 'holds', 1)}"
             )
-    ways: list[tuple[tuple[str, ...], str]] = [
-        (("number", "date"), "filled with the median"),
-        (("category", "text"), _OWN_VALUE),
-    ]
-    if kept:
-        ways = [(("number", "date", "category", "text"), "kept as such")]
-    for groups, what in ways:
-        gaps = [c for c in kinds if c.missing and c.kind in groups]
+    fills = {"number": "filled with the median", "category": "a value of their own"}
+    fills |= {"date": fills["number"], "text": fills["category"]}
+    for fill in ["kept as such"] if kept else dict.fromkeys(fills.values()):
+        gaps = [c for c in kinds if c.missing and (kept or fills.get(c.kind) == fill)]
         if gaps:
-            told = [f"{c.name!r} ({count(c.missing, 'row')})" for c in gaps]
-            notes.append(f"missing values in {_listed(told, quoted=True)} are {what}")
+            listed = _listed([f"{c.name!r} ({count(c.missing, 'row')})" for c in gaps])
+            notes.append(f"missing values in {listed} are {fill}")
     return notes
 
 
-def _listed(names: Sequence[str], *, quoted: bool = False, limit: int = 8) -> str:
-    shown = [name if quoted else repr(name) for name in names[:limit]]
+def _listed(names: Sequence[str], limit: int = 8) -> str:
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(shown) + more
+    return ", ".join(names[:limit]) + more

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats
@@ -19,8 +19,8 @@ from kernelweave.errors import DataError, InputError
 from .columns import note_columns
 from .methods import METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
-from .reference_models import PEERS, make_peer
-from .search import FOLDS, Announce, sample_rows, search_cost, silent
+from .reference_models import reference_models
+from .search import FOLDS, Announce, make_splitter, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,16 +42,16 @@ class Comparison:
     seconds : dict of float
         Mean time for one fold, with the choice of options.
     n_rows : int
-        Rows that took part.
+        Rows that were used.
     notes : tuple of str
-        What was done on the way.
+        A sentence for every step that changed the data.
     """
 
     measure: str
     scores: dict[str, Floats]
     seconds: dict[str, float]
     n_rows: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with the mean, its standard error and the time of every method.
@@ -83,7 +83,7 @@ class Comparison:
         Returns
         -------
         ax : matplotlib.axes.Axes
-            What was drawn on.
+            The axes.
         """
         if ax is None:
             from matplotlib.figure import Figure
@@ -135,11 +135,11 @@ def compare_table(
     folds : int
         Outer folds.
     max_rows : int
-        Rows to use at most, drawn by class.
+        Maximum number of rows, drawn by class.
     settings : Settings, optional
         Options of our methods.
     announce : callable
-        Told what is being done.
+        Called with the current step and the share of the work that is done.
 
     Returns
     -------
@@ -164,65 +164,65 @@ def compare_table(
     notes = [*problem.notes, *note_columns(problem.kinds)]
     rows = sample_rows(problem, max_rows, settings.seed)
     if len(rows) < len(problem.y):
-        notes.append(f"{len(rows)} of {len(problem.y)} rows are compared on, drawn by chance")
+        notes.append(f"{len(rows)} of {len(problem.y)} rows are compared on, drawn at random")
         problem = problem.take(rows)
-    splits = _outer(problem, folds, settings.seed)
-    names = {**{f"kernelweave {name}": name for name in methods}, **_called(problem)}
-    scores: dict[str, list[float]] = {shown: [] for shown in names}
-    spent: dict[str, list[float]] = {shown: [] for shown in names}
-    for k, (train, test) in enumerate(splits):
-        learn, judge = problem.take(train), problem.take(test)
-        for i, (shown, name) in enumerate(names.items()):
-            announce(f"fold {k + 1} of {folds}: {shown}", (k + i / len(names)) / folds)
+    _check_folds(problem, folds)
+    scores: dict[str, list[float]] = {}
+    spent: dict[str, list[float]] = {}
+    splitter = make_splitter(problem, folds, settings.seed)
+    for k, (train, test) in enumerate(splitter.split(problem.X, problem.y)):
+        models = _models(problem.take(train), problem.take(test), methods, settings)
+        for i, (name, score) in enumerate(models.items()):
+            announce(f"fold {k + 1} of {folds}: {name}", (k + i / len(models)) / folds)
             began = time.perf_counter()
-            scores[shown].append(_score(learn, judge, name, settings))
-            spent[shown].append(time.perf_counter() - began)
-    order = sorted(scores, key=lambda shown: -float(np.mean(scores[shown])))
+            scores.setdefault(name, []).append(score())
+            spent.setdefault(name, []).append(time.perf_counter() - began)
+    order = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
     return Comparison(
         "R2" if problem.regression else "accuracy",
-        {shown: np.array(scores[shown]) for shown in order},
-        {shown: float(np.mean(spent[shown])) for shown in order},
+        {name: np.array(scores[name]) for name in order},
+        {name: float(np.mean(spent[name])) for name in order},
         len(rows),
         tuple(notes),
     )
 
 
-def _called(problem: Problem) -> dict[str, str]:
-    shown = ("SVR", "ridge regression") if problem.regression else ("SVC", "logistic regression")
-    return dict(zip((shown[0], "gradient boosting", shown[1]), PEERS, strict=True))
+def _models(
+    train: Problem, test: Problem, methods: Sequence[str], settings: Settings
+) -> dict[str, Callable[[], float]]:
+    """Return functions that choose the options of a model, fit and score it."""
+    models: dict[str, Callable[[], float]] = {
+        f"kernelweave {name}": partial(_score, train, test, name, settings) for name in methods
+    }
+    references = reference_models(train, make_splitter(train, FOLDS, settings.seed))
+    for name, model in references.items():
+        models[name] = partial(_score_reference, train, test, model)
+    return models
 
 
-def _score(learn: Problem, judge: Problem, name: str, settings: Settings) -> float:
+def _score(train: Problem, test: Problem, name: str, settings: Settings) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if name in METHODS:
-            learn, judge = for_method(learn, name), for_method(judge, name)
-            search = search_cost(learn, name, settings)
-            model = make_model(learn, name, settings, 1.0 if search is None else search.C)
-            return float(model.fit(learn.X, learn.y).score(judge.X, judge.y))
-        peer = make_peer(learn, name, _inner(learn, settings.seed))
-        # On few rows OpenMP's threads mostly wait for each other, long where others work too.
-        with threadpool_limits(1):
-            return float(peer.fit(learn.X, learn.y).score(judge.X, judge.y))
+        train, test = for_method(train, name), for_method(test, name)
+        search = search_cost(train, name, settings)
+        model = make_model(train, name, settings, 1.0 if search is None else search.C)
+        return float(model.fit(train.X, train.y).score(test.X, test.y))
 
 
-def _inner(problem: Problem, seed: int) -> Any:
-    if problem.regression or problem.y.value_counts().min() < FOLDS:
-        return KFold(FOLDS, shuffle=True, random_state=seed)
-    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+def _score_reference(train: Problem, test: Problem, model: Any) -> float:
+    # On few rows OpenMP's threads mostly wait for each other.
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return float(model.fit(train.X, train.y).score(test.X, test.y))
 
 
-def _outer(problem: Problem, folds: int, seed: int) -> list[Any]:
+def _check_folds(problem: Problem, folds: int) -> None:
     n, counts = len(problem.y), problem.y.value_counts()
     if not 2 <= folds <= n // 2:
         raise InputError(f"folds: must be between 2 and half of the {n} rows, got {folds}.")
-    if problem.regression:
-        return list(KFold(folds, shuffle=True, random_state=seed).split(problem.X))
-    if counts.min() < folds:
+    if not problem.regression and counts.min() < folds:
         rare = str(counts.index[-1])
         raise DataError(
             f"The class {rare!r} has {counts.min()} row(s), fewer than the {folds} folds; leave it "
             "out of the table, or use fewer folds."
         )
-    kind = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return list(kind.split(problem.X, problem.y))

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
 
 from .columns import note_columns
-from .held_out import judge_model
+from .held_out import evaluate_model, hold_out
 from .kernels import MANY_COLUMNS
 from .methods import METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model, and what is to be known about it.
+    """A fitted model, and how it was obtained.
 
     Attributes
     ----------
@@ -37,20 +37,20 @@ class TableFit:
     method : str
         Name of the method.
     problem : Problem
-        What it was learned from.
+        The columns and the target.
     n_rows : int
         Rows that the model was fitted to.
     search : Search or None
         How C was chosen.
     held_out : dict or None
-        ``rows``, ``measure``, ``score``, ``interval`` (the ends of its 95% interval, or None),
-        ``plain_svm``, ``plain_svm_rows`` (that the SVM was fitted to) and ``guess`` (one answer for
-        all), on rows that were held out; ``same_model`` tells whether the model was not fitted
-        again, to all rows, afterwards.
+        Scores on held-out rows: ``rows``, ``measure``, ``score``, ``interval`` (its 95% interval,
+        or None), ``svm_baseline``, ``svm_baseline_rows`` (that the SVM was fitted to),
+        ``constant_prediction``, and ``same_model`` (whether the evaluated model is the one
+        returned, not one fitted again to all rows).
     seconds : float
-        What the last fit took.
+        Time of the last fit.
     notes : tuple of str
-        A sentence for everything that was done on the way.
+        A sentence for every step that changed the data or the model.
     """
 
     model: Pipeline
@@ -77,14 +77,14 @@ def fit_table(
     max_rows: int | None = None,
     announce: Announce = silent,
 ) -> TableFit:
-    """Choose kernels by the kinds of the columns, choose C, fit, and judge on held-out rows.
+    """Choose kernels by the kinds of the columns, choose C, fit, and evaluate on held-out rows.
 
     C is chosen on some of the rows that are not held out. The model that is returned was fitted to
-    all rows with it, unless these are more than ``max_rows``: then it is the one that was judged.
+    all rows with it, unless these are more than ``max_rows``: then it is the evaluated one.
 
-    Where ``max_rows`` is left to the method "mkl" and the rows are many, a first fit to 5000 of
-    them picks the kernels. Those that matter are then fitted to all rows if that is a matter of
-    minutes; otherwise the first fit is what is judged and returned. A note says which.
+    With the method "mkl", a large table and no ``max_rows``, a first fit to 5000 rows selects the
+    kernels. These are then fitted to all rows if that takes minutes at most; otherwise the first
+    fit is evaluated and returned. A note says which.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def fit_table(
     task : {"auto", "classification", "regression"}
         What the target is.
     C : float or "auto"
-        Cost of errors; "auto" chooses it by cross-validation. For a quantity in units of its
-        standard deviation.
+        Cost of errors; "auto" chooses it by cross-validation. For regression in units of the
+        standard deviation of the target.
     ignore : sequence of str
         Columns to leave out.
     grams : dict, optional
@@ -106,16 +106,16 @@ def fit_table(
     settings : Settings, optional
         Options of the method.
     test_share : float
-        Share of the rows to hold out; 0 skips the judgement.
+        Share of the rows to hold out; 0 skips the evaluation.
     max_rows : int, optional
-        Rows to fit to at most; None leaves it to the method.
+        Maximum number of rows to fit to; None leaves it to the method.
     announce : callable
-        Told what is being done.
+        Called with the current step and the share of it that is done.
 
     Returns
     -------
     fit : TableFit
-        The model and what is to be known about it.
+        The model and how it was obtained.
 
     Examples
     --------
@@ -133,106 +133,169 @@ def fit_table(
     name = choose_method(problem, method, settings)
     if C != "auto" and not METHODS[name].has_cost:
         raise InputError(f"C: the method {name} has none, got {C!r}; leave it out.")
-    problem = for_method(problem, name)
-    limit = METHODS[name].max_rows if max_rows is None else max_rows
-    notes = [*problem.notes, *note_columns(problem.kinds, kept=name == "rules")]
-    if len(problem.columns("number", "date")) > MANY_COLUMNS and name == "mkl":
-        notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
-    learn, judge = _split(problem, test_share, settings.seed) if test_share else (problem, None)
-    every, sampled = learn, len(learn.y) > limit
-    if sampled:
-        learn = every.take(sample_rows(every, limit, settings.seed))
-    search = None
-    if C == "auto":
-        search = search_cost(learn, name, settings, announce=announce)
-        C = 1.0 if search is None else search.C * _factor(search, name, len(learn.y))
-        if search is None and METHODS[name].has_cost:
-            notes.append("the rows are too few to choose C, so it is 1")
-        if search is not None and search.n_rows < len(learn.y):
-            divided = f", and divided by {search.C / float(C):.3g} for all" if C != search.C else ""
-            notes.append(f"C was chosen on {SEARCH_ROWS} rows drawn by chance{divided}")
-    cost, kernels = float(C), None
-    model, held_out, seconds = None, None, 0.0
-    if sampled and max_rows is None and METHODS[name].takes_many_rows:
-        announce(f"fitting to {limit} rows", 0.0)
-        model, seconds = _fit(learn, name, settings, cost)
-        announce("looking at what all rows would take", 0.0)
-        kernels = kernels_for_all(model, problem)
+    job = _Job(for_method(problem, name), name, settings, announce)
+    rows = _divide(job, test_share, max_rows)
+    cost = _choose_cost(job, rows.train, C)
+    plan = _plan(job, rows, cost.C)
+    fit = plan.first
+    if fit is None and (rows.test is not None or plan.sampled):
+        fit = job.fit(plan.train, cost.C, plan.kernels)
+    held_out, doubts = None, []
+    if fit is not None and rows.test is not None:
+        announce(f"evaluating on {len(rows.test.y)} rows", 0.0)
+        held_out = evaluate_model(fit.model, name, plan.train, rows.test, cost.C, settings.seed)
+        held_out["same_model"] = plan.sampled
+        doubts = _doubts(held_out)
+    if fit is None or not plan.sampled:
+        fit = job.fit(job.problem, cost.C, plan.kernels)
+    return TableFit(
+        fit.model,
+        name,
+        job.problem,
+        int(fit.model[0].n_samples_seen_),
+        cost.search,
+        held_out,
+        fit.seconds,
+        (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
+    )
+
+
+@dataclass(frozen=True)
+class _Fit:
+    model: Pipeline
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all steps share."""
+
+    problem: Problem
+    name: str
+    settings: Settings
+    announce: Announce
+
+    def fit(self, rows: Problem, C: float, kernels: list[Kernel] | None = None) -> _Fit:
+        """Fit to some rows; None: with the kernels of the method."""
+        every = "all " if rows is self.problem else ""
+        self.announce(f"fitting to {every}{len(rows.y)} rows", 0.0)
+        model = make_model(rows, self.name, self.settings, C)
         if kernels is not None:
-            notes.append(
-                f"all rows are fitted to {len(kernels)} of {len(model[-1].kernels_)} kernels, "
-                f"those that carry {ENOUGH:.0%} of a fit to {limit} rows drawn by chance "
-                f"(--max-rows {limit} keeps to that fit)"
+            model[-1].set_params(kernels=kernels)
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
+            model.fit(rows.X, rows.y)
+        return _Fit(model, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to fit to (at most ``limit`` of ``rest``), and rows held out."""
+
+    train: Problem
+    rest: Problem
+    test: Problem | None
+    limit: int
+    may_exceed: bool  # whether the limit is the method's own, which some kernels allow to exceed
+
+    @property
+    def sampled(self) -> bool:
+        return len(self.rest.y) > self.limit
+
+
+def _divide(job: _Job, test_share: float, max_rows: int | None) -> _Rows:
+    method, seed = METHODS[job.name], job.settings.seed
+    rest, test = hold_out(job.problem, test_share, seed) if test_share else (job.problem, None)
+    limit = method.max_rows if max_rows is None else max_rows
+    train = rest.take(sample_rows(rest, limit, seed)) if len(rest.y) > limit else rest
+    return _Rows(train, rest, test, limit, max_rows is None and method.takes_many_rows)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    C: float
+    search: Search | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _choose_cost(job: _Job, train: Problem, C: float | str) -> _Cost:
+    if C != "auto":
+        return _Cost(float(C))
+    method = METHODS[job.name]
+    search = search_cost(train, job.name, job.settings, announce=job.announce)
+    if search is None:
+        few = ("the rows are too few to choose C, so it is 1",) if method.has_cost else ()
+        return _Cost(1.0, None, few)
+    n = len(train.y)
+    cost = search.C * (search.n_rows / n if method.keeps_total else 1.0)
+    if search.n_rows == n:
+        return _Cost(cost, search)
+    divided = f", and divided by {search.C / cost:.3g} for all" if cost != search.C else ""
+    note = f"C was chosen on {SEARCH_ROWS} rows drawn at random{divided}"
+    return _Cost(cost, search, (note,))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Rows and kernels (None: those of the method) of the fit that is evaluated."""
+
+    train: Problem
+    sampled: bool
+    kernels: list[Kernel] | None = None
+    first: _Fit | None = None  # the fit to `train`, where it was needed to choose
+    notes: tuple[str, ...] = ()
+
+
+def _plan(job: _Job, rows: _Rows, C: float) -> _Plan:
+    """Decide whether all rows are fitted to, by a fit to some of them."""
+    if not rows.sampled:
+        return _Plan(rows.train, False)
+    first = None
+    if rows.may_exceed:
+        first = job.fit(rows.train, C)
+        job.announce("estimating the time for all rows", 0.0)
+        kernels = kernels_for_all(first.model, job.problem)
+        if kernels is not None:
+            note = (
+                f"all rows are fitted to {len(kernels)} of {len(first.model[-1].kernels_)} "
+                f"kernels, those that carry {ENOUGH:.0%} of a fit to {rows.limit} rows drawn at "
+                f"random (--max-rows {rows.limit} keeps to that fit)"
             )
-            learn, sampled, model = every, False, None
-    if sampled:
-        notes.append(
-            f"{limit} of {len(problem.y)} rows are fitted to, drawn by chance, since {name} would "
-            f"take long on all of them (--max-rows changes that{_hint(name)})"
-        )
-    if model is None and (judge is not None or sampled):
-        announce(f"fitting to {len(learn.y)} rows", 0.0)
-        model, seconds = _fit(learn, name, settings, cost, kernels)
-    if judge is not None and model is not None:
-        announce(f"judging on {len(judge.y)} rows", 0.0)
-        held_out = judge_model(model, name, learn, judge, cost, settings.seed)
-        held_out["same_model"] = sampled
-        notes += _doubts(held_out)
-    if model is None or not sampled:
-        announce(f"fitting to all {len(problem.y)} rows", 0.0)
-        model, seconds = _fit(problem, name, settings, cost, kernels)
-    if getattr(model[-1], "n_nodes_", 0) >= getattr(model[-1], "max_nodes", 1):
-        notes.append(
-            f"the search for rules ended at {model[-1].n_nodes_} conjunctions, so better ones may "
-            "be missing; a smaller --C needs fewer"
-        )
-    n_rows = int(model[0].n_samples_seen_)
-    return TableFit(model, name, problem, n_rows, search, held_out, seconds, tuple(notes))
+            return _Plan(rows.rest, False, kernels, None, (note,))
+    hint = "" if job.name == "rules" else "; --method rules takes up to 10000"
+    note = (
+        f"{rows.limit} of {len(job.problem.y)} rows are fitted to, drawn at random, since "
+        f"{job.name} would take long on all of them (--max-rows changes that{hint})"
+    )
+    return _Plan(rows.train, True, None, first, (note,))
+
+
+def _describe(job: _Job) -> list[str]:
+    """Return notes on the columns."""
+    problem = job.problem
+    notes = [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
+    if len(problem.columns("number", "date")) > MANY_COLUMNS and job.name == "mkl":
+        notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
+    return notes
 
 
 def _doubts(held_out: dict[str, Any]) -> list[str]:
-    """Say that nothing was learned, if so."""
+    """Return a note where the model may have learned nothing."""
     low = held_out["score"] if held_out["interval"] is None else held_out["interval"][0]
-    if low > held_out["guess"]:
+    if low > held_out["constant_prediction"]:
         return []
     return [
-        "on held-out rows the model is not surely better than one answer for all, so the columns "
-        "may tell little about the target"
+        "on held-out rows the model is not significantly better than a constant prediction, so "
+        "the columns may carry little information about the target"
     ]
 
 
-def _factor(search: Search, name: str, n_rows: int) -> float:
-    """Return what a C that was found on some rows is multiplied by for all."""
-    return search.n_rows / n_rows if METHODS[name].keeps_total else 1.0
-
-
-def _hint(name: str) -> str:
-    return "" if name == "rules" else "; --method rules takes up to 10000"
-
-
-def _fit(
-    problem: Problem, name: str, settings: Settings, C: float, kernels: Any = None
-) -> tuple[Pipeline, float]:
-    """Fit, to kernels of its own choice unless told; convergence is looked up afterwards."""
-    model = make_model(problem, name, settings, C)
-    if kernels is not None:
-        model[-1].set_params(kernels=kernels)
-    began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(problem.X, problem.y)
-    return model, time.perf_counter() - began
-
-
-def _split(problem: Problem, share: float, seed: int) -> tuple[Problem, Problem]:
-    """Hold some rows out, with all classes on both sides where that can be."""
-    counts = problem.y.value_counts()
-    n_test = share * len(problem.y)
-    both = not problem.regression and counts.min() > 1 and n_test >= len(counts)
-    train, test = train_test_split(
-        range(len(problem.y)),
-        test_size=share,
-        random_state=seed,
-        stratify=problem.y if both else None,
-    )
-    return problem.take(sorted(train)), problem.take(sorted(test))
+def _note_limit(name: str, estimator: Any) -> list[str]:
+    """Return a note where the search for rules was cut short."""
+    if name != "rules" or estimator.n_nodes_ < estimator.max_nodes:
+        return []
+    return [
+        f"the search for rules ended at {estimator.n_nodes_} conjunctions, so better ones may be "
+        "missing; a smaller --C needs fewer"
+    ]

@@ -32,14 +32,14 @@ def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
     Parameters
     ----------
     problem : Problem
-        The columns, and what they hold.
+        The columns and their kinds.
     per_feature : bool
         Whether to offer kernels on single columns.
 
     Returns
     -------
     kernels : list of Kernel and KernelFamily
-        What estimators take.
+        For the parameter ``kernels`` of the estimators.
 
     Examples
     --------
@@ -63,31 +63,17 @@ def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
 
 
 def offer_complete(problem: Problem) -> list[Any]:
-    """Return kernels each of which could do the work alone, for averages of models.
-
-    Parameters
-    ----------
-    problem : Problem
-        The columns, and what they hold.
-    """
+    """Return kernels each of which covers all columns of its kinds, for averages of models."""
     together = problem.columns("number", "date", "category")
     return [*([complete_ladder(columns=together)] if together else []), *_others(problem)]
 
 
 def offer_structure(problem: Problem) -> Kernel:
-    """Return a structure: a group of kernels for each kind of columns, and products of groups.
-
-    Columns are taken as standardised, so that the root mean squared distance of two rows is known.
-
-    Parameters
-    ----------
-    problem : Problem
-        The columns, and what they hold.
-    """
+    """Return a structure: a group of kernels for each kind of columns, and products of groups."""
     numbers, categories = problem.columns("number", "date"), problem.columns("category")
     groups: list[Kernel] = []
     if numbers:
-        middle = (2.0 * len(numbers)) ** 0.5
+        middle = (2.0 * len(numbers)) ** 0.5  # root mean squared distance of standardised rows
         widths: list[Kernel] = [RBF(step * middle, columns=numbers) for step in (0.35, 0.7, 1.4)]
         groups.append(group(*widths, Linear(columns=numbers), name="numbers"))
     if 1 < len(numbers) <= MANY_COLUMNS:

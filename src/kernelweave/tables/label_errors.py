@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kernelweave._declaration import has_aspect
 from kernelweave.errors import InputError
 from kernelweave.noise import suspects
 
@@ -22,18 +23,18 @@ def find_suspects(
 ) -> pd.DataFrame:
     """Return the rows whose label looks wrong, the most suspicious first.
 
-    A model of the method "noisy" has judged its training labels. Any other classifier is fitted to
-    folds of the rows it was learned from, and judges the rest.
+    A model of the method "noisy" has scored its training labels. Any other classifier is fitted to
+    folds of the rows it was learned from, and scores the labels of the rest.
 
     Parameters
     ----------
     model : Pipeline or estimator
         A fitted classifier.
     frame : pandas.DataFrame, optional
-        The table it was learned from; needed unless the model has judged its labels. Its columns
-        are added to what is returned.
+        The table it was learned from; required unless the model has scored its labels. Its columns
+        are added to the result.
     limit : int, optional
-        Return at most so many.
+        Maximum number of rows.
 
     Returns
     -------
@@ -42,13 +43,13 @@ def find_suspects(
     """
     estimator = last_step(model)
     if not hasattr(estimator, "classes_"):
-        raise InputError("This model does not learn classes, so it has no labels to suspect.")
+        raise InputError("This model is not a classifier, so it has no labels to suspect.")
     rows = getattr(model[0], "rows_", None) if isinstance(model, Pipeline) else None
-    if hasattr(estimator, "label_quality_"):
+    if has_aspect(estimator, "labels"):
         found = suspects(model, limit=limit).to_frame()
     elif frame is None or not isinstance(model, Pipeline):
         raise InputError(
-            f"This {type(estimator).__name__} has not judged its labels; give the table it was "
+            f"This {type(estimator).__name__} has not scored its labels; give the table it was "
             "learned from with --data, or fit again with --method noisy."
         )
     else:
@@ -57,8 +58,7 @@ def find_suspects(
         _refuse_another(rows.max() >= len(frame))
         problem = make_problem(frame, model[0].target_ or "", task="classification")
         _refuse_another(not np.isin(rows, problem.y.index).all())
-        X, y = frame.loc[rows], problem.y.loc[rows]
-        found = suspects(model, X, y, limit=limit).to_frame()
+        found = suspects(model, frame.loc[rows], problem.y.loc[rows], limit=limit).to_frame()
     found = found.rename(columns={"index": "row"})
     if rows is not None:
         found["row"] = rows[found["row"].to_numpy()]

@@ -1,4 +1,4 @@
-"""The methods that a table can be learned by, under the names of the command line."""
+"""Methods for a table, under their names on the command line."""
 
 from __future__ import annotations
 
@@ -24,63 +24,12 @@ from kernelweave.io import TablePreparer
 from .kernels import offer_complete, offer_kernels, offer_structure
 from .problem import Problem
 
-EPSILON = 0.1  # free zone of regression, in standard deviations of the target
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to learn from a table.
-
-    Attributes
-    ----------
-    classifier, regressor : type or None
-        Estimators for classes and for a quantity.
-    max_rows : int
-        Rows that it is fitted to at most unless told otherwise: more would take minutes.
-    has_cost : bool
-        Whether there is a C to choose.
-    keeps_total : bool
-        Whether a C that was chosen on fewer rows is divided so that the total cost stays: rules
-        would otherwise become many and slow.
-    takes_many_rows : bool
-        Whether a fit to more than ``max_rows`` is quick for some kernels.
-    options : frozenset of str
-        Options of the command line that it takes.
-    """
-
-    classifier: type | None
-    regressor: type | None = None
-    max_rows: int = 5000
-    has_cost: bool = True
-    keeps_total: bool = False
-    takes_many_rows: bool = False
-    options: frozenset[str] = frozenset({"tol", "max_iter"})
-
-
-METHODS = {
-    "mkl": Method(
-        MKLClassifier,
-        MKLRegressor,
-        takes_many_rows=True,
-        options=frozenset({"norm", "tol", "max_iter"}),
-    ),
-    "radius": Method(
-        RadiusMKLClassifier, max_rows=2000, options=frozenset({"norm", "tol", "max_iter"})
-    ),
-    "noisy": Method(
-        NoiseTolerantKernelClassifier, max_rows=4000, has_cost=False, options=frozenset()
-    ),
-    "rules": Method(
-        RuleEnsembleClassifier, RuleEnsembleRegressor, max_rows=10_000, keeps_total=True
-    ),
-    "structure": Method(SumProductMKLClassifier, max_rows=2000),
-    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False),
-}
+EPSILON = 0.1  # insensitivity of regression, in standard deviations of the target
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user may set; None leaves it to the method.
+    """Options of a method; None stands for its default.
 
     Attributes
     ----------
@@ -93,9 +42,9 @@ class Settings:
     per_feature : bool
         Whether to offer kernels on single columns.
     standardize : bool
-        Whether numbers are put on one scale.
+        Whether numeric columns are standardised.
     seed : int
-        For everything drawn.
+        Seed of all random draws.
     """
 
     norm: float | str | None = None
@@ -111,17 +60,72 @@ class Settings:
         return replace(self, tol=tol, max_iter=min(50, self.max_iter or 50))
 
 
+def _flat(problem: Problem, settings: Settings) -> dict[str, Any]:
+    return {"kernels": offer_kernels(problem, per_feature=settings.per_feature)}
+
+
+def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
+    # With an intercept, since rarely half of all pairs of rows are of one class.
+    return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method for a table."""
+
+    classifier: type
+    regressor: type | None = None
+    max_rows: int = 5000  # default maximum number of rows to fit to: more would take minutes
+    has_cost: bool = True  # whether there is a C to choose
+    # Whether a C that was chosen on fewer rows is divided so that the total cost stays: otherwise
+    # there would be many rules, and the fit would be slow.
+    keeps_total: bool = False
+    takes_many_rows: bool = False  # whether a fit to more than max_rows is quick for some kernels
+    options: frozenset[str] = frozenset({"tol", "max_iter"})  # of the command line that apply
+    arguments: Callable[[Problem, Settings], dict[str, Any]] = _flat  # kernels of the estimator
+
+
+_WITH_NORM = frozenset({"norm", "tol", "max_iter"})
+
+METHODS = {
+    "mkl": Method(MKLClassifier, MKLRegressor, takes_many_rows=True, options=_WITH_NORM),
+    "radius": Method(RadiusMKLClassifier, max_rows=2000, options=_WITH_NORM),
+    "noisy": Method(
+        NoiseTolerantKernelClassifier,
+        max_rows=4000,
+        has_cost=False,
+        options=frozenset(),
+        arguments=lambda problem, settings: {"kernels": offer_complete(problem)},
+    ),
+    "rules": Method(
+        RuleEnsembleClassifier,
+        RuleEnsembleRegressor,
+        max_rows=10_000,
+        keeps_total=True,
+        # Longer rules are hard to read, and the search takes many times as long. The limit of
+        # conjunctions bounds the time where C is large and classes overlap.
+        arguments=lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
+    ),
+    "structure": Method(
+        SumProductMKLClassifier,
+        max_rows=2000,
+        arguments=lambda problem, settings: {"structure": offer_structure(problem)},
+    ),
+    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False, arguments=_pairs),
+}
+
+
 def choose_method(problem: Problem, name: str = "auto", settings: Settings | None = None) -> str:
-    """Return the name of the method to use, or say why the one asked for cannot be.
+    """Return the name of the method to use; an error where it does not suit the problem.
 
     Parameters
     ----------
     problem : Problem
-        What to learn.
+        The columns and the target.
     name : str
         A key of ``METHODS``, or "auto", which is multiple kernel learning.
     settings : Settings, optional
-        Refused where the method does not have them.
+        Options; an error where the method does not have them.
 
     Examples
     --------
@@ -138,9 +142,9 @@ def choose_method(problem: Problem, name: str = "auto", settings: Settings | Non
     method = METHODS[name]
     if problem.regression and method.regressor is None:
         raise InputError(
-            f"method {name}: it learns classes, but the target {problem.y.name!r} holds a "
-            "quantity (numbers with decimals, or more than 20 different ones); use the method mkl "
-            "or rules, or the task 'classes'."
+            f"method {name}: it is for classification, but the target {problem.y.name!r} has "
+            "numbers with decimals, or more than 20 different ones; use the method mkl or rules, "
+            "or the task 'classification'."
         )
     for option in ("norm", "tol", "max_iter"):
         given = None if settings is None else getattr(settings, option)
@@ -162,13 +166,13 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     Parameters
     ----------
     problem : Problem
-        What to learn.
+        The columns and the target.
     name : str
         A key of ``METHODS``.
     settings : Settings
         Options.
     C : float
-        Cost of errors; for a quantity in units of its standard deviation.
+        Cost of errors; for regression in units of the standard deviation of the target.
 
     Returns
     -------
@@ -189,54 +193,27 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     if kind is MKLRegressor:
         unit = float(problem.y.std())
         options |= {"C": C * unit, "epsilon": EPSILON * unit}
-    estimator = kind(**_KERNELS.get(name, _flat)(problem, settings), **options)
+    estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
 
 
 def _preparer(problem: Problem, name: str, settings: Settings) -> TablePreparer:
     rules = name == "rules"
     return TablePreparer(
-        # Rules are to be read in the units of the table, and know what to do with gaps.
+        # Rules are read in the units of the table, and have conditions on missing values.
         standardize=settings.standardize and not rules,
         missing="keep" if rules else "fill",
-        dates={c.name: c.format for c in problem.kinds if c.format} or None,
+        dates=problem.dates,
         plain=tuple(problem.grams),
     )
 
 
 def for_method(problem: Problem, name: str) -> Problem:
-    """Return the problem with the columns that a method can use.
-
-    Parameters
-    ----------
-    problem : Problem
-        The columns, and what they hold.
-    name : str
-        A key of ``METHODS``; rules have no use for text and matrices.
-    """
+    """Return the problem with the columns that a method can use: rules take no text or matrices."""
     lost = [*problem.columns("text"), *problem.grams] if name == "rules" else []
     if not lost:
         return problem
     kinds = tuple(c for c in problem.kinds if c.name not in lost)
-    why = "is left out: rules know no text and no matrices"
+    why = "is left out: rules take no text and no matrices"
     notes = (*problem.notes, *(f"the column {column!r} {why}" for column in lost))
     return replace(problem, X=problem.X.drop(columns=lost), kinds=kinds, grams={}, notes=notes)
-
-
-def _flat(problem: Problem, settings: Settings) -> dict[str, Any]:
-    return {"kernels": offer_kernels(problem, per_feature=settings.per_feature)}
-
-
-def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
-    # A free bias: classes of a table are rarely such that half of all pairs are the same.
-    return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
-
-
-_KERNELS: dict[str, Callable[[Problem, Settings], dict[str, Any]]] = {
-    "noisy": lambda problem, settings: {"kernels": offer_complete(problem)},
-    # Longer rules are hard to read, and looking for them takes many times as long. The limit of
-    # conjunctions bounds the time where C is large and classes overlap.
-    "rules": lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
-    "structure": lambda problem, settings: {"structure": offer_structure(problem)},
-    "pairs": _pairs,
-}

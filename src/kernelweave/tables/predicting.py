@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kernelweave._declaration import has_aspect
 from kernelweave.errors import DataError, InputError
 from kernelweave.io import TablePreparer
 from kernelweave.kernels import Precomputed
@@ -20,21 +21,15 @@ if TYPE_CHECKING:
 
 
 def last_step(model: Any) -> Any:
-    """Return the estimator itself, the last step of a pipeline.
-
-    Parameters
-    ----------
-    model : estimator or Pipeline
-        A model.
-    """
+    """Return the estimator itself, the last step of a pipeline."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
 def read_for(model: Any, path: str | Path) -> Table:
     """Read a table in the form that a model takes.
 
-    What was text when the model was fitted is read as text, what was a number as a number; matrices
-    with as many rows as the table need no column of row numbers.
+    Columns that were text when the model was fitted are read as text, columns of numbers as
+    numbers; matrices with as many rows as the table need no column of row numbers.
 
     Parameters
     ----------
@@ -46,20 +41,17 @@ def read_for(model: Any, path: str | Path) -> Table:
     Returns
     -------
     table : Table
-        Its frame can be given to ``model.predict``; an array without names becomes one.
+        Its frame can be given to ``model.predict``.
     """
     if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
         preparer = model[0]
-        names, dates = preparer.feature_names_in_, preparer.dates or {}
-        number = {
-            name
-            for name, numeric in zip(names, preparer.numeric_, strict=True)
-            if numeric and name not in dates
-        }
-        table = read_table(path, text=[n for n in names if n not in number], numbers=number)
+        names = preparer.feature_names_in_
+        numbers = set(names[preparer.numeric_]) - set(preparer.dates or ())
+        table = read_table(path, text=[n for n in names if n not in numbers], numbers=numbers)
         frame = add_row_numbers(table.frame, _grams(model))
-        return Table(_as_known(frame, preparer), table.notes)
-    # What was text in fit must be read as text, or "01" would be the number 1.
+        empty = [n for n in frame.columns if n in numbers and frame[n].isna().all()]
+        return Table(frame.assign(**dict.fromkeys(empty, np.nan)), table.notes)
+    # Text in fit must be read as text, or "01" would be the number 1.
     words = {p.feature for p in getattr(model, "propositions_", ()) if isinstance(p.value, str)}
     table = read_table(path, text=words)
     frame, known = table.frame, getattr(model, "feature_names_in_", None)
@@ -73,15 +65,6 @@ def read_for(model: Any, path: str | Path) -> Table:
             f"but the table in {path} is not that."
         )
     return Table(frame.set_axis(range(len(frame.columns)), axis=1), table.notes)
-
-
-def _as_known(frame: pd.DataFrame, preparer: TablePreparer) -> pd.DataFrame:
-    """Make numbers of a column that is empty in this table."""
-    for name, numeric in zip(preparer.feature_names_in_, preparer.numeric_, strict=True):
-        empty = name in frame.columns and bool(frame[name].isna().all())
-        if numeric and empty and name not in (preparer.dates or {}):
-            frame = frame.assign(**{name: np.nan})
-    return frame
 
 
 def _grams(model: Any) -> dict[str, Any]:
@@ -108,21 +91,21 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         One row per row.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if hasattr(estimator, "predict_pairs"):
+    if has_aspect(estimator, "pairs"):
         raise InputError(
-            "This model was learned from pairs and judges pairs: give them with --pairs, or group "
+            "This model was learned from pairs and scores pairs: give them with --pairs, or group "
             "the rows with kernelweave cluster --model."
         )
-    if hasattr(estimator, "labels_"):
+    if has_aspect(estimator, "clusters"):
         raise InputError(
-            f"A {type(estimator).__name__} knows the clusters of the rows it was fitted to, and "
+            f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
             "predicts none of others; group a table with kernelweave cluster."
         )
     if decision and not hasattr(estimator, "classes_"):
         raise InputError("--decision: this model is a regressor, its predictions are all it has.")
     if hasattr(estimator, "tasks_"):
         raise InputError(
-            "This model was fitted with tasks, which a table cannot name here; use "
+            "This model was fitted with tasks, which the command line does not support; use "
             "kernelweave.io.load and predict(X, task) in Python."
         )
     named = isinstance(model, Pipeline) or hasattr(estimator, "feature_names_in_")
@@ -138,12 +121,12 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         parts = values.reshape(len(values), -1).T
         labels = estimator.classes_[-len(parts) :]
         columns |= {f"decision {label}": v for label, v in zip(labels, parts, strict=True)}
-    made: pd.DataFrame = pandas.DataFrame(columns)
-    return made
+    predicted: pd.DataFrame = pandas.DataFrame(columns)
+    return predicted
 
 
 def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataFrame:
-    """Tell for pairs of rows whether they belong together.
+    """Predict for pairs of rows whether they belong together.
 
     Parameters
     ----------
@@ -160,16 +143,10 @@ def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataF
         ``first``, ``second``, ``score`` and ``same``.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if not hasattr(estimator, "predict_pairs"):
-        raise InputError("--pairs: this model was not learned from pairs and judges rows.")
+    if not has_aspect(estimator, "pairs"):
+        raise InputError("--pairs: this model was not learned from pairs and predicts rows.")
     rows = model[0].transform(frame) if isinstance(model, Pipeline) else frame
     scores = estimator.score_pairs(rows, pairs)
-    made: pd.DataFrame = pandas.DataFrame(
-        {
-            "first": pairs[:, 0],
-            "second": pairs[:, 1],
-            "score": scores,
-            "same": scores >= estimator.threshold_,
-        }
-    )
-    return made
+    columns = {"first": pairs[:, 0], "second": pairs[:, 1], "score": scores}
+    predicted: pd.DataFrame = pandas.DataFrame(columns | {"same": scores >= estimator.threshold_})
+    return predicted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TASKS = ("auto", "classification", "regression")
-_MANY = 20  # a target of more different numbers than this is taken as a quantity
+_MANY = 20  # different numbers in a target beyond which it is taken as regression
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Problem:
     y : pandas.Series
         The target.
     regression : bool
-        Whether it is a quantity, not a class.
+        Whether the target is a number, not a class.
     kinds : tuple of ColumnKind
-        What the columns of ``X`` hold, and those left out.
+        Kinds of the columns of ``X`` and of those left out.
     grams : dict
         Ready Gram matrices, by the column of ``X`` with their row numbers.
     notes : tuple of str
-        What was done to the rows and the target.
+        Sentences on rows that were left out.
     """
 
     X: pd.DataFrame
@@ -54,8 +54,12 @@ class Problem:
 
     def take(self, rows: Any) -> Problem:
         """Return the problem on some rows, given by position."""
-        X, y = self.X.iloc[rows], self.y.iloc[rows]
-        return Problem(X, y, self.regression, self.kinds, self.grams, self.notes)
+        return replace(self, X=self.X.iloc[rows], y=self.y.iloc[rows])
+
+    @property
+    def dates(self) -> dict[str, str] | None:
+        """Formats of the columns of dates that are written as text; None without such columns."""
+        return {c.name: c.format for c in self.kinds if c.format} or None
 
 
 def make_problem(
@@ -68,7 +72,7 @@ def make_problem(
 ) -> Problem:
     """Split a table into columns to learn from and a target.
 
-    Rows without a target, and columns that can teach nothing, are left out.
+    Rows without a target, and columns without information, are left out.
 
     Parameters
     ----------
@@ -79,8 +83,8 @@ def make_problem(
     ignore : sequence of str
         Columns to leave out.
     task : {"auto", "classification", "regression"}
-        What the target is; "auto": numbers with decimals, or more than 20 different ones, are a
-        quantity.
+        What the target is; "auto": regression if it has numbers with decimals, or more than 20
+        different numbers.
     grams : dict, optional
         Ready Gram matrices by name. A column of this name holds their row numbers; where there is
         none, row i of the table is row i of the matrix.
@@ -123,15 +127,7 @@ def make_problem(
 
 
 def add_row_numbers(frame: pd.DataFrame, grams: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the table with a column of row numbers for every Gram matrix.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table.
-    grams : dict
-        Square matrices by name.
-    """
+    """Return the table with a column of row numbers for every Gram matrix, by their names."""
     for name, gram in grams.items():
         if name in frame.columns:
             continue
@@ -145,15 +141,7 @@ def add_row_numbers(frame: pd.DataFrame, grams: Mapping[str, Any]) -> pd.DataFra
 
 
 def check_column(frame: pd.DataFrame, column: str) -> None:
-    """Refuse the name of a column that a table does not have.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table.
-    column : str
-        What a user gave.
-    """
+    """Refuse the name of a column that a table does not have."""
     names = list(map(str, frame.columns))
     if column in names:
         return
@@ -177,7 +165,7 @@ def _typed_target(y: pd.Series[Any], task: str) -> tuple[pd.Series[Any], bool]:
     if regression:
         if not number:
             raise InputError(
-                f"task: as a quantity, the target {y.name!r} must hold numbers, but has "
+                f"task: for regression, the target {y.name!r} must hold numbers, but has "
                 f"{y.iloc[0]!r}."
             )
         y = y.astype(float)

@@ -1,9 +1,10 @@
-"""Read a table from a file: encodings, separators and formats are detected."""
+"""Read a table from a file: encodings, separators and decimal commas are detected."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,20 +21,21 @@ if TYPE_CHECKING:
 _TEXT = (".csv", ".tsv", ".txt")
 _ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), ".parquet")
 _GAPS = ["?", "-", "--", "n.a.", "N.A.", "k.A."]  # beside those that pandas knows
-_SAMPLE = 1_000_000  # bytes that are looked at to find out how a file is written
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_SAMPLE = 1_000_000  # bytes by which separators are detected
 _MOSTLY = 0.9  # share of numbers from which a column of text is one of numbers with mistakes
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that was read, and what had to be done to read it.
+    """A table that was read, and notes on how it was read.
 
     Attributes
     ----------
     frame : pandas.DataFrame
         The table; its index counts the rows of the file from 0.
     notes : tuple of str
-        One sentence for each thing that a reader of results should know.
+        A sentence for each conversion.
     """
 
     frame: pd.DataFrame
@@ -41,7 +43,7 @@ class Table:
 
 
 def import_pandas() -> Any:
-    """Return pandas, or say how to get it."""
+    """Return pandas; an error that says how to install it where it is missing."""
     try:
         import pandas
     except ImportError as error:
@@ -57,7 +59,7 @@ def read_table(
     r"""Read a CSV or Parquet file.
 
     Separator (comma, semicolon, tab or bar), decimal comma and encoding (UTF-8, UTF-16, or else
-    Windows-1252) of a CSV file are found out. Spaces around names of columns are dropped.
+    Windows-1252) of a CSV file are detected. Spaces around names of columns are dropped.
 
     Parameters
     ----------
@@ -66,8 +68,8 @@ def read_table(
     text : iterable of str
         Columns that are read as they are written: "01" stays "01".
     numbers : iterable of str, optional
-        Columns that must hold numbers: what is no number there counts as missing. None: those in
-        which at least nine of ten values are numbers.
+        Columns of numbers, in which other values count as missing. None: those in which at least
+        nine of ten values are numbers.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def read_table(
     name = path.name.lower()
     if not name.endswith(_ENDINGS):
         raise DataError(f"The file {path} must end in .csv, .tsv, .txt (or with .gz) or .parquet.")
-    path.open("rb").close()  # what the system says about a missing file is clear enough
+    path.open("rb").close()  # a missing file: the message of the system
     notes: list[str] = []
     try:
         if name.endswith(".parquet"):
@@ -112,28 +114,28 @@ def read_table(
     frame = frame.rename(columns=lambda column: str(column).strip()).reset_index(drop=True)
     if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
         raise DataError(f"The table in {path} has two columns of the name {twice[0]!r}.")
-    mended = _mend_numbers(frame, set(text), None if numbers is None else set(numbers))
-    return Table(frame, (*notes, *mended))
+    converted = _convert_numbers(frame, set(text), None if numbers is None else set(numbers))
+    return Table(frame, (*notes, *converted))
 
 
 def _read_text(path: Path, text: list[str], notes: list[str]) -> pd.DataFrame:
     pandas = import_pandas()
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rb") as stream:
-        start = stream.read(_SAMPLE)
-        encoding = _encoding(start, stream)
+        content = stream.read()
+    encoding = _encoding(content)
+    start = content[:_SAMPLE]
     if b"\0" in start and encoding != "utf-16":
         raise DataError(f"The file {path} cannot be read as a table: it is not a text file.")
     if encoding == "cp1252":
         notes.append("the file is not UTF-8, so it was read as Windows-1252")
     separator, comma = _separators(start.decode(encoding, errors="replace"))
     if separator != "," or comma:
-        called = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}[separator]
         decimals = ", and decimals by commas" if comma else ""
-        notes.append(f"columns are separated by {called}{decimals}")
+        notes.append(f"columns are separated by {_SEPARATORS[separator]}{decimals}")
     spaced = {f: str for name in text for f in (name, f" {name}", f"{name} ", f" {name} ")}
     frame: pd.DataFrame = pandas.read_csv(
-        path,
+        io.BytesIO(content),
         sep=separator,
         decimal="," if comma else ".",
         encoding=encoding,
@@ -146,29 +148,28 @@ def _read_text(path: Path, text: list[str], notes: list[str]) -> pd.DataFrame:
     return frame
 
 
-def _encoding(start: bytes, stream: Any) -> str:
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+def _encoding(content: bytes) -> str:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     try:
-        whole = start + stream.read()
-        whole.decode("utf-8")
+        content.decode("utf-8")
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8-sig"
 
 
 def _separators(text: str) -> tuple[str, bool]:
-    """Return the separator of columns, and whether decimals are written with a comma."""
+    """Return the separator of columns, and whether decimals are written with a comma.
+
+    The separator is the one that splits the header into most columns, of equal ones the first.
+    `csv.Sniffer` looks at the rows, where a decimal comma is as frequent as the separator.
+    """
     lines = [line for line in text.splitlines()[:200] if line.strip()]
     if not lines:
         return ",", False
     if len(lines) > 1 and len(text) >= _SAMPLE // 2:
-        lines.pop()  # it may have been cut off
-
-    def width(separator: str) -> int:
-        return len(next(csv.reader([lines[0]], delimiter=separator)))
-
-    separator = max(",;\t|", key=width)  # of equal ones the first
+        lines.pop()  # it may be cut off
+    separator = max(_SEPARATORS, key=lambda s: len(next(csv.reader(lines[:1], delimiter=s))))
     if separator == ",":
         return separator, False
     cells = [cell for row in csv.reader(lines[1:], delimiter=separator) for cell in row]
@@ -186,20 +187,14 @@ def _is_number(text: str) -> bool:
 
 
 def is_number(column: pd.Series[Any]) -> bool:
-    """Tell columns of numbers and booleans from the rest.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        Any column.
-    """
+    """Tell columns of numbers and booleans from the rest."""
     from pandas.api.types import is_numeric_dtype
 
     return bool(is_numeric_dtype(column.dtype))
 
 
-def _mend_numbers(frame: pd.DataFrame, text: set[str], numbers: set[str] | None) -> list[str]:
-    """Make numbers of columns that hold little else, in place, and say so."""
+def _convert_numbers(frame: pd.DataFrame, text: set[str], numbers: set[str] | None) -> list[str]:
+    """Convert columns of text that hold mostly numbers, in place; return notes."""
     pandas = import_pandas()
     notes = []
     for name in frame.columns:

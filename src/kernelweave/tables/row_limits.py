@@ -1,4 +1,4 @@
-"""Which kernels can be fitted to all rows of a large table in reasonable time."""
+"""Select the kernels that can be fitted to all rows of a large table in minutes."""
 
 from __future__ import annotations
 
@@ -13,32 +13,22 @@ from kernelweave.kernels import Kernel
 
 from .problem import Problem
 
-ENOUGH = 0.95  # share of the function's squared norm that kernels kept must carry
+ENOUGH = 0.95  # share of the function's squared norm that the selected kernels must carry
 _WORK = 2e10  # rows x features^2 x outputs that take about a minute on two cores
 
 
 def kernels_for_all(model: Pipeline, problem: Problem) -> list[Kernel] | None:
-    """Return the kernels that matter to a model, if a fit of all rows to them takes minutes.
+    """Return the kernels that carry most of the norm of a model fitted to some rows.
 
-    Parameters
-    ----------
-    model : Pipeline
-        Fitted to a part of the rows.
-    problem : Problem
-        All rows.
-
-    Returns
-    -------
-    kernels : list of Kernel or None
-        Those that carry most of the norm of its function. None where time would be long: for
-        several kernels on many columns at once, on categories of many values or on texts.
+    None where a Nystroem fit of them to all rows would take long: for several kernels on many
+    columns at once, on categories of many values or on texts.
     """
     estimator = model[-1]
     order = np.argsort(-estimator.contributions_, kind="stable")
     needed = int(np.searchsorted(np.cumsum(estimator.contributions_[order]), ENOUGH)) + 1
     kernels = [estimator.kernels_[j] for j in sorted(order[:needed])]
     rows: Any = clone(model[0]).fit_transform(problem.X, problem.y)
-    tol = estimator.tol / max(1.0, estimator.C)  # as the fit will ask for
+    tol = estimator.tol / max(1.0, estimator.C)  # the accuracy that the fit will require
     features = count_features(kernels, rows, normalize=estimator.normalize, tol=tol)
     if features is None:
         return None

@@ -22,16 +22,16 @@ SEARCH_ROWS = 2000
 _LEAST = 15  # rows below which nothing can be chosen
 
 Announce: TypeAlias = Callable[[str, float], None]
-"""Told what is being done, and the share of this part of the work that is behind."""
+"""Called with the current step and the share of it that is done."""
 
 
-def silent(what: str, done: float) -> None:
-    """Take no notice."""
+def silent(step: str, done: float) -> None:
+    """Show nothing."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What was tried, and what was chosen.
+    """Values of C that were tried, and the one chosen.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Search:
     scores : ndarray of shape (n_values, n_folds)
         Accuracy or R squared on the fold that was left out.
     n_rows : int
-        Rows that took part.
+        Rows that were used.
     """
 
     C: float
@@ -76,15 +76,15 @@ def search_cost(
     Parameters
     ----------
     problem : Problem
-        What to learn.
+        The columns and the target.
     method : str
         A key of ``METHODS``.
     settings : Settings, optional
         Options of the method.
     max_rows : int
-        Rows to use at most, drawn by class.
+        Maximum number of rows, drawn by class.
     announce : callable
-        Told how far the search has come.
+        Called with the current step and the share of it that is done.
 
     Returns
     -------
@@ -101,14 +101,13 @@ def search_cost(
     3
     """
     settings = settings or Settings()
-    folds = _folds(problem, settings.seed)
-    if not METHODS[method].has_cost or folds is None:
+    if not METHODS[method].has_cost or not _can_be_split(problem):
         return None
     rows = sample_rows(problem, max_rows, settings.seed)
     problem = problem.take(rows)
-    folds = _folds(problem, settings.seed)
-    if folds is None:
+    if not _can_be_split(problem):
         return None
+    folds = make_splitter(problem, FOLDS, settings.seed).split(problem.X, problem.y)
     parts = [_Fold(problem, method, settings.loose(), *fold) for fold in folds]
     scores: dict[float, list[float]] = {}
     ask: list[float] = list(START)
@@ -131,16 +130,16 @@ class _Fold:
     def __init__(
         self, problem: Problem, method: str, settings: Settings, train: Indices, test: Indices
     ) -> None:
-        learn, judge = problem.take(train), problem.take(test)
-        self.y_train, self.y_test = learn.y, judge.y
-        table, self.model = make_model(learn, method, settings).named_steps.values()
+        inner, outer = problem.take(train), problem.take(test)
+        self.y_train, self.y_test = inner.y, outer.y
+        table, self.model = make_model(inner, method, settings).named_steps.values()
         self.unit = self.model.C  # a C of one, in the units of the estimator
-        self.X_train = table.fit_transform(learn.X, learn.y)
-        self.X_test = table.transform(judge.X)
+        self.X_train = table.fit_transform(inner.X, inner.y)
+        self.X_test = table.transform(outer.X)
 
     def scores(self, values: list[float]) -> list[float]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about values of C that are tried and not taken
+            warnings.simplefilter("ignore")  # of values of C that are not chosen
             models = self.model.fit_path(
                 self.X_train, self.y_train, [C * self.unit for C in values]
             )
@@ -159,32 +158,20 @@ def _further(scores: dict[float, list[float]]) -> list[float]:
     return []
 
 
-def _folds(problem: Problem, seed: int) -> list[tuple[Indices, Indices]] | None:
-    """Return the folds, or None where there are too few rows for them."""
-    n = len(problem.y)
-    if n < _LEAST:
-        return None
-    if problem.regression:
-        return list(KFold(FOLDS, shuffle=True, random_state=seed).split(problem.X))
-    counts = problem.y.value_counts()
-    if counts.iloc[1] < FOLDS:
-        return None
-    kind = StratifiedKFold if counts.min() >= FOLDS else KFold
-    return list(kind(FOLDS, shuffle=True, random_state=seed).split(problem.X, problem.y))
+def _can_be_split(problem: Problem) -> bool:
+    """Tell whether the rows, and those of the second largest class, suffice for the folds."""
+    enough = len(problem.y) >= _LEAST
+    return enough and (problem.regression or problem.y.value_counts().iloc[1] >= FOLDS)
+
+
+def make_splitter(problem: Problem, n_folds: int, seed: int) -> Any:
+    """Return folds, stratified by class where every class has as many rows as there are folds."""
+    plain = problem.regression or problem.y.value_counts().min() < n_folds
+    return (KFold if plain else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
 
 
 def sample_rows(problem: Problem, n_rows: int, seed: int) -> Indices:
-    """Return positions of at most so many rows, in order, with all classes in proportion.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    n_rows : int
-        How many.
-    seed : int
-        For the draw.
-    """
+    """Return positions of at most ``n_rows`` rows, in order, with all classes in proportion."""
     n = len(problem.y)
     if n <= n_rows:
         return np.arange(n)

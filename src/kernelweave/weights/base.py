@@ -16,6 +16,9 @@ class WeightSet(ABC):
     ``q_j = tr(B' K_j B)`` those of the dual coefficients.
     """
 
+    is_fixed = False  # the set is one point
+    is_sparse = False  # the best weights are mostly zero: steps need a working set
+
     @abstractmethod
     def start(self, n_kernels: int) -> Floats:
         """Return equal weights on the boundary of the set."""
@@ -23,6 +26,10 @@ class WeightSet(ABC):
     @abstractmethod
     def update(self, theta: Floats, norms: Floats) -> Floats:
         """Return the minimiser of ``sum(norms**2 / weights)``; ``theta`` if all norms are zero."""
+
+    @abstractmethod
+    def normalise(self, weights: Floats) -> Floats:
+        """Return positive weights scaled to the boundary of the set."""
 
     @abstractmethod
     def penalty(self, norms: Floats) -> float:
@@ -43,7 +50,7 @@ class WeightSet(ABC):
         Parameters
         ----------
         linear, ridge : float
-            Linear and ridge part of the dual value (`Machine.linear`, `Machine.ridge_term`).
+            Linear and ridge part of the dual value (`Loss.linear`, `Loss.ridge_term`).
         quadratic_forms : ndarray of shape (n_kernels,)
             Quadratic forms, or upper bounds of them.
         bounded : bool

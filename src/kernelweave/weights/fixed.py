@@ -15,11 +15,16 @@ from .base import WeightSet
 class Uniform(WeightSet):
     """Equal weights that sum to one: the average kernel."""
 
+    is_fixed = True
+
     def start(self, n_kernels: int) -> Floats:
         return np.full(n_kernels, 1.0 / n_kernels)
 
     def update(self, theta: Floats, norms: Floats) -> Floats:
         return theta
+
+    def normalise(self, weights: Floats) -> Floats:
+        return self.start(len(weights))
 
     def penalty(self, norms: Floats) -> float:
         return float(0.5 * len(norms) * (norms**2).sum())

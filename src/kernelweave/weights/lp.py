@@ -38,7 +38,6 @@ class LpBall(WeightSet):
         return self.normalise((norms / top) ** (2.0 / (self.p + 1.0)))
 
     def normalise(self, weights: Floats) -> Floats:
-        """Scale positive weights to the boundary of the ball."""
         return np.asarray(weights / lp_norm(weights, self.p))
 
     def penalty(self, norms: Floats) -> float:

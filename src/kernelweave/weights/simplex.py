@@ -18,6 +18,7 @@ class Simplex(LpBall):
     """
 
     p: float = 1.0
+    is_sparse = True
 
     def __post_init__(self) -> None:
         assert self.p == 1.0, "the simplex has p = 1"

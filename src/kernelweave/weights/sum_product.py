@@ -10,7 +10,7 @@ import scipy.linalg
 from scipy.optimize import minimize
 
 from kernelweave._types import Floats
-from kernelweave.banks.paths import Reading
+from kernelweave.banks.paths import PathForms
 
 _LOWEST = -69.0  # of the logarithm of a weight, about 1e-30: zero would never be left again
 _NEWTON_STEPS = 100
@@ -48,7 +48,7 @@ class SumProduct:
     def _terms(self, u: Floats) -> Floats:
         return np.asarray(self.lam * self.counts * np.exp(self.p * u))
 
-    def lower_bound(self, linear: float, reading: Reading, u: Floats) -> float:
+    def lower_bound(self, linear: float, forms: PathForms, u: Floats) -> float:
         """Return a lower bound of the learning problem from one feasible dual point.
 
         ``g_m`` lies below its tangents in the powers of the weights; what the tangent at u gives is
@@ -58,14 +58,14 @@ class SumProduct:
         ----------
         linear : float
             Linear part of the dual value.
-        reading : Reading
+        forms : PathForms
             Of the dual point.
         u : ndarray of shape (n_nodes,)
             Logarithms of the weights at which the tangent is taken.
         """
-        return self._bound(linear, *reading.sums(u), u)
+        return self._bound(linear, *forms.sums(u), u)
 
-    def best_bound(self, linear: float, reading: Reading, u: Floats) -> float:
+    def best_bound(self, linear: float, forms: PathForms, u: Floats) -> float:
         """Return the largest of the lower bounds from several tangents.
 
         They are taken at u and, from there on, at weights that come ever closer to balance for the
@@ -73,13 +73,13 @@ class SumProduct:
 
         Parameters
         ----------
-        linear, reading, u
+        linear, forms, u
             As in `lower_bound`.
         """
         best = -np.inf
         for _ in range(_TANGENTS):
             with np.errstate(over="ignore", invalid="ignore"):
-                total, nodes = reading.sums(u)
+                total, nodes = forms.sums(u)
             if not np.isfinite(total):
                 break
             best = max(best, self._bound(linear, total, nodes, u))
@@ -105,7 +105,7 @@ class SumProduct:
             bound = max(bound, linear - self.lam * float(best.sum()))
         return float(bound)
 
-    def update(self, u: Floats, reading: Reading) -> Floats:
+    def update(self, u: Floats, forms: PathForms) -> Floats:
         """Return the logarithms of the best weights for fixed functions, those found at ``u``.
 
         A sum of exponentials of linear functions is minimised: by Newton's method, or by L-BFGS
@@ -113,13 +113,13 @@ class SumProduct:
         """
         lowest = np.maximum(u - 30.0, _LOWEST)
         with np.errstate(over="ignore"):  # of curvatures; then steps go down the slope
-            value, _, hessian = reading.penalty(u, u)
+            value, _, hessian = forms.half_norm(u, u)
         if not value > 0.0:
             return np.full_like(u, _LOWEST)
         if hessian is None:
 
             def objective(v: Floats) -> tuple[float, Floats]:
-                value, gradient, _ = self._objective(u, v, reading)
+                value, gradient, _ = self._objective(u, v, forms)
                 return value, gradient
 
             found: Any = minimize(
@@ -133,7 +133,7 @@ class SumProduct:
             return np.asarray(found.x)
         here = u.copy()
         for _ in range(_NEWTON_STEPS):
-            value, gradient, hessian = self._objective(u, here, reading)
+            value, gradient, hessian = self._objective(u, here, forms)
             assert hessian is not None
             free = (here > lowest) | (gradient < 0.0)  # others would only go lower still
             step = np.zeros_like(here)
@@ -145,7 +145,7 @@ class SumProduct:
             length = 1.0
             while length > 1e-10:
                 trial = np.maximum(here + length * step, lowest)
-                if self._objective(u, trial, reading)[0] <= value + 1e-4 * length * slope:
+                if self._objective(u, trial, forms)[0] <= value + 1e-4 * length * slope:
                     break
                 length *= 0.5
             else:
@@ -154,10 +154,10 @@ class SumProduct:
         return here
 
     def _objective(
-        self, old: Floats, u: Floats, reading: Reading
+        self, old: Floats, u: Floats, forms: PathForms
     ) -> tuple[float, Floats, Floats | None]:
         with np.errstate(over="ignore"):
-            value, gradient, hessian = reading.penalty(old, u)
+            value, gradient, hessian = forms.half_norm(old, u)
             terms = self._terms(u)
             if hessian is not None:
                 hessian = hessian + np.diag(self.p**2 * terms)

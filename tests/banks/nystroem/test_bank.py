@@ -64,8 +64,8 @@ def test_bounds_hold_for_exact_kernels(few):
         ]
     )
     assert (bank.quadratic_forms(V) < exact * (1 - 1e-9)).all()
-    assert (bank.quadratic_forms(V) + bank.slack(V, bank.quadratic_forms(V)) >= exact).all()
-    fine = np.array([bank.exact_form(V, j) for j in range(2)])
+    assert (bank.quadratic_forms(V) + bank.form_errors(V, bank.quadratic_forms(V)) >= exact).all()
+    fine = bank.exact_forms(V)
     assert (fine >= exact * (1 - 1e-12)).all()
     np.testing.assert_allclose(fine, exact, rtol=1e-9)
 
@@ -80,7 +80,7 @@ def test_bounds_allow_for_storage_in_single_precision(few):
     error = item.features(exact.source.views[0])[:, 0] - bank.blocks.rows(np.arange(90))[:, 0]
     V = np.sign(error)[:, None]
     above = float(exact.quadratic_forms(V)[0] - bank.quadratic_forms(V)[0])
-    assert 0 < above <= bank.slack(V, bank.quadratic_forms(V))[0]
+    assert 0 < above <= bank.form_errors(V, bank.quadratic_forms(V))[0]
     W = np.zeros((bank.blocks.n_columns, 1))
     W[0] = 1.0
     assert 0 < np.abs(error).sum() <= bank.value_rounding(W, np.ones((90, 1)))
@@ -121,7 +121,7 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     values = bank.function(W).values([RBF(width=1.0)], bank.source.views)
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
     missed = bank.left[0] > 1e-9 * bank.diagonals[0]
-    assert bank.is_complete == (not missed)
+    assert bank.complete.all() == (not missed)
 
 
 def test_kernels_of_nothing_and_of_one_value(few):
@@ -143,7 +143,7 @@ def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few
     monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)
     monkeypatch.setattr(large, "_MOST_LANDMARKS", 50)
     bank = make_feature_bank([RBF(width=1.0)], X)
-    assert not bank.is_complete
+    assert not bank.complete.all()
     assert bank.landmarks[0].rank == 50
 
 
@@ -180,19 +180,23 @@ def test_scores_are_read_once(few, monkeypatch):
     products = bank.products(V, np.arange(3), np.arange(90))
     assert len(reads) == 1
     np.testing.assert_allclose(np.einsum("jno,no->j", products, V), quadratic_forms, rtol=1e-6)
-    other = bank.quadratic_forms(2.0 * V)  # another vector is another reading
+    other = bank.quadratic_forms(2.0 * V)  # another vector takes another pass
     assert len(reads) == 2
     np.testing.assert_allclose(other, 4.0 * quadratic_forms)
 
 
 def test_a_function_is_taken_to_other_weights(few):
     bank = make_feature_bank(KERNELS, table(), tol=1e-3)
-    old, new = bank.combine(np.array([0.5, 0.5, 0.0])), bank.combine(np.array([0.2, 0.5, 0.3]))
+    old, new, less = (
+        bank.combine(np.array(weights)).features()
+        for weights in ([0.5, 0.5, 0.0], [0.2, 0.5, 0.3], [1.0, 0.0, 0.0])
+    )
     w = np.random.default_rng(8).normal(size=(old.n_features, 1))
-    function = old.raise_weights(w)
-    assert new.holds(function)
-    np.testing.assert_allclose(new.times(new.lower_weights(function)), old.times(w), atol=1e-10)
-    assert not bank.combine(np.array([1.0, 0.0, 0.0])).holds(function)
+    function = old.to_bank(w)
+    own, whole = new.from_bank(function)
+    assert whole
+    np.testing.assert_allclose(new.times(own), old.times(w), atol=1e-10)
+    assert not less.from_bank(function)[1]
 
 
 def test_a_sample_of_the_rows(few):

@@ -103,10 +103,12 @@ class Case:
         literal = name == "chapelle_literal"
         return chapelle_value(K, Y, self.row_costs, literal=literal, intercept=self.intercept)
 
-    def judge(self, name, theta, tol, bank=None, bound=None, **options):
+    def evaluate(self, name, theta, tol, bank=None, bound=None, **options):
         bank = bank_of(grams_of(self)[0]) if bank is None else bank
         criterion = self.criterion(name, bound)
-        return criterion.judge(bank.combine(theta), self.problem.Y, self.cost, tol=tol, **options)
+        return criterion.evaluate(
+            bank.combine(theta), self.problem.Y, self.cost, tol=tol, **options
+        )
 
 
 @cache
@@ -134,21 +136,21 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values(case, name):
     exact = case.exact(name, case.theta)
-    judged = case.judge(name, case.theta, 1e-10)
-    assert judged.value == pytest.approx(exact, rel=1e-7)
+    point = case.evaluate(name, case.theta, 1e-10)
+    assert point.value == pytest.approx(exact, rel=1e-7)
     # However early they stop, machine and ball bound their optima from above.
     for tol in (0.5, 1e-1, 1e-3):
-        loose = case.judge(name, case.theta, tol)
+        loose = case.evaluate(name, case.theta, tol)
         assert exact * (1 - 1e-9) <= loose.value <= exact * (1 + 3 * tol)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("case", [CASES[1], CASES[4]], ids=str)
 def test_the_function_has_the_value(case, name):
-    judged = case.judge(name, case.theta, 1e-8)
-    judged = case.criterion(name).finished(judged, case.cost, tol=1e-8)
+    point = case.evaluate(name, case.theta, 1e-8)
+    point = case.criterion(name).finished(point, case.cost, tol=1e-8)
     K, Y = combined(case.theta, grams_of(case)[0]), case.problem.Y
-    solution, r2 = judged.solution, judged.ball.squared_radius
+    solution, r2 = point.solution, point.ball.squared_radius
     dual_coef = solution.dual_coef
     np.testing.assert_allclose(
         solution.fitted, K @ dual_coef, atol=1e-9 * np.abs(K @ dual_coef).max()
@@ -161,7 +163,7 @@ def test_the_function_has_the_value(case, name):
         "chapelle_literal": r2 * (0.5 * norm + np.vdot(case.cost, slack**2)),
         "do": 0.5 * norm + np.vdot(case.cost, slack**2) / (case.theta @ grams_of(case)[1]),
     }[name]
-    assert judged.value == pytest.approx(value, rel=1e-8)
+    assert point.value == pytest.approx(value, rel=1e-8)
     assert (dual_coef * Y >= 0).all()
     if case.intercept:
         np.testing.assert_allclose(dual_coef.sum(axis=0), 0, atol=1e-12 * np.abs(dual_coef).sum())
@@ -170,7 +172,7 @@ def test_the_function_has_the_value(case, name):
     ridged = K + np.diag(1 / case.row_costs) if name == "chapelle" else K
     assert r2 == pytest.approx(ball_oracle(ridged)[0], rel=1e-7)
     quadratic_forms = [np.vdot(dual_coef, gram @ dual_coef) for gram in grams_of(case)[0]]
-    np.testing.assert_allclose(judged.quadratic_forms, quadratic_forms, rtol=1e-9)
+    np.testing.assert_allclose(point.quadratic_forms, quadratic_forms, rtol=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.01, 0.3, 0.7, 100.0])
@@ -179,11 +181,11 @@ def test_two_rows_have_one_value(C):
         X = np.random.default_rng(seed).normal(size=(2, 3))
         bank = make_bank([RBF(1.0), Linear()], X, normalize=None)
         Y, cost = np.array([[1.0], [-1.0]]), np.full((2, 1), C)
-        judged = RadiusMargin().judge(bank.combine(np.array([0.3, 2.0])), Y, cost, tol=1e-11)
+        point = RadiusMargin().evaluate(bank.combine(np.array([0.3, 2.0])), Y, cost, tol=1e-11)
         expected = 0.5 if C >= 0.5 else 2 * C - 2 * C**2
-        assert judged.value == pytest.approx(expected, rel=1e-9)
-        assert judged.lower == pytest.approx(expected, rel=1e-9)  # of any weights
-        np.testing.assert_allclose(judged.gradient, 0, atol=1e-9)
+        assert point.value == pytest.approx(expected, rel=1e-9)
+        assert point.lower == pytest.approx(expected, rel=1e-9)  # of any weights
+        np.testing.assert_allclose(point.gradient, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.2, 0.8, 3.0])
@@ -191,11 +193,11 @@ def test_value_of_the_identity(C):
     n = 10
     Y = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
     r2 = 1 - 1 / n
-    judged = RadiusMargin().judge(
+    point = RadiusMargin().evaluate(
         bank_of([np.eye(n)]).combine(np.ones(1)), Y, np.full((n, 1), C), tol=1e-11
     )
     expected = n * r2 / 2 if r2 <= C else n * C - n * C**2 / (2 * r2)
-    assert judged.value == pytest.approx(expected, rel=1e-9)
+    assert point.value == pytest.approx(expected, rel=1e-9)
 
 
 # Derivatives
@@ -206,10 +208,10 @@ def test_value_of_the_identity(C):
 def test_gradients(case, name):
     theta = case.theta
     bank = bank_of(grams_of(case)[0])
-    judged = case.judge(name, theta, 1e-12, bank)
+    point = case.evaluate(name, theta, 1e-12, bank)
 
     def value(weights):
-        return case.judge(name, weights, 1e-13, bank, start=judged).value
+        return case.evaluate(name, weights, 1e-13, bank, start=point).value
 
     slopes = np.empty(M)
     for j in range(M):
@@ -218,8 +220,8 @@ def test_gradients(case, name):
         far = value(theta + 2 * step) - value(theta - 2 * step)
         slopes[j] = (8 * near - far) / (12 * step[j])
     # In relative changes of the weights, so that all are of one size.
-    found, expected = theta * judged.gradient, theta * slopes
-    allowed = 1e-6 * np.abs(expected).max() + 1e-7 * judged.value
+    found, expected = theta * point.gradient, theta * slopes
+    allowed = 1e-6 * np.abs(expected).max() + 1e-7 * point.value
     np.testing.assert_allclose(found, expected, atol=allowed)
     assert np.abs(expected).max() > 100 * allowed  # something to see
 
@@ -229,25 +231,25 @@ def test_euler(case):
     """Of degree nought for radius and margin, minus one for Do's criterion."""
     theta = case.theta
     for tol in (1e-1, 1e-10):
-        judged = case.judge("radius", theta, tol)
+        point = case.evaluate("radius", theta, tol)
         # The forms of machine and ball are consistent at any tolerance.
-        assert abs(theta @ judged.gradient) <= (2 * tol + 1e-9) * judged.value
+        assert abs(theta @ point.gradient) <= (2 * tol + 1e-9) * point.value
     # Coefficients are known to the root of the gap.
-    judged = case.judge("do", theta, 1e-12)
-    assert -theta @ judged.gradient == pytest.approx(judged.value, rel=1e-5)
+    point = case.evaluate("do", theta, 1e-12)
+    assert -theta @ point.gradient == pytest.approx(point.value, rel=1e-5)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 30.0, 1e8])
 @pytest.mark.parametrize("case", CASES[::2], ids=str)
 def test_scale(case, factor):
     theta = case.theta
-    plain, scaled = (case.judge("radius", t, 1e-10) for t in (theta, factor * theta))
+    plain, scaled = (case.evaluate("radius", t, 1e-10) for t in (theta, factor * theta))
     assert scaled.value == pytest.approx(plain.value, rel=1e-8)
     assert scaled.lower == pytest.approx(plain.lower, rel=1e-6)
     size = np.abs(plain.gradient).max()
     np.testing.assert_allclose(factor * scaled.gradient, plain.gradient, atol=1e-5 * size)
     assert scaled.ball.squared_radius == pytest.approx(factor * plain.ball.squared_radius, 1e-8)
-    plain, scaled = (case.judge("do", t, 1e-10) for t in (theta, factor * theta))
+    plain, scaled = (case.evaluate("do", t, 1e-10) for t in (theta, factor * theta))
     assert factor * scaled.value == pytest.approx(plain.value, rel=1e-8)
 
 
@@ -256,14 +258,14 @@ def test_constant_kernels_have_no_slope(case):
     grams, _ = grams_of(case)
     more = bank_of([*grams, np.full((14, 14), 3.0)])
     theta = case.theta
-    plain = case.judge("radius", theta, 1e-10)
+    plain = case.evaluate("radius", theta, 1e-10)
     for extra in (0.0, 2.0):
-        judged = case.judge("radius", np.append(theta, extra), 1e-10, more)
-        assert judged.value == pytest.approx(plain.value, rel=1e-8)
-        assert abs(judged.gradient[-1]) <= 1e-8 * plain.value
+        point = case.evaluate("radius", np.append(theta, extra), 1e-10, more)
+        assert point.value == pytest.approx(plain.value, rel=1e-8)
+        assert abs(point.gradient[-1]) <= 1e-8 * plain.value
     # Centred matrices are the same points, seen from elsewhere.
     H = np.eye(14) - 1 / 14
-    centred = case.judge("radius", theta, 1e-10, bank_of([H @ K @ H for K in grams]))
+    centred = case.evaluate("radius", theta, 1e-10, bank_of([H @ K @ H for K in grams]))
     assert centred.value == pytest.approx(plain.value, rel=1e-8)
     size = np.abs(plain.gradient).max()
     np.testing.assert_allclose(centred.gradient, plain.gradient, atol=1e-5 * size)
@@ -289,10 +291,10 @@ def test_no_lower_bound_is_above_the_optimum(case):
     bounds = []
     for theta in [*draws, *(0.97 * np.eye(M) + 0.01), best + 1e-9]:
         for tol in (0.9, 0.3, 1e-2, 1e-4, 1e-9):
-            judged = case.judge("radius", theta, tol, bank)
-            assert judged.lower <= optimum * (1 + 1e-8)
-            assert judged.value >= optimum * (1 - 1e-8)
-            bounds.append(judged.lower)
+            point = case.evaluate("radius", theta, tol, bank)
+            assert point.lower <= optimum * (1 + 1e-8)
+            assert point.value >= optimum * (1 - 1e-8)
+            bounds.append(point.lower)
     assert bounds[-1] == pytest.approx(optimum, rel=1e-4)  # they meet at the optimum
     assert min(bounds[-10:-5]) < 0.9 * optimum  # and not everywhere
 
@@ -303,18 +305,18 @@ def test_lower_bound_of_fixed_weights(case):
     exact = case.exact("radius", theta)
     criterion = RadiusMargin(case.intercept, fixed=True)
     for tol in (0.9, 0.1, 1e-3, 1e-8):
-        judged = criterion.judge(bank.combine(theta), Y, case.cost, tol=tol)
-        assert judged.lower <= exact * (1 + 1e-9)
-    assert judged.lower == pytest.approx(exact, rel=1e-6)
-    free = case.judge("radius", theta, 1e-8, bank)
-    assert free.lower <= judged.lower * (1 + 1e-6)
+        point = criterion.evaluate(bank.combine(theta), Y, case.cost, tol=tol)
+        assert point.lower <= exact * (1 + 1e-9)
+    assert point.lower == pytest.approx(exact, rel=1e-6)
+    free = case.evaluate("radius", theta, 1e-8, bank)
+    assert free.lower <= point.lower * (1 + 1e-6)
 
 
 def test_a_kernel_without_spread_gives_no_bound():
     case = CASES[1]
     bank = bank_of([*grams_of(case)[0], np.zeros((14, 14))])
-    judged = case.judge("radius", np.append(case.theta, 0.0), 1e-8, bank)
-    assert judged.lower <= case.exact("radius", case.theta)
+    point = case.evaluate("radius", np.append(case.theta, 0.0), 1e-8, bank)
+    assert point.lower <= case.exact("radius", case.theta)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -331,15 +333,15 @@ def test_lower_bound_of_do(case, norm):
     for theta in [*np.random.default_rng(0).dirichlet(np.full(M, 0.5), size=6), best]:
         weights = theta / np.linalg.norm(theta, norm)
         for tol in (0.5, 1e-2, 1e-9):
-            judged = case.judge("do", weights, tol, bank, bound)
-            assert judged.lower <= optimum * (1 + 1e-8)
-            assert judged.value >= optimum * (1 - 1e-8)
-    assert judged.lower == pytest.approx(optimum, rel=1e-4)
+            point = case.evaluate("do", weights, tol, bank, bound)
+            assert point.lower <= optimum * (1 + 1e-8)
+            assert point.value >= optimum * (1 - 1e-8)
+    assert point.lower == pytest.approx(optimum, rel=1e-4)
 
 
 def test_chapelle_knows_no_bound():
     for name in ("chapelle", "chapelle_literal"):
-        assert CASES[0].judge(name, CASES[0].theta, 1e-3).lower == -np.inf
+        assert CASES[0].evaluate(name, CASES[0].theta, 1e-3).lower == -np.inf
 
 
 # Kernels that are held by approximate factors or rounded numbers
@@ -382,18 +384,18 @@ def test_verified_values_are_those_of_the_exact_kernels(name):
         bank = make_bank(KERNELS, X, normalize=None, tol=1e5 * left_out)
         assert bank.residual_forms(np.ones((40, 1))).max() > 0
         for tol in (0.3, 1e-3, 1e-10):
-            judged = criterion.judge(bank.combine(MIX), Y, cost, tol=tol)
-            checked = criterion.verified(judged, Y, cost)
+            point = criterion.evaluate(bank.combine(MIX), Y, cost, tol=tol)
+            checked = criterion.verified(point, Y, cost)
             assert checked.value >= exact * (1 - 1e-9)
             assert checked.lower <= exact * (1 + 1e-9)
             assert checked.ball.squared_radius >= r2 * (1 - 1e-9)
             fitted = checked.solution.fitted
-            np.testing.assert_allclose(fitted, K @ judged.solution.dual_coef, atol=1e-9)
-            np.testing.assert_allclose(checked.ball.fitted, K @ judged.ball.centre, atol=1e-9)
+            np.testing.assert_allclose(fitted, K @ point.solution.dual_coef, atol=1e-9)
+            np.testing.assert_allclose(checked.ball.fitted, K @ point.ball.centre, atol=1e-9)
         if left_out == 1e-9:
             assert checked.value == pytest.approx(exact, rel=1e-6)
         elif left_out == 0.3:  # so much that the factors themselves are too optimistic
-            assert checked.value > judged.value * (1 + 1e-4)
+            assert checked.value > point.value * (1 + 1e-4)
 
 
 def test_bounds_of_factored_kernels_hold_for_the_exact_ones():
@@ -403,9 +405,9 @@ def test_bounds_of_factored_kernels_hold_for_the_exact_ones():
     for left_out in (1e-6, 1e-2, 0.5):
         bank = make_bank(KERNELS, X, normalize=None, tol=1e5 * left_out)
         for theta in (best, MIX):
-            judged = RadiusMargin().judge(bank.combine(theta), Y, cost, tol=1e-8)
-            assert judged.lower <= optimum * (1 + 1e-8)
-            assert RadiusMargin().verified(judged, Y, cost).lower <= optimum * (1 + 1e-8)
+            point = RadiusMargin().evaluate(bank.combine(theta), Y, cost, tol=1e-8)
+            assert point.lower <= optimum * (1 + 1e-8)
+            assert RadiusMargin().verified(point, Y, cost).lower <= optimum * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -416,9 +418,9 @@ def test_float32_storage(name, monkeypatch):
     assert bank.dtype == np.float32
     criterion, exact, r2 = mixed(name)
     cost = np.full((40, 1), COST)
-    judged = criterion.judge(bank.combine(MIX), Y, cost, tol=1e-6)
-    judged = criterion.finished(judged, cost, tol=1e-6)
-    for found in (judged, criterion.verified(judged, Y, cost)):
+    point = criterion.evaluate(bank.combine(MIX), Y, cost, tol=1e-6)
+    point = criterion.finished(point, cost, tol=1e-6)
+    for found in (point, criterion.verified(point, Y, cost)):
         assert found.value == pytest.approx(exact, rel=1e-5)
         assert found.ball.squared_radius == pytest.approx(r2, rel=1e-5)
 
@@ -431,13 +433,13 @@ def test_float32_storage(name, monkeypatch):
 def test_a_start_saves_work_and_changes_nothing(case, name):
     bank = bank_of(grams_of(case)[0])
     theta = case.theta
-    cold = case.judge(name, theta, 1e-8, bank)
-    same = case.judge(name, theta, 1e-7, bank, start=cold)
+    cold = case.evaluate(name, theta, 1e-8, bank)
+    same = case.evaluate(name, theta, 1e-7, bank, start=cold)
     assert same.value == pytest.approx(cold.value, rel=2e-7)
     assert same.solution.work < cold.solution.work
     # From far away, where neither radius nor boxes are the same.
-    other = case.judge(name, 1e3 * theta[::-1], 1e-8, bank)
-    moved = case.judge(name, theta, 1e-8, bank, start=other)
+    other = case.evaluate(name, 1e3 * theta[::-1], 1e-8, bank)
+    moved = case.evaluate(name, theta, 1e-8, bank, start=other)
     assert moved.value == pytest.approx(cold.value, rel=3e-8)
     assert moved.ball.squared_radius == pytest.approx(cold.ball.squared_radius, rel=3e-8)
 

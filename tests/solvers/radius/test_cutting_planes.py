@@ -1,4 +1,4 @@
-"""The linear program over judged points, against the optimum by conic programming."""
+"""The linear program over point points, against the optimum by conic programming."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from kernelweave.solvers.radius.cutting_planes import Cuts
 from radius_oracles import random_radius_problem, solve_radius
 
 
-def judged_at_random(seed, n_points):
+def point_at_random(seed, n_points):
     """Return a problem, its bank of unit size, the criterion and the cuts of some points."""
     problem = random_radius_problem(seed, n=14, m=4, n_classes=2 + seed % 2)
     n = len(problem.y)
@@ -26,18 +26,16 @@ def judged_at_random(seed, n_points):
     values = []
     for _ in range(n_points):
         kernel = bank.combine(10 * rng.dirichlet(np.full(4, 0.5)))
-        judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-6)
-        cuts.add(
-            judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y, problem.cost)
-        )
-        values.append(judged.value)
+        point = criterion.evaluate(kernel, problem.Y, problem.cost, tol=1e-6)
+        cuts.add(point, criterion.loss.linear(point.solution.dual_coef, problem.Y, problem.cost))
+        values.append(point.value)
     return problem, bank, criterion, cuts, min(values)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("n_points", [1, 3, 30])
 def test_mixtures_never_prove_too_much(seed, n_points):
-    problem, bank, criterion, cuts, upper = judged_at_random(seed, n_points)
+    problem, bank, criterion, cuts, upper = point_at_random(seed, n_points)
     value, _ = solve_radius(problem.grams, problem.Y, problem.cost)
     lowest = cuts.minimise(upper)
     assert (lowest.weights >= 0).all()
@@ -53,7 +51,7 @@ def test_mixtures_never_prove_too_much(seed, n_points):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_going_on_from_the_lowest_point_ends_at_the_optimum(seed):
-    problem, bank, criterion, cuts, upper = judged_at_random(seed, 2)
+    problem, bank, criterion, cuts, upper = point_at_random(seed, 2)
     value, _ = solve_radius(problem.grams, problem.Y, problem.cost)
     for _ in range(80):
         lowest = cuts.minimise(upper)
@@ -61,10 +59,8 @@ def test_going_on_from_the_lowest_point_ends_at_the_optimum(seed):
         if upper - bound <= 1e-6 * upper:
             break
         kernel = bank.combine(lowest.weights)
-        judged = criterion.judge(kernel, problem.Y, problem.cost, tol=1e-9)
-        cuts.add(
-            judged, criterion.machine.linear(judged.solution.dual_coef, problem.Y, problem.cost)
-        )
-        upper = min(upper, judged.value)
+        point = criterion.evaluate(kernel, problem.Y, problem.cost, tol=1e-9)
+        cuts.add(point, criterion.loss.linear(point.solution.dual_coef, problem.Y, problem.cost))
+        upper = min(upper, point.value)
     assert upper == pytest.approx(value, rel=2e-6)
     assert bound == pytest.approx(value, rel=2e-6)

@@ -6,8 +6,10 @@ import pytest
 from kernelweave import RBF, Linear
 from kernelweave.banks import make_bank
 from kernelweave.inner import unsolved
+from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.radius.criteria import RadiusMargin
 from kernelweave.solvers.radius.descent import gradient_projection, lbfgs
+from kernelweave.solvers.radius.search import RadiusProblem
 
 
 def careless(loss, K, Y, cost, **options):
@@ -22,7 +24,8 @@ def test_no_model_is_worse_than_the_zero_function(solve, monkeypatch):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(20, 2)), np.where(np.arange(20) % 2, 1.0, -1.0)[:, None]
     bank = make_bank([RBF(1.0), Linear()], X, normalize="radius", tol=1e-9)
-    criterion, cost, start = RadiusMargin(), np.full((20, 1), 100.0), np.full(2, 0.5)
-    result = solve(bank, Y, cost, criterion, norm=1.0, start=start, tol=1e-3, max_iter=5)
+    cost = np.full((20, 1), 100.0)
+    problem = RadiusProblem(bank, Y, cost, RadiusMargin(), norm=1.0)
+    result = solve(problem, Limits(1e-3, 5), np.full(2, 0.5))
     assert result.objective == pytest.approx(cost.sum(), rel=1e-12)
     assert not result.dual_coef.any()

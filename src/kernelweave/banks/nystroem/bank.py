@@ -17,7 +17,7 @@ from .blocks import ColumnBlocks, LocalBlocks, RowBlocks
 from .features import NystroemFeatures, NystroemSum
 from .landmarks import LandmarkFunction, Landmarks
 
-_REMEMBERED = 3  # vectors whose scores are kept
+_REMEMBERED = 3  # vectors of which F' V is kept
 _BY_KERNEL = ("scales", "diagonals", "centred", "kept", "left")
 _MOST = 0.5  # share of columns in use above which a copy of these alone is not worth it
 
@@ -31,7 +31,7 @@ class NystroemBank(Bank):
     landmarks : tuple of Landmarks
         Of every kernel, in the user's order.
     blocks : RowBlocks
-        Features of all kernels side by side.
+        Nystroem features F of all kernels side by side.
     scales : ndarray of shape (n_kernels,)
         A normalised kernel is ``scales_j * K_j``.
     diagonals : ndarray of shape (n_kernels,)
@@ -39,11 +39,11 @@ class NystroemBank(Bank):
     centred : ndarray of shape (n_kernels,)
         The same after centring.
     kept, left : ndarray of shape (n_kernels,)
-        Traces of what the features, and of what all landmarks together, leave out.
+        Traces that the features, and that all landmarks together, leave out.
     source : RowSource or None
-        The rows themselves; None for a part of them, which is not asked about the exact kernels.
+        The rows themselves, for `exact_forms`; None for a part of them.
     unit : float
-        Relative error of the features as they are stored.
+        Relative rounding error of stored features.
     """
 
     landmarks: tuple[Landmarks, ...]
@@ -79,6 +79,22 @@ class NystroemBank(Bank):
         return self.blocks.nbytes
 
     @property
+    def dtype(self) -> Any:
+        return np.float64 if self.unit < 2.0**-50 else np.float32
+
+    def summary(self) -> list[dict[str, Any]]:
+        left = self.kept / np.maximum(self.diagonals, 1e-300)
+        return [
+            {
+                "kernel": str(item.kernel),
+                "form": "nystroem",
+                "rank": item.rank,
+                "left_out": float(share),
+            }
+            for item, share in zip(self.landmarks, left, strict=True)
+        ]
+
+    @property
     def offsets(self) -> Indices:
         """Where the columns of each kernel begin."""
         return np.concatenate(([0], np.cumsum([item.rank for item in self.landmarks])))
@@ -109,29 +125,9 @@ class NystroemBank(Bank):
     def moments(
         self, V: Floats, output: int, which: Indices, q: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Return moments of the values ``K_j v`` of some normalised kernels over weighted rows.
+        """Return the first three of `Features.moments`, in one pass without U or F of all rows.
 
-        Nothing is held that has an entry per row and column.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n_samples, n_outputs)
-            Coefficients, whole, so that scores that are known need not be summed again.
-        output : int
-            The column ``v`` of them.
-        which : ndarray of int
-            The kernels.
-        q : ndarray of shape (n_samples,)
-            Weights of rows, mostly zero.
-
-        Returns
-        -------
-        values : ndarray of shape (n_kernels + 1, n_kernels + 1)
-            ``U' diag(q) U``, where the columns of U are the values and a one for every row.
-        cross : ndarray of shape (n_columns, n_kernels + 1)
-            ``F' diag(q) U`` with the features of these kernels.
-        inner : ndarray of shape (n_columns, n_columns)
-            ``F' diag(q) F``.
+        All of ``V`` is passed, so that a known ``F' V`` is not summed again.
         """
         blocks, columns = self._columns(which)
         owner = self.owner()[columns]
@@ -149,10 +145,8 @@ class NystroemBank(Bank):
         values[-1, :-1], values[-1, -1] = values[:-1, -1], q.sum()
         return values, cross, inner
 
-    gram = moments  # transitional
-
     def remember(self, V: Floats, columns: Indices, scores: Floats) -> None:
-        """Keep ``F' V`` of some columns, for when it is asked for; ``V`` must not be changed."""
+        """Keep ``F' V`` of some columns for `quadratic_forms`."""
         known = np.zeros(self.blocks.n_columns, dtype=bool)
         known[columns] = True
         spread = np.zeros((self.blocks.n_columns, V.shape[1]))
@@ -162,10 +156,10 @@ class NystroemBank(Bank):
         del held[:-_REMEMBERED]
 
     def _scores(self, V: Floats, which: Indices) -> Floats:
-        """Return ``F' V``; only the columns of some kernels count."""
+        """Return ``F' V``, of which only the columns of some kernels are valid."""
         wanted = np.isin(self.owner(), which)
         for vector, known, scores in self._compact.get("scores", ()):
-            if vector is V and not (wanted & ~known).any():
+            if np.array_equal(vector, V) and not (wanted & ~known).any():
                 return np.asarray(scores)
         blocks, columns = self._columns(which)
         self.remember(V, columns, blocks.sums(V))
@@ -190,7 +184,7 @@ class NystroemBank(Bank):
         return self.function(columns)
 
     def function(self, W: Floats) -> LandmarkFunction:
-        """Return ``F W`` as a function of rows."""
+        """Return ``F W`` as a kernel expansion in the landmarks."""
         ends = self.offsets
         parts = {j: W[ends[j] : ends[j + 1]] for j in range(self.n_kernels)}
         used = [j for j, part in parts.items() if part.any()] or [0]
@@ -203,26 +197,17 @@ class NystroemBank(Bank):
         return np.array([item.complete for item in self.landmarks])
 
     @property
-    def is_complete(self) -> bool:
-        """Whether landmarks stand for all kernels to rounding, so that bounds can be made exact."""
-        return bool(self.complete.all())
-
-    @property
     def refinement(self) -> float | None:
-        return 100.0 if self.is_complete else None
+        return 100.0 if self.complete.all() else None
 
     def residual_forms(self, V: Floats) -> Floats:
         return np.zeros(self.n_kernels)
 
-    def slack(self, V: Floats, quadratic_forms: Floats) -> Floats:
-        return self.form_errors(V, quadratic_forms)
-
     def form_errors(self, V: Floats, quadratic_forms: Floats) -> Floats:
         """Bound how far `quadratic_forms` may be below those of the exact kernels.
 
-        What is left out has a trace, and no quadratic form exceeds that times the squared norm.
-        Storage rounds the features F by a share `unit`, and so ``|F'V|``, the root of a form, by
-        no more than ``unit |V| sqrt(trace)``.
+        ``tr(V' E V) <= trace(E) |V|^2`` for what is left out. Storage rounds F by a share `unit`,
+        and so ``|F'V|``, the root of a quadratic form, by at most ``unit |V| sqrt(trace)``.
         """
         size = float(np.vdot(V, V))
         rounded = self.unit * np.sqrt(size * self.scales * self.diagonals)
@@ -234,22 +219,21 @@ class NystroemBank(Bank):
         return float(self.unit * np.linalg.norm(slopes) * (self.norms(columns) @ sizes))
 
     def exact_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Bound the quadratic forms of the exact kernels from above, by all of their landmarks."""
+        assert self.source is not None
         which = np.arange(self.n_kernels) if which is None else which
-        return np.array([self.exact_form(V, int(j)) for j in which])
+        size, out = float(np.vdot(V, V)), []
+        for j in which.tolist():
+            score = self.source.sums(j, self.landmarks[j], V)
+            rest = float(self.left[j]) * size
+            out.append(float(self.scales[j]) * (float(np.vdot(score, score)) + rest))
+        return np.array(out)
 
     def exact_product(
         self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
     ) -> Floats:
         """Multiply by the Nystroem kernels: no exact values are at hand, and none are `rounded`."""
         return self.combine(weights) @ V
-
-    def exact_form(self, V: Floats, j: int) -> float:
-        """Bound ``tr(V' K_j V)`` of one exact kernel from above, by all of its landmarks."""
-        item = self.landmarks[j]
-        assert self.source is not None
-        score = self.source.sums(j, item, V)
-        rest = float(self.left[j]) * float(np.vdot(V, V))
-        return float(self.scales[j]) * (float(np.vdot(score, score)) + rest)
 
     def traces(self, *, centred: bool = False) -> Floats:
         return self.scales * (self.centred if centred else self.diagonals)
@@ -260,15 +244,16 @@ class NystroemBank(Bank):
         return np.asarray(self.scales * held)
 
     def subset(self, which: Indices) -> NystroemBank:
-        starts, owner = self.offsets, self.owner()
+        starts = self.offsets
         columns = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in which])
-        blocks = self.blocks if len(columns) == len(owner) else ColumnBlocks(self.blocks, columns)
+        landmarks = tuple(self.landmarks[j] for j in which)
+        kernels = [item.kernel for item in landmarks]
         return replace(
             self,
-            landmarks=tuple(self.landmarks[j] for j in which),
-            blocks=blocks,
+            landmarks=landmarks,
+            blocks=ColumnBlocks(self.blocks, columns),
+            source=None if self.source is None else self.source.prepared_for(kernels),
             **{name: getattr(self, name)[which] for name in _BY_KERNEL},
-            source=None,
             _compact={},
         )
 
@@ -279,8 +264,7 @@ class NystroemBank(Bank):
             self,
             blocks=LocalBlocks([features]),
             diagonals=share * self.diagonals,
-            # A bound of what a part of the rows has is that of all.
-            centred=self.centred,
+            centred=self.centred,  # that of all rows bounds that of a part
             source=None,
             _compact={},
         )

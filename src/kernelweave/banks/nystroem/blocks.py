@@ -15,15 +15,15 @@ from kernelweave import _core
 from kernelweave._dask import add_up_here, sum_levels
 from kernelweave._types import Floats, Indices, Stored
 
-_CHUNK = 4096  # rows of a symmetric product at a time,
-_CHUNK_ENTRIES = 2**21  # or fewer, where there are many columns
+_CHUNK = 4096  # rows of a symmetric product at a time, or fewer for many columns
+_CHUNK_ENTRIES = 2**21
 
 
 class RowBlocks(ABC):
-    """A tall matrix ``F`` of features that is read in passes, a block of rows at a time.
+    """A tall matrix ``F`` of features in blocks of rows.
 
-    Vectors with an entry per row are whole; only ``F`` is in pieces. Sums are taken block by block
-    in a fixed order, so that they do not depend on who computed them.
+    Vectors with an entry per row are whole. Sums are taken block by block in a fixed order, so that
+    they do not depend on where or by how many threads they are computed.
     """
 
     starts: Indices  # first row of every block, and the number of rows
@@ -31,7 +31,7 @@ class RowBlocks(ABC):
 
     @property
     def n_samples(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.starts[-1])
 
     def slices(self) -> list[slice]:
@@ -65,7 +65,7 @@ class RowBlocks(ABC):
 
 
 class LocalBlocks(RowBlocks):
-    """Blocks of this process.
+    """Blocks in the memory of this process, or in a mapped file.
 
     Parameters
     ----------
@@ -180,28 +180,27 @@ def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Store
 
 
 def release(block: Stored) -> None:
-    """Give back the memory that a block of a file took; its numbers stay in the file.
+    """Free the memory of a block of a mapped file, whose values stay in the file.
 
-    The system would do so by itself only when others need it, and until then a limit of memory
-    would not show. Blocks in memory stay.
+    The system would do so only under pressure, and until then a limit of memory would be exceeded.
     """
     file = getattr(block, "_mmap", None)
     if file is None or not block.nbytes or not hasattr(mmap, "MADV_DONTNEED"):
         return
     address = np.frombuffer(file, dtype=np.uint8).__array_interface__["data"][0]
     first = block.__array_interface__["data"][0] - address
-    # Whole pages only; those at the ends hold rows of neighbours, too, and are read again.
+    # Whole pages only; those at the ends hold rows of other blocks, too, and are read again.
     start = first - first % mmap.PAGESIZE
     file.madvise(mmap.MADV_DONTNEED, start, first + block.nbytes - start)
 
 
 def chunk_rows(n_columns: int) -> int:
-    """Return how many rows of so many columns a symmetric product takes at a time."""
+    """Return the rows of a symmetric product at a time."""
     return int(np.clip(_CHUNK_ENTRIES // max(1, n_columns), 256, _CHUNK))
 
 
 def gram_bytes(n_rows: int, n_columns: int, itemsize: int, n_blocks: int) -> float:
-    """Return the memory that a symmetric product needs, and a Newton step with the result."""
+    """Return the bytes of a symmetric product and of a Newton step with the result."""
     rows = min(n_rows, chunk_rows(n_columns))
     # The sums so far, that of a block, one of its chunks, and a free one that the system's
     # allocator does not give back.

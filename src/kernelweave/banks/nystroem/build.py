@@ -1,4 +1,4 @@
-"""Build a bank of Nystroem features: landmarks from a sample, then one pass over all rows."""
+"""Build a Nystroem bank: landmarks from a sample, then features in one pass over all rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from .blocks import RowBlocks
 from .dask import DaskRows
 from .landmarks import Landmarks, find_landmarks
 
-MANY_ROWS = 3000  # from here on kernels of low rank are held as features
-PASS_ROWS = 5000  # from here on learners that keep no features read rows in passes
-TOO_MANY_ROWS = 20_000  # from here on others are, too, by landmarks that leave something out
+# Rows from which on (chosen on the scale benchmark): kernels of low rank are held as Nystroem
+# features; leave-one-out ridge works in passes over the rows; all kernels are held as features.
+MANY_ROWS = 3000
+PASS_ROWS = 5000
+TOO_MANY_ROWS = 20_000
 
-_MOST_FEATURES = 0.25  # a row, for a Gram matrix to be the dearer one
-_ROUNDS = 3  # of adding rows that the sample did not stand for
-_MISSED = 1e-10  # mean residual, relative to the mean diagonal, that calls for them
+_MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
+_ROUNDS = 3  # passes at most, each with further landmarks
+_MISSED = 1e-10  # mean residual, relative to the mean diagonal, above which landmarks are added
 
 Computed = TypeVar("Computed")
 
@@ -46,20 +48,17 @@ def make_feature_bank(
     sample_weight: Floats | None = None,
     passes: bool = False,
 ) -> NystroemBank | None:
-    """Hold kernels over many rows as features; see `make_bank` for the parameters.
+    """Hold kernels as Nystroem features; see `make_bank` for the parameters.
 
-    With ``passes``, there must be memory for passes over the rows by other landmarks, too.
-
-    Returns
-    -------
-    bank : NystroemBank or None
-        None where a Gram matrix serves better: for few rows, and for kernels of high rank while
-        their matrices are of a bearable size.
+    With ``passes``, there must be memory for passes over the rows by other landmarks, too. Returns
+    None where Gram matrices are better: for few rows, and for kernels of high rank while their
+    matrices fit in memory.
     """
     if _all_grams(kernels, X, normalize):
         return None
     kernels = prepare_kernels(kernels, normalize)
-    source, samples, landmarks = begin(kernels, X, tol)
+    source = rows_of(kernels, X)
+    samples, landmarks = begin(kernels, source, tol)
     n = source.n_samples
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
@@ -92,40 +91,35 @@ def make_feature_bank(
 def count_features(
     kernels: Sequence[Kernel], X: Any, *, normalize: str | None = "trace", tol: float = 1e-3
 ) -> list[int] | None:
-    """Tell how many features of a row each kernel will have in `make_feature_bank`, about.
+    """Estimate the number of Nystroem features of each kernel in `make_feature_bank`.
 
-    A machine takes time proportional to the number of rows and the square of their sum.
-
-    Returns
-    -------
-    n_features : list of int or None
-        As many as rows for a kernel that would be held as a Gram matrix; None where all would be.
+    An inner solve takes time proportional to n times the square of their sum. A kernel that would
+    be held as a Gram matrix counts as n; None where all would be.
     """
     if _all_grams(kernels, X, normalize):
         return None
-    source, _, landmarks = begin(prepare_kernels(kernels, normalize), X, tol)
-    n = source.n_samples
+    kernels = prepare_kernels(kernels, normalize)
+    n, (_, landmarks) = _num_samples(X), begin(kernels, rows_of(kernels, X), tol)
     return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
 
 
 def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
-    """Tell whether features are not for these rows or kernels."""
+    """Whether the rows are too few, or the kernels not suited, for Nystroem features."""
     few = _num_samples(X) < MANY_ROWS
     return few or normalize == "radius" or any(isinstance(k, Precomputed) for k in kernels)
 
 
 def begin(
-    kernels: Sequence[Kernel], X: Any, tol: float
-) -> tuple[RowSource, list[Indices], list[Landmarks]]:
-    """Find landmarks in a sample of the rows, which is returned for every kernel."""
-    source = rows_of(kernels, X)
+    kernels: Sequence[Kernel], source: RowSource, tol: float
+) -> tuple[list[Indices], list[Landmarks]]:
+    """Return a sample of the rows for every kernel, and the landmarks found in it."""
     samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
     which = range(len(kernels))
-    return source, samples, _find(source, kernels, which, samples, **_options(tol))
+    return samples, _find(source, kernels, which, samples, **_options(tol))
 
 
 def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
-    """Return the rows of a table as kernels see them, where they are."""
+    """Return the rows of a table, prepared for kernels, in memory or in the parts of Dask."""
     if isinstance(X, PartedTable):
         return DaskRows(kernels, X)
     return LocalRows(Views.of(kernels, X), X.shape[1])
@@ -144,31 +138,25 @@ def settle(
     compute: Callable[[Sequence[Landmarks]], tuple[Computed, Pass]],
     missed: float = _MISSED,
 ) -> tuple[list[Landmarks], Computed, Pass]:
-    """Pass over all rows, and again with further landmarks where the sample missed something.
+    """Pass over all rows, and again with further landmarks where the residuals are too large.
 
     Parameters
     ----------
     source : RowSource
         The rows.
-    samples : list of ndarray of int
-        For every kernel, rows that landmarks were looked for among.
-    landmarks : list of Landmarks
-        What was found there.
+    samples, landmarks : list
+        What `begin` returned.
     tol : float
         As in `begin`.
     compute : callable
-        The pass: what is wanted of it, and what it measured.
+        One pass with given landmarks: returns its result and its `Pass`.
     missed : float
-        Mean residual, relative to the mean diagonal, that calls for further landmarks.
+        Mean residual, relative to the mean diagonal, above which landmarks are added.
 
     Returns
     -------
-    landmarks : list of Landmarks
-        Of the last pass.
-    computed : object
-        What was wanted of it.
-    measured : Pass
-        What it measured.
+    landmarks, computed, measured
+        Landmarks, result and `Pass` of the last pass.
     """
     samples, landmarks = list(samples), list(landmarks)
     kernels = [item.kernel for item in landmarks]
@@ -178,11 +166,11 @@ def settle(
         again = [j for j, item in enumerate(landmarks) if item.complete and over[j]]
         if not again:
             break
-        if not left_over:  # what was computed stays with the landmarks it was computed from
+        if not left_over:  # the result belongs to these landmarks
             for j in again:
                 landmarks[j] = replace(landmarks[j], complete=False)
             break
-        # The rows that show what the sample missed are the best new candidates.
+        # Rows with the largest residuals are the best new candidates.
         for j in again:
             samples[j] = np.union1d(samples[j], measured.worst[j])
         found = _find(source, kernels, again, [samples[j] for j in again], **_options(tol))
@@ -202,7 +190,7 @@ def _find(
     samples: Sequence[Indices],
     **options: Any,
 ) -> list[Landmarks]:
-    """Look for landmarks of some kernels among the rows of their samples."""
+    """Return landmarks of some kernels among the rows of their samples."""
     rows = functools.reduce(np.union1d, samples)
     places = [np.searchsorted(rows, sample) for sample in samples]
     found = find_landmarks(kernels, which, source.take(rows), places, **options)

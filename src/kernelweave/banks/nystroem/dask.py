@@ -10,9 +10,9 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._dask import PartedTable, add_up, call, keep, run
+from kernelweave._memory import check_memory
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.banks import row_source as source
-from kernelweave.banks.build import check_memory
 from kernelweave.banks.row_source import (
     BlockWork,
     PartAnswer,
@@ -33,21 +33,13 @@ from .landmarks import Landmarks
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-_SHARE = 0.8  # of the memory of all workers, that features may take
-_SUMS = 12  # products of features, square matrices, that are held while they are summed up
-Block = tuple[Stored, list[PartAnswer]]  # features of a part, and what was measured on the way
+_SHARE = 0.8  # share of the memory of all workers that features may take
+_SUMS = 12  # products of features, square matrices, that are held while they are summed
+Block = tuple[Stored, list[PartAnswer]]  # features of a part, and its measurements
 
 
 class DaskRows(RowSource):
-    """Rows that stay in the parts of a Dask table.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        What looks at them.
-    table : PartedTable
-        The parts.
-    """
+    """Rows that stay in the parts of a Dask table."""
 
     def __init__(self, kernels: Sequence[Kernel], table: PartedTable) -> None:
         self.kernels, self.table = list(kernels), table
@@ -56,6 +48,9 @@ class DaskRows(RowSource):
     def take(self, index: Indices) -> Views:
         with numbering(index):
             return Views.of(self.kernels, self.table.take(index))
+
+    def prepared_for(self, kernels: Sequence[Kernel]) -> DaskRows:
+        return DaskRows(kernels, self.table)
 
     def features(
         self,
@@ -73,7 +68,7 @@ class DaskRows(RowSource):
         # Cut as in this process, so that sums are the same to the last bit.
         table = self.table.aligned(rows_at_a_time(rank, dtype, self.n_columns))
         slices = table.slices()
-        # In the graph, not scattered: what is scattered has no recipe and goes with its worker.
+        # In the graph, not scattered: scattered data is lost with its worker.
         known = dask.delayed(list(landmarks), traverse=False)
         blocks = keep(
             table.calls(
@@ -119,18 +114,9 @@ class DaskRows(RowSource):
 
 
 class DaskBlocks(RowBlocks):
-    """Blocks of features where Dask keeps them; vectors with an entry per row come and go.
+    """Blocks of features in the memory of Dask; vectors with an entry per row are sent.
 
-    Parameters
-    ----------
-    blocks : list of Delayed
-        Kept pairs of features and what was measured.
-    starts : ndarray of int
-        First row of every block, and the number of rows.
-    n_columns : int
-        Features.
-    itemsize : int
-        Bytes of a number.
+    ``blocks`` are persisted pairs of features and measurements.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -137,51 +137,7 @@ class NystroemFeatures(Features):
         return t
 
 
-class _OldNames:
-    """Transitional: a weighted sum that also answers as its features."""
-
-    _features: NystroemFeatures
-
-    @property
-    def n_features(self) -> int:
-        return self._features.n_features
-
-    @property
-    def at_hand(self) -> Indices:
-        return self._features.block_columns
-
-    def times(self, w: Floats) -> Floats:
-        return self._features.times(w)
-
-    def sums(self, V: Floats) -> Floats:
-        return self._features.sums(V)
-
-    def scores(self, V: Floats) -> Floats:
-        return self._features.scores(V)
-
-    def pick(self, scores: Floats) -> Floats:
-        return self._features.pick(scores)
-
-    def rows(self, index: Indices) -> Floats:
-        return self._features.rows(index)
-
-    def gram(self, q: Floats) -> tuple[Floats, Floats]:
-        return self._features.gram(q)
-
-    def raise_weights(self, w: Floats) -> Floats:
-        return self._features.to_bank(w)
-
-    def lower_weights(self, W: Floats) -> Floats:
-        return self._features.from_bank(W)[0]
-
-    def holds(self, W: Floats) -> bool:
-        return self._features.from_bank(W)[1]
-
-    def descend(self, *args: Floats, **options: Any) -> Floats | None:
-        return self._features.descend(*args, **options)
-
-
-class NystroemSum(_OldNames, WeightedSum):
+class NystroemSum(WeightedSum):
     """``sum_j weights_j K_j`` of kernels held as Nystroem features.
 
     Parameters
@@ -198,6 +154,7 @@ class NystroemSum(_OldNames, WeightedSum):
         self.bank, self.weights = features.bank, features.weights
         self.n_samples = features.n_samples
         self._blocks: list[tuple[Indices, Stored]] = []
+        self._dense: Floats | None = None
 
     def features(self) -> NystroemFeatures:
         return self._features
@@ -210,14 +167,16 @@ class NystroemSum(_OldNames, WeightedSum):
         known = [rows for rows, _ in self._blocks]
         missing = np.setdiff1d(index, np.concatenate(known) if known else [])
         if len(missing):
-            self._blocks.append((missing, self._gram_rows(missing)))
+            self._blocks.append((missing, self.rows(missing)))
 
-    def _gram_rows(self, index: Indices) -> Floats:  # becomes `rows`
+    def rows(self, index: Indices) -> Floats:
         return np.ascontiguousarray(self._features.times(self._features.rows(index).T).T)
 
     def dense(self) -> Floats:
-        every = np.arange(self.n_samples)
-        return self.block(every, every)
+        if self._dense is None:
+            every = np.arange(self.n_samples)
+            self._dense = self.block(every, every)
+        return self._dense
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         left = self._features.rows(rows)

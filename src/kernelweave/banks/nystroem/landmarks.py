@@ -1,8 +1,13 @@
-"""Landmarks of a kernel by pivoted Cholesky, and the Nystroem features that they give.
+"""Landmarks of a kernel by pivoted Cholesky, and its Nystroem features.
 
 With landmarks ``P`` and ``K_PP = L L'`` the features of a row are ``phi(x) = L^-1 k(P, x)``. A
 function ``phi(x)'w`` lies in the space of the exact kernel and has exactly the norm ``|w|`` there,
 so that objectives need no correction; only lower bounds do, by what the features leave out.
+
+References
+----------
+Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines"; Fine and
+Scheinberg (2001), "Efficient SVM training using low-rank kernel representations" (pivoting).
 """
 
 from __future__ import annotations
@@ -15,16 +20,16 @@ import scipy.linalg
 
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.views import Views, is_plain_gaussian
-from kernelweave.kernels import RBF, Kernel
+from kernelweave.banks.views import Views, gaussian_rate, is_plain_gaussian
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows, take
 
-TIGHT = 1e-13  # trace that all landmarks together leave out of the sample, relative to the centred
+TIGHT = 1e-13  # trace that all landmarks together may leave out of the sample, relative
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Landmarks of one kernel, the most useful first, so that any leading part will do.
+    """Landmarks of one kernel in pivoting order, so that any leading part is a choice too.
 
     Parameters
     ----------
@@ -35,11 +40,11 @@ class Landmarks:
     triangle : ndarray of shape (n_landmarks, n_landmarks)
         Lower triangular ``L`` with ``L L'`` the kernel between landmarks.
     rank : int
-        Leading landmarks whose features are kept. All of them together serve for bounds.
+        Number of leading landmarks whose features are kept. All of them serve for bounds.
     complete : bool
         Whether all landmarks together leave out no more than rounding.
     index : ndarray of int of shape (n_landmarks,)
-        Where they stand among the rows that were looked at.
+        Their row numbers.
     """
 
     kernel: Kernel
@@ -51,7 +56,7 @@ class Landmarks:
 
     @property
     def size(self) -> int:
-        """How many landmarks there are."""
+        """Number of landmarks."""
         return len(self.triangle)
 
     def features(self, rows: Rows) -> Floats:
@@ -81,32 +86,14 @@ def find_landmarks(
     tol: float,
     max_rank: int,
 ) -> list[Landmarks]:
-    """Choose landmarks of some kernels.
+    """Return landmarks of the kernels ``which``, each chosen from the rows of its sample.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        All kernels.
-    which : sequence of int
-        Those asked for.
-    views : Views
-        The rows of all of them.
-    sample : sequence of ndarray of int
-        For each that is asked for, the rows among which landmarks are looked for.
-    tol : float
-        Trace that the features kept may leave out, relative to that of the centred kernel.
-    max_rank : int
-        Landmarks of a kernel at most.
-
-    Returns
-    -------
-    landmarks : list of Landmarks
-        In the order of ``which``.
+    The features kept may leave out a share ``tol`` of the trace of the centred kernel.
     """
     rows = {j: take(views[j], index) for j, index in zip(which, sample, strict=True)}
     plain = [j for j in which if is_plain_gaussian(kernels[j], rows[j])]
     views_of = [np.ascontiguousarray(rows[j].T) for j in plain]
-    rates = np.array([_rate(kernels[j]) for j in plain])
+    rates = np.array([gaussian_rate(kernels[j]) for j in plain])
     limits = np.array([min(max_rank, view.shape[1]) for view in views_of], dtype=np.int64)
     parts = dict(zip(plain, _core.factor_gaussians(views_of, rates, TIGHT, limits), strict=True))
     found = []
@@ -116,11 +103,6 @@ def find_landmarks(
         item = _lead(kernels[j], rows[j], parts[j], tol)
         found.append(replace(item, index=index[item.index]))
     return found
-
-
-def _rate(kernel: Kernel) -> float:
-    assert isinstance(kernel, RBF)
-    return 0.5 / kernel.width**2
 
 
 def _factor(kernel: Kernel, rows: Rows, max_rank: int) -> tuple[bool, Floats, Indices, Floats]:
@@ -135,13 +117,13 @@ def _factor(kernel: Kernel, rows: Rows, max_rank: int) -> tuple[bool, Floats, In
 def _lead(
     kernel: Kernel, rows: Rows, parts: tuple[bool, Floats, Indices, Floats], tol: float
 ) -> Landmarks:
-    """Return landmarks of which as many lead as the tolerance needs."""
+    """Return landmarks with the smallest rank that meets the tolerance."""
     complete, columns, pivots, residual = parts
     if not len(pivots):
         return Landmarks(kernel, take(rows, slice(0, 0)), np.zeros((0, 0)), 0, complete, pivots)
     squares = np.einsum("rn,rn->r", columns, columns)
     centred = float((squares - columns.sum(axis=1) ** 2 / columns.shape[1]).sum())
-    # What is left after each column, summed from the last so that small rests keep their digits.
+    # Trace left out after each column, summed from the last one so that small values keep digits.
     left = np.cumsum(squares[::-1])[::-1] - squares + residual.sum()
     rank = int(np.flatnonzero(left <= tol * centred)[0]) + 1 if left[-1] <= tol * centred else None
     triangle = np.tril(columns[:, pivots].T)
@@ -150,7 +132,7 @@ def _lead(
 
 @dataclass(frozen=True)
 class LandmarkFunction:
-    """``f(x) = sum_j k_j(x, P_j) c_j``: what a model on features predicts by.
+    """``f(x) = sum_j k_j(x, P_j) c_j``, the prediction of a Nystroem model.
 
     Parameters
     ----------
@@ -168,19 +150,11 @@ class LandmarkFunction:
 
     @property
     def n_landmarks(self) -> int:
-        """How many landmarks all kernels have together."""
+        """Number of landmarks of all kernels together."""
         return sum(len(dual_coef) for dual_coef in self.coefs)
 
     def values(self, kernels: Sequence[Kernel], views: Views) -> Floats:
-        """Return the values at prepared rows, one column per output.
-
-        Parameters
-        ----------
-        kernels : sequence of Kernel
-            Those in use.
-        views : Views
-            Rows prepared for them.
-        """
+        """Return the values at rows prepared for the kernels in use, one column per output."""
         out = np.zeros((views.n_samples, self.coefs[0].shape[1]))
         for k, (rows, dual_coef) in enumerate(zip(self.rows, self.coefs, strict=True)):
             out += kernels[k].block(views[k], rows) @ dual_coef

@@ -1,1 +1,1 @@
-"""Kernel weights by a ratio of margin and radius: criteria, descent and cutting planes."""
+"""Kernel weights by a ratio of margin and radius: criteria, descents and cutting planes."""

@@ -1,19 +1,26 @@
-"""Criteria that weigh the margin against the radius of the ball around the data.
+"""Criteria that compare the margin with the radius of the ball around the data.
 
-The ratio of the two does not change when a kernel is multiplied by a number, which the margin alone
-does; minimising it over kernels therefore needs no norm on their weights.
+The product of squared radius and squared norm does not change when a kernel is multiplied by a
+number, which the margin alone does; minimising it over kernels therefore needs no norm on their
+weights. Each criterion needs one SVM and one enclosing ball for every choice of weights; both are
+differentiable in the weights by Danskin's theorem.
+
+References
+----------
+K. Gai, G. Chen, C. Zhang, "Learning kernels with radiuses of minimum enclosing balls", NIPS 23,
+2010, equations (10) to (22).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Ball, CombinedKernel, KernelBank, judge_ball, solve_ball
+from kernelweave.banks import Ball, CombinedKernel, KernelBank, ball_with_centre, solve_ball
 from kernelweave.inner import Solution, solve_inner
 from kernelweave.losses import Hinge, Loss, SquaredHinge
 
@@ -26,44 +33,49 @@ class Assessment:
     ----------
     kernel : CombinedKernel
         The weighted kernel.
-    value : float
-        The criterion; never below its exact value there.
-    gradient : ndarray of shape (n_kernels,)
-        Its derivative in the weights.
-    lower : float
-        No weights have a smaller value; minus infinity where no bound is known.
     solution : Solution
-        The machine on the weighted kernel as it is, not divided by the squared radius.
+        Of the SVM on the weighted kernel as it is, not divided by the squared radius.
     quadratic_forms : ndarray of shape (n_kernels,)
         ``tr(dual_coef' K_j dual_coef)``.
     ball : Ball
         Around the points of the weighted kernel.
     spreads : ndarray of shape (n_kernels,)
         Squared radius of the ball around its centre, in every kernel alone.
+    value : float
+        The criterion; never below its exact value there.
+    gradient : ndarray of shape (n_kernels,)
+        Its derivative in the weights.
+    lower : float
+        No weights have a smaller value; minus infinity where no bound is known.
     """
 
     kernel: CombinedKernel
-    value: float
-    gradient: Floats
-    lower: float
     solution: Solution
     quadratic_forms: Floats
     ball: Ball
     spreads: Floats
+    value: float = np.inf
+    gradient: Floats = field(default_factory=lambda: np.empty(0))
+    lower: float = -np.inf
+
+    @property
+    def squared_norm(self) -> float:
+        """``tr(V' K V)`` of the dual coefficients V in the weighted kernel."""
+        return float(np.vdot(self.solution.dual_coef, self.solution.fitted))
 
 
 class Criterion(ABC):
-    """A function of the kernel weights that needs one machine and one ball for each choice."""
+    """A function of the kernel weights that needs one SVM and one ball for each choice."""
 
     scale_free = False  # whether multiplying all weights changes nothing
 
     @property
     @abstractmethod
-    def machine(self) -> Loss:
+    def loss(self) -> Loss:
         """The loss."""
 
     @abstractmethod
-    def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         """Return the costs that give the criterion's function on the kernel as it is."""
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -73,37 +85,26 @@ class Criterion(ABC):
     def ball(
         self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
-        """Return the ball that the criterion needs while weights are learned: the smallest."""
+        """Return the ball that is needed while weights are learned: the smallest."""
         return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
 
-    def finished(self, assessed: Assessment, cost: Floats, *, tol: float) -> Assessment:
+    def finished(self, point: Assessment, cost: Floats, *, tol: float) -> Assessment:
         """Return the same point with the smallest ball."""
-        return assessed
+        return point
 
     @abstractmethod
     def value(self, objective: float, ball: Ball) -> float:
-        """Return the criterion from the machine's objective and the ball."""
+        """Return the criterion from the objective of the SVM and the ball."""
 
     @abstractmethod
-    def gradient(
-        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
-    ) -> Floats:
+    def gradient(self, point: Assessment, cost: Floats) -> Floats:
         """Return the derivative in the weights."""
 
-    def lower_bound(
-        self,
-        kernel: CombinedKernel,
-        solution: Solution,
-        quadratic_forms: Floats,
-        spreads: Floats,
-        ball: Ball,
-        Y: Floats,
-        cost: Floats,
-    ) -> float:
-        """Return a lower bound over all weights; none is known unless a subclass says so."""
+    def lower_bound(self, point: Assessment, Y: Floats, cost: Floats) -> float:
+        """Return a lower bound over all weights; none is known unless a subclass has one."""
         return -np.inf
 
-    def judge(
+    def evaluate(
         self,
         kernel: CombinedKernel,
         Y: Floats,
@@ -112,49 +113,39 @@ class Criterion(ABC):
         tol: float,
         start: Assessment | None = None,
     ) -> Assessment:
-        """Solve ball and machine at one choice of weights.
+        """Solve ball and SVM at one choice of weights, both to the relative gap ``tol``.
 
-        Parameters
-        ----------
-        kernel : CombinedKernel
-            The weighted kernel; not constant.
-        Y, cost : ndarray of shape (n_samples, n_outputs)
-            Targets of +-1, and the cost of each error.
-        tol : float
-            Relative gap of both problems.
-        start : Assessment, optional
-            A neighbouring choice to begin from.
+        ``start`` is a neighbouring choice; the kernel must not be constant.
         """
-        kernel.dense()  # ball and machine visit most rows
+        kernel.dense()  # ball and SVM visit most rows
         centre = None if start is None else start.ball.centre
         ball = self.ball(kernel, cost, tol=tol, start=centre)
-        inner = self.machine_cost(kernel, ball, cost)
+        inner = self.inner_cost(kernel, ball, cost)
         begin = None
         if start is not None:
-            before = self.machine_cost(start.kernel, start.ball, cost)
+            # Coefficients at a bound stay there when the costs change.
+            before = self.inner_cost(start.kernel, start.ball, cost)
             ratio = np.divide(inner, before, out=np.ones_like(inner), where=before > 0)
-            dual_coef = self.machine.repair(start.solution.dual_coef * ratio, Y, inner)
-            begin = Solution(
-                dual_coef, start.solution.intercept, kernel @ dual_coef, np.inf, -np.inf
-            )
-        solution = solve_inner(self.machine, kernel, Y, inner, tol=tol, start=begin)
-        return self._judged(
-            kernel, solution, kernel.bank.quadratic_forms(solution.dual_coef), ball, Y, cost
-        )
+            dual_coef = self.loss.repair(start.solution.dual_coef * ratio, Y, inner)
+            fitted = kernel @ dual_coef
+            begin = Solution(dual_coef, start.solution.intercept, fitted, np.inf, -np.inf)
+        solution = solve_inner(self.loss, kernel, Y, inner, tol=tol, start=begin)
+        quadratic_forms = kernel.bank.quadratic_forms(solution.dual_coef)
+        return self._assess(kernel, solution, quadratic_forms, ball, Y, cost)
 
-    def verified(self, assessed: Assessment, Y: Floats, cost: Floats) -> Assessment:
-        """Return the same point judged afresh by the exact kernels.
+    def verified(self, point: Assessment, Y: Floats, cost: Floats) -> Assessment:
+        """Return the same point evaluated afresh with the exact kernels.
 
-        Running sums of ball and machine drift, and the bank may leave something out.
+        Running sums of ball and SVM drift, and the storage of the bank may leave something out.
         """
-        kernel, old, centre = assessed.kernel, assessed.solution, assessed.ball.centre
+        kernel, old, centre = point.kernel, point.solution, point.ball.centre
         fitted = kernel.exact_product(np.column_stack([old.dual_coef, centre]))
         diagonal = kernel.bank.exact_diagonal(kernel.weights)
-        ball = judge_ball(centre, fitted[:, -1].copy(), diagonal, self.ball_ridge(cost))
+        ball = ball_with_centre(centre, fitted[:, -1].copy(), diagonal, self.ball_ridge(cost))
         solution = replace(old, fitted=np.ascontiguousarray(fitted[:, :-1]))
-        return self._judged(kernel, solution, assessed.quadratic_forms, ball, Y, cost)
+        return self._assess(kernel, solution, point.quadratic_forms, ball, Y, cost)
 
-    def _judged(
+    def _assess(
         self,
         kernel: CombinedKernel,
         solution: Solution,
@@ -163,20 +154,17 @@ class Criterion(ABC):
         Y: Floats,
         cost: Floats,
     ) -> Assessment:
-        inner = self.machine_cost(kernel, ball, cost)
-        loss, intercept = self.machine.value(solution.fitted, Y, inner)
-        quadratic = float(np.vdot(solution.dual_coef, solution.fitted))
-        solution = replace(solution, intercept=intercept, primal=0.5 * quadratic + loss)
-        spreads = kernel.bank.spreads(ball.centre)
-        return Assessment(
-            kernel=kernel,
+        loss, intercept = self.loss.value(solution.fitted, Y, self.inner_cost(kernel, ball, cost))
+        squared_norm = float(np.vdot(solution.dual_coef, solution.fitted))
+        solution = replace(solution, intercept=intercept, primal=0.5 * squared_norm + loss)
+        point = Assessment(
+            kernel, solution, quadratic_forms, ball, kernel.bank.spreads(ball.centre)
+        )
+        return replace(
+            point,
             value=self.value(solution.primal, ball),
-            gradient=self.gradient(solution, quadratic_forms, spreads, ball, cost),
-            lower=self.lower_bound(kernel, solution, quadratic_forms, spreads, ball, Y, cost),
-            solution=solution,
-            quadratic_forms=quadratic_forms,
-            ball=ball,
-            spreads=spreads,
+            gradient=self.gradient(point, cost),
+            lower=self.lower_bound(point, Y, cost),
         )
 
 
@@ -185,18 +173,14 @@ class RadiusMargin(Criterion):
     """``1/2 R^2 |w|^2 + sum_i C_i max(0, 1 - y_i f(x_i))`` at its best function f.
 
     Quasi-convex in the weights: every stationary point is a minimum, and any feasible pair of
-    coefficients and centre gives a lower bound.
+    coefficients and centre gives a lower bound. Equations (13), (16), (21) and (22) of Gai et al.
 
     Parameters
     ----------
     fit_intercept : bool
-        Whether the machine has a bias.
+        Whether the SVM has an intercept.
     fixed : bool
         Whether the lower bound is that of the weights in hand, not of all.
-
-    References
-    ----------
-    Gai, Chen and Zhang (2010), equations (13), (16), (21) and (22).
     """
 
     fit_intercept: bool = True
@@ -204,53 +188,34 @@ class RadiusMargin(Criterion):
     scale_free = True
 
     @property
-    def machine(self) -> Loss:
+    def loss(self) -> Loss:
         return Hinge(self.fit_intercept)
 
-    def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(cost / ball.squared_radius)
 
     def value(self, objective: float, ball: Ball) -> float:
         return ball.squared_radius * objective
 
-    def gradient(
-        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
-    ) -> Floats:
-        quadratic = float(np.vdot(solution.dual_coef, solution.fitted))
-        return np.asarray(0.5 * (quadratic * spreads - ball.squared_radius * quadratic_forms))
+    def gradient(self, point: Assessment, cost: Floats) -> Floats:
+        radius, norm = point.ball.squared_radius, point.squared_norm
+        return np.asarray(0.5 * (norm * point.spreads - radius * point.quadratic_forms))
 
-    def lower_bound(
-        self,
-        kernel: CombinedKernel,
-        solution: Solution,
-        quadratic_forms: Floats,
-        spreads: Floats,
-        ball: Ball,
-        Y: Floats,
-        cost: Floats,
-    ) -> float:
-        size = ball.squared_radius
-        largest = size**2 * (quadratic_forms + kernel.bank.residual_forms(solution.dual_coef))
-        smallest = spreads - kernel.bank.residual_forms(ball.centre[:, None])
+    def lower_bound(self, point: Assessment, Y: Floats, cost: Floats) -> float:
+        bank, weights, size = point.kernel.bank, point.kernel.weights, point.ball.squared_radius
+        dual_coef, centre = point.solution.dual_coef, point.ball.centre
+        largest = size**2 * (point.quadratic_forms + bank.residual_forms(dual_coef))
+        smallest = point.spreads - bank.residual_forms(centre[:, None])
         if self.fixed:
-            largest, smallest = (np.atleast_1d(kernel.weights @ v) for v in (largest, smallest))
-        return self._bound(size * solution.dual_coef, largest, smallest, Y, cost)
+            largest, smallest = (np.atleast_1d(weights @ v) for v in (largest, smallest))
+        return self._bound(size * dual_coef, largest, smallest, Y, cost)
 
     def bound(
         self, bank: KernelBank, dual_coef: Floats, centre: Floats, Y: Floats, cost: Floats
     ) -> float:
         """Return the bound over all weights that any coefficients and any centre prove together.
 
-        Parameters
-        ----------
-        bank : KernelBank
-            The kernels.
-        dual_coef : ndarray of shape (n_samples, n_outputs)
-            Feasible coefficients for a kernel of unit radius.
-        centre : ndarray of shape (n_samples,)
-            Not negative, sums to one.
-        Y, cost : ndarray of shape (n_samples, n_outputs)
-            Targets of +-1, and the cost of each error.
+        The coefficients are feasible for a kernel of unit radius; the centre sums to one.
         """
         largest = bank.quadratic_forms(dual_coef) + bank.residual_forms(dual_coef)
         smallest = bank.spreads(centre) - bank.residual_forms(centre[:, None])
@@ -259,12 +224,13 @@ class RadiusMargin(Criterion):
     def _bound(
         self, dual_coef: Floats, quadratic_forms: Floats, spreads: Floats, Y: Floats, cost: Floats
     ) -> float:
-        total = self.machine.linear(dual_coef, Y, cost)
+        total = self.loss.linear(dual_coef, Y, cost)
         if total <= 0 or (spreads <= 0).any():
             return -np.inf
         # Coefficients may be scaled as long as they stay in their boxes.
         used = dual_coef != 0
         room = float((cost[used] / np.abs(dual_coef[used])).min())
+        # At unit radius sum_j w_j spreads_j <= 1, so w . quadratic_forms <= the largest ratio.
         steepest = float((quadratic_forms / spreads).max())
         scale = room if steepest == 0 else min(total / steepest, room)
         return scale * total - 0.5 * scale**2 * steepest
@@ -277,7 +243,7 @@ class Chapelle(Criterion):
     Parameters
     ----------
     fit_intercept : bool
-        Whether the machine has a bias.
+        Whether the SVM has an intercept.
     literal : bool
         False: the ridge ``1/C`` counts for margin and ball alike, as in Chapelle's practice. True:
         ``1/2 R^2 |w|^2 + C R^2 sum_i xi_i^2`` with the ball of the kernel alone, which falls to
@@ -285,18 +251,18 @@ class Chapelle(Criterion):
 
     References
     ----------
-    Chapelle, Vapnik, Bousquet and Mukherjee (2002), Choosing multiple parameters for support vector
-    machines, Machine Learning 46. Gai, Chen and Zhang (2010), equation (10).
+    O. Chapelle, V. Vapnik, O. Bousquet, S. Mukherjee, "Choosing multiple parameters for support
+    vector machines", Machine Learning 46, 2002; equation (10) of Gai et al.
     """
 
     fit_intercept: bool = True
     literal: bool = False
 
     @property
-    def machine(self) -> Loss:
+    def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         return 2.0 * cost if self.literal else cost
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -308,17 +274,18 @@ class Chapelle(Criterion):
     def value(self, objective: float, ball: Ball) -> float:
         return ball.squared_radius * objective
 
-    def gradient(
-        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
-    ) -> Floats:
-        return np.asarray(solution.primal * spreads - 0.5 * ball.squared_radius * quadratic_forms)
+    def gradient(self, point: Assessment, cost: Floats) -> Floats:
+        radius = point.ball.squared_radius
+        return np.asarray(
+            point.solution.primal * point.spreads - 0.5 * radius * point.quadratic_forms
+        )
 
 
 @dataclass(frozen=True)
 class Do(Criterion):
     """``1/2 sum_j |w_j|^2 / theta_j + C / (sum_j theta_j R_j^2) sum_i xi_i^2``.
 
-    Convex, but it falls without end as the weights grow, so that their set matters.
+    Convex, but unbounded below as the weights grow, so that their set matters.
 
     Parameters
     ----------
@@ -328,12 +295,12 @@ class Do(Criterion):
         ``bound(linear, quadratic_forms)`` returns the lower bound over the weight set that a
         feasible point proves.
     fit_intercept : bool
-        Whether the machine has a bias.
+        Whether the SVM has an intercept.
 
     References
     ----------
-    Do, Kalousis, Woznica and Hilario (2009), Margin and radius based multiple kernel learning,
-    ECML. Gai, Chen and Zhang (2010), equation (11).
+    H. Do, A. Kalousis, A. Woznica, M. Hilario, "Margin and radius based multiple kernel learning",
+    ECML 2009; equation (11) of Gai et al.
     """
 
     squared_radii: Floats
@@ -341,51 +308,37 @@ class Do(Criterion):
     fit_intercept: bool = True
 
     @property
-    def machine(self) -> Loss:
+    def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def machine_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
 
     def ball(
         self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
-        """Return the ball around the first point: the criterion looks at no other."""
+        """Return the ball around the first point: the criterion needs only the `squared_radii`."""
         first = np.zeros(kernel.n_samples)
         first[0] = 1.0
         row = kernel.rows(np.array([0]))[0].astype(np.float64)
-        return judge_ball(first, row, kernel.diag(), self.ball_ridge(cost))
+        return ball_with_centre(first, row, kernel.diag(), self.ball_ridge(cost))
 
-    def finished(self, assessed: Assessment, cost: Floats, *, tol: float) -> Assessment:
-        return replace(assessed, ball=super().ball(assessed.kernel, cost, tol=tol))
+    def finished(self, point: Assessment, cost: Floats, *, tol: float) -> Assessment:
+        return replace(point, ball=super().ball(point.kernel, cost, tol=tol))
 
     def value(self, objective: float, ball: Ball) -> float:
         return objective
 
-    def _forms(self, solution: Solution, quadratic_forms: Floats, cost: Floats) -> Floats:
-        """Return the forms of the kernels with their share of the ridge."""
-        squares = np.divide(
-            solution.dual_coef**2, 2.0 * cost, out=np.zeros_like(cost), where=cost > 0
-        )
+    def _forms(self, dual_coef: Floats, quadratic_forms: Floats, cost: Floats) -> Floats:
+        """Return the quadratic forms of the kernels with their share of the ridge."""
+        squares = np.divide(dual_coef**2, 2.0 * cost, out=np.zeros_like(cost), where=cost > 0)
         return quadratic_forms + self.squared_radii * float(squares.sum())
 
-    def gradient(
-        self, solution: Solution, quadratic_forms: Floats, spreads: Floats, ball: Ball, cost: Floats
-    ) -> Floats:
-        return -0.5 * self._forms(solution, quadratic_forms, cost)
+    def gradient(self, point: Assessment, cost: Floats) -> Floats:
+        return -0.5 * self._forms(point.solution.dual_coef, point.quadratic_forms, cost)
 
-    def lower_bound(
-        self,
-        kernel: CombinedKernel,
-        solution: Solution,
-        quadratic_forms: Floats,
-        spreads: Floats,
-        ball: Ball,
-        Y: Floats,
-        cost: Floats,
-    ) -> float:
-        largest = self._forms(
-            solution, quadratic_forms + kernel.bank.residual_forms(solution.dual_coef), cost
-        )
-        linear = self.machine.linear(solution.dual_coef, Y, cost)
-        return self.bound(linear, largest)
+    def lower_bound(self, point: Assessment, Y: Floats, cost: Floats) -> float:
+        dual_coef = point.solution.dual_coef
+        quadratic_forms = point.quadratic_forms + point.kernel.bank.residual_forms(dual_coef)
+        linear = self.loss.linear(dual_coef, Y, cost)
+        return self.bound(linear, self._forms(dual_coef, quadratic_forms, cost))

@@ -1,12 +1,16 @@
 """Cutting planes for the radius-margin criterion: the best joint lower bound of all points.
 
-For weights scaled to unit radius the criterion is the optimal value J of the machine. Every judged
+For weights scaled to unit radius the criterion is the optimal value J of the SVM. Every evaluated
 point bounds both J and the radius from below by functions that are linear in the weights,
 
-    J(w) >= linear - w . forms / 2,    R^2(w) >= w . spreads,
+    J(w) >= linear - w . quadratic_forms / 2,    R^2(w) >= w . spreads,
 
 the first by its coefficients and the second by its centre. Where several centres are equally good
-the radius has a kink, and none of them proves much alone; their mixture does.
+the radius is not differentiable, and none of them proves much alone; their mixture does.
+
+References
+----------
+J. E. Kelley, "The cutting-plane method for solving convex programs", J. SIAM 8, 1960.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from kernelweave.banks import KernelBank
 
 from .criteria import Assessment
 
-_EXACT = 1e-10  # as far as the linear programs go
+_LP_TOL = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 
 
 @dataclass(frozen=True)
@@ -67,27 +71,19 @@ class Cuts:
         n = bank.n_samples
         return cls(centres=[np.full(n, 1.0 / n)], spreads=[bank.traces(centred=True) / n])
 
-    def add(self, assessed: Assessment, linear: float) -> None:
-        """Add the two cuts of a point; ``linear`` is that part of its machine's dual value."""
-        size = assessed.ball.squared_radius
-        self.coefs.append(size * assessed.solution.dual_coef)
+    def add(self, point: Assessment, linear: float) -> None:
+        """Add the two cuts of a point; ``linear`` is the linear part of its dual value."""
+        size = point.ball.squared_radius
+        self.coefs.append(size * point.solution.dual_coef)
         self.linears.append(size * linear)
-        self.quadratic_forms.append(size**2 * assessed.quadratic_forms)
-        self.centres.append(assessed.ball.centre)
-        self.spreads.append(assessed.spreads)
+        self.quadratic_forms.append(size**2 * point.quadratic_forms)
+        self.centres.append(point.ball.centre)
+        self.spreads.append(point.spreads)
 
     def minimise(self, size: float) -> Lowest | None:
         """Minimise the largest cut of J over weights whose radius may be one by the other cuts.
 
-        Parameters
-        ----------
-        size : float
-            Typical value of the criterion.
-
-        Returns
-        -------
-        lowest : Lowest or None
-            None if the program was not solved.
+        ``size`` is a typical value of the criterion. None if the program was not solved.
         """
         quadratic_forms, spreads = np.array(self.quadratic_forms), np.array(self.spreads)
         k, m = quadratic_forms.shape
@@ -99,10 +95,14 @@ class Cuts:
             A_ub=np.vstack([above, inside]),
             b_ub=np.append(-np.array(self.linears) / size, np.ones(len(spreads))),
             bounds=[(0.0, None)] * m + [(None, None)],
-            options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+            options={
+                "primal_feasibility_tolerance": _LP_TOL,
+                "dual_feasibility_tolerance": _LP_TOL,
+            },
         )
         if program.x is None or program.status != 0:
             return None
+        # Dual variables of the program are the shares of the points in the mixture.
         shares = np.maximum(-program.ineqlin.marginals, 0.0)
         of_coefs, of_centres = shares[:k], shares[k:]
         if not (of_coefs.any() and of_centres.any()):

@@ -1,0 +1,133 @@
+"""Weighted sums of the kernels of one storage form, added to the Gram matrix of a sum."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave import _core
+from kernelweave._threads import run_blocks
+from kernelweave._types import Floats, Indices, Stored
+
+PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
+
+
+class Weighted(ABC):
+    """A weighted sum of the kernels of a part."""
+
+    @abstractmethod
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        """Add to the upper triangle of ``out``; write it instead where ``out`` is ``fresh``."""
+
+    @abstractmethod
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        """Add some rows to ``out``."""
+
+    @abstractmethod
+    def add_block(self, index: Indices, out: Floats) -> None:
+        """Add the block of some rows and the same columns to the upper triangle of ``out``."""
+
+    @abstractmethod
+    def add_diagonal(self, out: Floats) -> None:
+        """Add the diagonal to ``out``."""
+
+
+@dataclass(frozen=True)
+class WeightedFactors(Weighted):
+    """A factor of the weighted sum, one factor column per row."""
+
+    Z: Floats
+
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        Z = self.Z.astype(out.dtype, copy=False)
+
+        def panel(rows: slice) -> None:
+            here = out[rows, rows.start :]
+            if fresh:
+                np.matmul(Z[:, rows].T, Z[:, rows.start :], out=here)
+            else:
+                here += Z[:, rows].T @ Z[:, rows.start :]
+
+        if len(Z) or fresh:
+            run_blocks(panel, len(out), PANEL)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        picked = np.ascontiguousarray(self.Z[:, index].T)
+
+        def panel(columns: slice) -> None:
+            out[:, columns] += picked @ self.Z[:, columns]
+
+        if len(self.Z):
+            run_blocks(panel, out.shape[1], 4 * PANEL)
+
+    def add_block(self, index: Indices, out: Floats) -> None:
+        Z = self.Z[:, index]
+
+        def panel(rows: slice) -> None:
+            out[rows, rows.start :] += Z[:, rows].T @ Z[:, rows.start :]
+
+        run_blocks(panel, len(out), PANEL)
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += np.einsum("rn,rn->n", self.Z, self.Z)
+
+
+@dataclass(frozen=True)
+class WeightedLadder(Weighted):
+    """Weights of kernels that share a distance matrix."""
+
+    distances: Stored
+    rates: Floats
+    weights: Floats
+
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        if fresh:
+            out[:] = 0.0
+        if len(self.rates):
+            _core.ladder_combine_upper(self.distances, self.rates, self.weights, out)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        if len(self.rates):
+            _core.ladder_combine_rows(self.distances, self.rates, self.weights, index, out)
+
+    def add_block(self, index: Indices, out: Floats) -> None:
+        if len(self.rates):
+            _core.ladder_combine_block(self.distances, self.rates, self.weights, index, out)
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += self.weights.sum()
+
+
+@dataclass(frozen=True)
+class WeightedGrams(Weighted):
+    """Weights of stored matrices.
+
+    Parameters
+    ----------
+    groups : list of (ndarray, list of ndarray)
+        Weights and matrices, one pair per type of storage.
+    diagonal : ndarray of shape (n_samples,)
+        Diagonal of the weighted sum.
+    """
+
+    groups: list[tuple[Floats, list[Stored]]]
+    diagonal: Floats
+
+    def add_upper(self, out: Stored, *, fresh: bool) -> None:
+        if fresh:
+            out[:] = 0.0
+        for weights, grams in self.groups:
+            _core.gram_combine_upper(grams, weights, out)
+
+    def add_rows(self, index: Indices, out: Stored) -> None:
+        for weights, grams in self.groups:
+            _core.gram_combine_rows(grams, weights, index, out)
+
+    def add_block(self, index: Indices, out: Floats) -> None:
+        for weights, grams in self.groups:
+            _core.gram_combine_block(grams, weights, index, out)
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += self.diagonal

@@ -1,0 +1,159 @@
+"""Kernels on categories and on text, and the constant kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError
+
+from .base import Kernel, Rows
+from .distances import inner_products, squared_norms
+from .table import columns_key, read_table
+
+N_WORDS = 2**16  # numbers that words are hashed to; among a few thousand words few share one
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlap(Kernel):
+    """Share of columns in which two rows are equal; for categories of any type.
+
+    Parameters
+    ----------
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+
+    Examples
+    --------
+    >>> Overlap()([["red", "small"], ["red", "large"]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    @property
+    def view(self) -> tuple[Any, ...]:
+        """The choice of columns."""
+        return ("values", columns_key(self.columns))
+
+    def prepare(self, X: Any) -> NDArray[Any]:
+        """Return the chosen columns as they are; missing values are refused."""
+        return read_table(X, str(self)).values(self.columns, str(self))
+
+    def block(self, A: NDArray[Any], B: NDArray[Any]) -> Floats:
+        """Compare every prepared row of ``A`` with every one of ``B``."""
+        if A.shape[1] != B.shape[1]:
+            raise InputError(
+                f"{self}: the two sides must have the same columns, "
+                f"got {A.shape[1]} and {B.shape[1]} of them."
+            )
+        K = np.zeros((len(A), len(B)))
+        for a, b in zip(A.T, B.T, strict=True):
+            codes = _codes(a, b)
+            K += np.equal.outer(codes[: len(a)], codes[len(a) :])
+        K /= A.shape[1]
+        return K
+
+    def diagonal(self, A: NDArray[Any]) -> Floats:
+        """Return ones."""
+        return np.ones(len(A))
+
+
+def _codes(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.intp]:
+    """Replace the values of two columns by numbers, equal where the values are."""
+    code: dict[Any, int] = {}
+    values = a.tolist() + b.tolist()
+    return np.array([code.setdefault(value, len(code)) for value in values], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Words(Kernel):
+    """Cosine of the counts of words, for columns of sentences, notes and the like.
+
+    Words are hashed to numbers, so nothing is learned from the data and words that were never seen
+    before count as well. The texts of several columns are joined. A row without words is similar to
+    none.
+
+    Parameters
+    ----------
+    columns : columns, optional
+        The columns this kernel looks at; see `Kernel`. None: all.
+    name : str, optional
+        Shown in place of the description.
+
+    Examples
+    --------
+    >>> Words()([["late and damaged"], ["damaged"], ["all fine"]]).round(3)
+    array([[1.   , 0.577, 0.   ],
+           [0.577, 1.   , 0.   ],
+           [0.   , 0.   , 1.   ]])
+    """
+
+    @property
+    def view(self) -> tuple[Any, ...]:
+        """The choice of columns."""
+        return ("words", columns_key(self.columns))
+
+    def prepare(self, X: Any) -> sp.csr_array[Any]:
+        """Return counts of words, of unit length; missing values are refused."""
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        rows = read_table(X, str(self)).values(self.columns, str(self))
+        texts = [" ".join(map(str, row)) for row in rows.tolist()]
+        counts = HashingVectorizer(n_features=N_WORDS, alternate_sign=False).transform(texts)
+        prepared = sp.csr_array(counts, dtype=np.float64)
+        prepared.sum_duplicates()  # sorted indices make products exactly symmetric
+        return prepared
+
+    def block(self, A: sp.csr_array[Any], B: sp.csr_array[Any]) -> Floats:
+        """Compare every prepared row of ``A`` with every one of ``B``."""
+        if A.shape[1] != B.shape[1]:
+            raise InputError(f"{self}: the two sides were not prepared by this kernel.")
+        return inner_products(A, B)
+
+    def diagonal(self, A: sp.csr_array[Any]) -> Floats:
+        """Return one for every row with words, zero for others."""
+        return squared_norms(A)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constant(Kernel):
+    """One for every pair of rows: its function is a bias that the norm counts.
+
+    Parameters
+    ----------
+    columns : columns, optional
+        Not looked at.
+    name : str, optional
+        Shown in place of the description.
+
+    Examples
+    --------
+    >>> Constant()([[1.0], [5.0]])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    @property
+    def view(self) -> Hashable:
+        """No column."""
+        return "rows"
+
+    def prepare(self, X: Any) -> Rows:
+        """Return rows without entries."""
+        return np.empty((read_table(X, str(self)).body.shape[0], 0))
+
+    def block(self, A: Rows, B: Rows) -> Floats:
+        """Return ones."""
+        return np.ones((len(A), len(B)))
+
+    def diagonal(self, A: Rows) -> Floats:
+        """Return ones."""
+        return np.ones(len(A))

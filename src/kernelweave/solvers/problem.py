@@ -1,0 +1,83 @@
+"""The learning problem that solvers share, with limits and warm starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernelweave._types import Floats
+from kernelweave.banks import Bank
+from kernelweave.losses import Loss
+from kernelweave.weights import WeightSet
+
+from .bounds import Bounds, Callback, Result
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``min over theta in a set, f:  1/2 sum_j |f_j|^2 / theta_j + sum_i cost_i loss(y_i, f_i)``.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels.
+    Y, cost : ndarray of shape (n_samples, n_outputs)
+        Targets (+-1 for classification), and the cost of each error; zero where a row is absent.
+    loss : Loss
+        The loss.
+    weight_set : WeightSet
+        The set of kernel weights theta.
+    """
+
+    bank: Bank
+    Y: Floats
+    cost: Floats
+    loss: Loss
+    weight_set: WeightSet
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver stops.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap.
+    max_iter : int
+        Maximum number of inner solves; may be exceeded by one step.
+    callback : callable, optional
+        Called with every `Step`.
+    """
+
+    tol: float
+    max_iter: int = 200
+    callback: Callback | None = None
+
+    def bounds(self) -> Bounds:
+        """Return bounds of which nothing is known yet."""
+        return Bounds(self.tol, self.callback)
+
+    def after(self, solves: int) -> Limits:
+        """Return the limits once some solves are spent; one more is always allowed."""
+        return replace(self, max_iter=max(1, self.max_iter - solves))
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Where to begin: the solution of a neighbouring problem.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        Kernel weights.
+    dual_coef : ndarray of shape (n_samples, n_outputs)
+        Dual coefficients; made feasible where they are not.
+    """
+
+    weights: Floats
+    dual_coef: Floats
+
+    @classmethod
+    def at(cls, result: Result) -> WarmStart:
+        """Begin where another solver ended."""
+        return cls(result.weights, result.dual_coef)

@@ -1,0 +1,90 @@
+"""``kernelweave fit`` by every method, and its page and hints."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_table import GROUP, TABLE, fit, run
+from kernelweave.tables import METHODS
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_from_file_to_prediction(patients, capsys, method):
+    out, err = run(
+        capsys, "fit", "t.csv", "--target", "ill", "--method", method, "--json", "--test-share", 0.3
+    )
+    report = json.loads(out)
+    assert err == ""
+    assert report["method"] == method
+    assert report["kinds"]["case_id"] == "none"
+    assert (report["C_search"] is not None) == METHODS[method].has_cost
+    assert any("semicolons" in note for note in report["notes"])
+    about = json.loads(run(capsys, "info", "t.kw", "--json")[0])
+    assert about["estimator"] == report["estimator"]
+    assert "fitted to" in run(capsys, "info", "t.kw")[0]
+    if method == "pairs":
+        (patients / "p.csv").write_text("first,second\n0,3\n0,1\n")
+        out, _ = run(capsys, "predict", "t.kw", "t.csv", "--pairs", "p.csv", "--quiet")
+        scored = pd.read_csv(io.StringIO(out))
+        assert scored.columns.tolist() == ["first", "second", "score", "same"]
+        assert scored["score"][0] > scored["score"][1]
+        assert "scores pairs" in run(capsys, "predict", "t.kw", "t.csv", code=2)[1]
+        return
+    out, err = run(capsys, "predict", "t.kw", "t.csv")
+    assert "note: columns are separated by semicolons" in err
+    predicted = pd.read_csv(io.StringIO(out))["ill"]
+    assert (predicted == TABLE["ill"]).mean() > 0.9
+    records = json.loads(run(capsys, "predict", "t.kw", "t.csv", "--json", "--quiet")[0])
+    assert [record["ill"] for record in records] == predicted.tolist()
+
+
+def test_a_gram_matrix(patients, capsys):
+    np.save("lab.npy", (GROUP[:, None] > 0) == (GROUP > 0))
+    fit(capsys, "mkl", "--gram", "lab=lab.npy")
+    out, _ = run(capsys, "info", "t.kw")
+    assert "lab" in out
+    run(capsys, "predict", "t.kw", "t.csv", "--quiet")
+    TABLE.head(3).to_csv("few.csv", index=False)
+    _, err = run(capsys, "predict", "t.kw", "few.csv", code=2)
+    assert "The matrix 'lab' has 100 rows, but the table 3; give the table a column 'lab'" in err
+    TABLE.head(3).assign(lab=[5, 6, 7]).to_csv("few.csv", index=False)
+    run(capsys, "predict", "t.kw", "few.csv")
+    np.save("flat.npy", np.zeros(4))
+    options = ("--target", "ill", "--gram", "lab=flat.npy")
+    assert "must be square, got (4,)" in run(capsys, "fit", "t.csv", *options, code=2)[1]
+
+
+def test_a_page_is_written_beside_the_model(patients, capsys):
+    options = ("fit", "t.csv", "--target", "ill", "--C", 1)
+    out, _ = run(capsys, *options)
+    assert "t.html" in out
+    page = (patients / "t.html").read_text(encoding="utf-8")
+    assert "On 25 rows that were held out, the model reaches accuracy" in page
+    assert "accuracy on held-out rows, 95% interval" in page
+    assert "The model was then fitted to all 100 rows." in page
+    assert "Not measured" not in page
+    assert "t.csv" in page
+    run(capsys, *options, "--test-share", 0, "--quiet")
+    assert "Not measured" in (patients / "t.html").read_text(encoding="utf-8")
+    (patients / "t.html").unlink()
+    run(capsys, *options, "--report", "own.html", "--quiet")
+    assert (patients / "own.html").exists()
+    run(capsys, *options, "--no-report", "--quiet")
+    assert not (patients / "t.html").exists()
+
+
+def test_hints_after_rules_that_did_not_converge(patients, capsys, monkeypatch):
+    """Each names what stopped the fit, and options of the command that change it."""
+    options = ("fit", "t.csv", "--target", "ill", "--method", "rules", "--C", 10, "--quiet")
+    _, err = run(capsys, *options, "--max-iter", 2, "--tol", 1e-6)
+    assert err.endswith("raise --max-iter (now 2) or --tol.\n")
+    few = {"max_length": 3, "max_nodes": 3}
+    rules = replace(METHODS["rules"], arguments=lambda problem, settings: few)
+    monkeypatch.setitem(METHODS, "rules", rules)
+    _, err = run(capsys, *options)
+    assert "the search for rules ended at its limit, so lower --C or raise --tol." in err
+    assert "--max-iter" not in err

@@ -1,0 +1,64 @@
+"""``kernelweave rules``."""
+
+import json
+import sqlite3
+
+import numpy as np
+
+from command_table import GROUP, TABLE, fit, run
+from kernelweave.io import load
+
+LONG = ["a rather long name of a class, number one", "a rather long name of a class, number two"]
+
+
+def test_rules(patients, capsys):
+    fit(capsys, "rules", "--ignore", "seen")
+    ensemble = load("t.kw")[-1]
+    out, err = run(capsys, "rules", "t.kw")
+    assert err == ""
+    assert "age <=" in out
+    assert "intercept" in out
+    top = json.loads(run(capsys, "rules", "t.kw", "--top", 1, "--json")[0])
+    assert [rule["rule"] for rule in top["rules"]] == [ensemble.rules_[0].text]
+    assert run(capsys, "rules", "t.kw", "--quiet")[0] == ""
+
+    query, _ = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--table", "cases")
+    with sqlite3.connect(":memory:") as database:
+        TABLE.to_sql("cases", database)
+        answers = database.execute(query).fetchall()
+    names = {}
+    exec(run(capsys, "rules", "t.kw", "--python")[0], names)
+    expected = load("t.kw").predict(TABLE).tolist()
+    assert [answer[-1] for answer in answers] == expected
+    rows = TABLE.to_dict("records")
+    assert [names["predict"](row)[0] for row in rows] == expected
+
+    fit(capsys, "mkl")
+    assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]
+
+
+def test_rules_about_dates_warn(patients, capsys):
+    TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no")).to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    _, err = run(capsys, "rules", "t.kw", "--sql")
+    assert "'seen' must be given as years with decimals" in err
+
+
+def test_long_names_leave_the_numbers_whole(patients, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = {g: f"{LONG[g % 2]}, {g}" for g in range(3)}
+    TABLE.assign(ill=[names[g] for g in GROUP]).to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    out, _ = run(capsys, "rules", "t.kw", "--top", 2)
+    for rule in load("t.kw")[-1].rules_[:2]:
+        for weight in rule.weights:
+            assert f"{weight:+.4g}" in out
+        assert f"{rule.coverage:.1%}" in out
+    monkeypatch.setenv("COLUMNS", "60")
+    out, _ = run(capsys, "rules", "t.kw", "--top", 2)
+    assert "Of every rule the class with the largest weight" in out
+    fit(capsys, "noisy", "--max-rows", 90)
+    out, _ = run(capsys, "suspects", "t.kw", "--top", 3)
+    report = json.loads(run(capsys, "suspects", "t.kw", "--top", 3, "--json")[0])
+    for suspect in report["suspects"]:
+        assert f"{suspect['quality']:.3f}" in out
