@@ -244,7 +244,7 @@ def test_rows_without_length_are_similar_to_nothing():
 def test_rows_whose_lengths_underflow_are_refused():
     # x^6 has lost its digits here, so cosines between these rows would be wrong.
     with pytest.raises(InputError, match="underflow"):
-        Cosine(Polynomial(3, coef0=0.0, columns=[0]))(1e-52 * X)
+        Cosine(Polynomial(3, coef0=0.0, columns=[0]))(1e-52 * ROWS)
 
 
 def test_columns_bind_the_inner_kernel():
