@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import Precomputed, rbf_ladder
 from kernelweave._threads import threads as using
-from kernelweave.banks import CombinedKernel, KernelBank, make_bank
+from kernelweave.banks import KernelBank, KernelSum, make_bank
 from kernelweave.inner import Solution, solve_inner
 from kernelweave.kernels import expand_kernels
 from kernelweave.kernels.ladders import KernelFamily
@@ -143,7 +143,7 @@ def _prepared(n: int, threads: int, which: str) -> KernelBank:
         return build_bank(additive(n), which)
 
 
-def _single(K: Array) -> CombinedKernel:
+def _single(K: Array) -> KernelSum:
     """Return one ready Gram matrix in the form machines take, all rows computed."""
     rows = np.arange(len(K))[:, None]
     bank = make_bank([Precomputed(K, check=False)], rows, normalize=None, tol=TOL)

@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from kernelweave import RBF, MKLClassifier, _core
 from kernelweave._threads import threads as use_threads
-from kernelweave.banks.nystroem.bank import FeatureBank
+from kernelweave.banks.nystroem.bank import NystroemBank
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.inner import solve_inner
@@ -209,7 +209,7 @@ def _kernels() -> list[RBF]:
     return [RBF(width, columns=[c]) for c in range(N_COLUMNS) for width in WIDTHS]
 
 
-def _bank(X: Array, tol: float) -> FeatureBank:
+def _bank(X: Array, tol: float) -> NystroemBank:
     bank = make_feature_bank(_kernels(), X, tol=tol)
     if bank is None:
         raise ValueError("so few rows are not held as features")

@@ -1,4 +1,4 @@
-"""Factorisations of large matrices in pieces, so that Ctrl-C is heard between them.
+"""Factorisations of large matrices in pieces, so that Ctrl-C stops them in between.
 
 Python handles a signal when a call of LAPACK has ended. Running a long call in a thread that may be
 abandoned is no way out: a process that exits while a thread is inside OpenBLAS can hang.
@@ -26,7 +26,7 @@ _COPIED = 256  # rows copied at a time where a factorisation is undone
 
 
 def all_finite(values: np.ndarray[Any, Any]) -> bool:
-    """Tell whether no entry is NaN or infinite."""
+    """Whether no entry is NaN or infinite."""
     with np.errstate(all="ignore"):
         # One sum decides nearly always; it may itself overflow, hence the second look.
         return bool(np.isfinite(values.sum()) or np.isfinite(values).all())

@@ -13,7 +13,7 @@ def parse_bytes(limit: float | str | None) -> float:
     if limit is None:
         try:
             return 0.5 * os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (ValueError, OSError, AttributeError):  # not every system tells
+        except (ValueError, OSError, AttributeError):  # unknown on this system
             return 4e9
     text = str(limit).strip().upper().removesuffix("B")
     factor = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1:], None)

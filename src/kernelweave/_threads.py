@@ -1,4 +1,4 @@
-"""Threads: how many, and work split so that their number never changes a result."""
+"""Numbers of threads, and work split so that these never change a result."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from threadpoolctl import ThreadpoolController
 
 from . import _core
 
-# Most BLAS libraries have one limit for the whole process: the first block that wants one thread
-# sets it, the last one to end puts back what was there.
+# Most BLAS libraries have one limit for the whole process: the first block that needs one thread
+# sets it, the last one to end restores the previous limit.
 _lock = threading.Lock()
 _holders = 0
 _before: list[int] = []
@@ -31,8 +31,8 @@ def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads for ``n_jobs``; None means what the process may use."""
     if n_jobs is not None:
         return max(1, int(joblib.effective_n_jobs(n_jobs)))
-    told = os.environ.get("OMP_NUM_THREADS", "")  # joblib's workers are given their share this way
-    return int(told) if told.isdigit() and int(told) > 0 else max(1, int(joblib.cpu_count()))
+    limit = os.environ.get("OMP_NUM_THREADS", "")  # how joblib limits its workers
+    return int(limit) if limit.isdigit() and int(limit) > 0 else max(1, int(joblib.cpu_count()))
 
 
 @cache
@@ -104,7 +104,7 @@ def _release(libraries: list[Any]) -> None:
 def threads(n_jobs: int | None) -> Iterator[int]:
     """Work with ``n_jobs`` threads inside the block; other threads keep their own number.
 
-    BLAS gets one thread, because its results depend on how many it has; `run_blocks` gives it
+    BLAS gets one thread, because its results depend on their number; `run_blocks` calls it on
     independent blocks of fixed size instead.
     """
     count = thread_count(n_jobs)

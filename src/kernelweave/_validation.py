@@ -30,7 +30,7 @@ from kernelweave.errors import InputError, InputTypeError, RowError, numbering
 check_names_in = _check_feature_names_in  # the names given are those seen in fit
 pick_rows = _safe_indexing  # of arrays and frames of any library
 
-# How many threads: -1 means all processors, -2 all but one and so on, as in joblib.
+# Numbers of threads: -1 means all processors, -2 all but one and so on, as in joblib.
 N_JOBS = [
     Interval(Integral, 1, None, closed="left"),
     Interval(Integral, None, -1, closed="right"),
@@ -60,7 +60,7 @@ __all__ = [
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Put all attributes back as they were when a fit is refused or interrupted."""
+    """Restore all attributes when a fit fails or is interrupted."""
     before = dict(vars(estimator))
     try:
         yield
@@ -91,7 +91,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether ``X`` is a data frame of any library."""
+    """Whether ``X`` is a data frame of any library."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -113,7 +113,7 @@ def check_table(
     parts : bool
         Whether a Dask table may stay in its parts; otherwise it comes to this process.
     finite : bool
-        Whether all values of parts are looked at; otherwise `take_rows` looks at those it takes.
+        Whether all values of parts are checked; otherwise `take_rows` checks those it takes.
 
     Returns
     -------

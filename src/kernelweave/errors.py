@@ -1,4 +1,4 @@
-"""Every error and warning of the library; each message is one sentence with a hint."""
+"""Errors and warnings of the library; each message is one sentence with a hint."""
 
 import sys
 import warnings
@@ -26,7 +26,7 @@ class RowError(InputError):
     message : str
         With ``{row}`` where the number of the row belongs.
     row : int
-        Its place among the rows that were looked at.
+        Its position among the rows that were checked.
     """
 
     def __init__(self, message: str, row: int) -> None:
@@ -39,12 +39,12 @@ class RowError(InputError):
 
 @contextmanager
 def numbering(index: Any) -> Iterator[None]:
-    """Let a row that is refused be called by its number in the whole table.
+    """Report row numbers of the full table in error messages.
 
     Parameters
     ----------
     index : sequence of int or None
-        Numbers of the rows that are looked at; None where these are all.
+        Numbers of the rows that are checked; None for all rows.
     """
     try:
         yield

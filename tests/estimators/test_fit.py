@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 import kernelweave
 from kernelweave import _core, _threads, baselines, io, noise
 from kernelweave.errors import InputError, ModelFileError
+from kernelweave.estimators.fit import quiet_overflow
 from kernelweave.io import TablePreparer
 from model_files import packed, unpacked
 
@@ -195,3 +197,25 @@ def test_damage_is_told_in_a_line(place, tmp_path):
         io.load(path)
     assert len(str(caught.value)) < 300 + len(str(path))
     assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["weights", "dual_coef", "intercept"])
+def test_a_result_that_overflowed_is_refused(part, monkeypatch):
+    learn = kernelweave.MKLClassifier._learn
+
+    def overflow(self, *arguments):
+        result = learn(self, *arguments)
+        return replace(result, **{part: getattr(result, part) * 1e308 * 1e308 - np.inf})
+
+    model = make(kernelweave.MKLClassifier).fit(X, LABELS)
+    before = dict(vars(model))
+    monkeypatch.setattr(kernelweave.MKLClassifier, "_learn", overflow)
+    with pytest.raises(InputError, match="coefficients overflow"):
+        model.fit(X, LABELS)
+    assert_untouched(model, before)
+
+
+def test_threads_of_a_fit_do_not_warn_of_overflow():
+    with quiet_overflow(), _threads.threads(2):
+        values = _threads.run_each(lambda i: np.array([1e308]) * (10.0 + i), range(8))
+    assert np.isinf(values).all()

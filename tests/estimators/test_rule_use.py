@@ -404,7 +404,7 @@ def test_an_interruption_leaves_the_old_model(kind, after, monkeypatch):
     options = {"Cs": [0.1, 1.0]} if kind is RuleEnsembleClassifierCV else {}
     model = kind(**options).fit(TRAIN, TWO)
     before, rules = dict(vars(model)), list(model.rules_)
-    solve, calls = dag_problem.solve_tasks, []
+    solve, calls = dag_problem.solve_multitask, []
 
     def stop(*args, **kwargs):
         calls.append(1)
@@ -412,7 +412,7 @@ def test_an_interruption_leaves_the_old_model(kind, after, monkeypatch):
             raise KeyboardInterrupt
         return solve(*args, **kwargs)
 
-    monkeypatch.setattr(dag_problem, "solve_tasks", stop)
+    monkeypatch.setattr(dag_problem, "solve_multitask", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(TRAIN.iloc[:50].rename(columns={"smoker": "other"}), THREE[:50])
     assert vars(model).keys() == before.keys()

@@ -121,7 +121,7 @@ def objective(model, X, y, C=1.0, lam=1.0, weight=None):
     for path in network.paths(10_000):
         for v, a in path.exponents:
             counts[v] += path.count * float(a)
-    p = dict(zip(network.products, model._exponents(), strict=True))
+    p = dict(zip(network.products, model._exponents(model.network_), strict=True))
     beta = {v: model.node_weights_[network.names[v]] for v in network.products}
     return 0.5 * norm + hinge + lam * sum(counts[v] * beta[v] ** p[v] for v in counts)
 
@@ -531,15 +531,16 @@ def test_exponents_by_name():
     model = train(T + a * b, p={"a": 2.0, "a * b": 1.5})
     network = model.network_
     names = [network.names[i] for i in network.products]
-    assert dict(zip(names, model._exponents(), strict=True)) == {
+    assert dict(zip(names, model._exponents(model.network_), strict=True)) == {
         "a": 2.0,
         "b": 1.0,
         "T": 3.0,
         "a * b": 1.5,
     }
     stronger = train(T + a * b, p={"T": 2.0})
-    assert dict(zip(names, stronger._exponents(), strict=True))["T"] == 2.0
-    assert train(T + a * b, p=2.0)._exponents().tolist() == [2.0, 2.0, 3.0, 2.0]
+    assert dict(zip(names, stronger._exponents(stronger.network_), strict=True))["T"] == 2.0
+    model = train(T + a * b, p=2.0)
+    assert model._exponents(model.network_).tolist() == [2.0, 2.0, 3.0, 2.0]
 
 
 def test_multiples_change_the_model_where_nothing_is_normalised():

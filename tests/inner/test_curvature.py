@@ -45,29 +45,29 @@ MACHINES = {
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", sorted(MACHINES))
 def test_equals_what_the_rows_say_and_reads_no_row(bank, kind, intercept, monkeypatch):
-    machine, Y, cost = MACHINES[kind](intercept), targets(kind), np.ones((400, 2))
+    loss, Y, cost = MACHINES[kind](intercept), targets(kind), np.ones((400, 2))
     cost[::7] = 2.0
     kernel, which = bank.combine(WEIGHTS), np.array([0, 2, 3, 4])
-    dual_coef = solve_inner(machine, kernel, Y, cost, tol=1e-9).dual_coef
+    dual_coef = solve_inner(loss, kernel, Y, cost, tol=1e-9).dual_coef
     by_rows = weight_curvature(
-        machine, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
+        loss, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
     ).hessian
     monkeypatch.setattr(LocalBlocks, "rows", None)
-    found = feature_hessian(machine, kernel, which, dual_coef, Y, cost)
+    found = feature_hessian(loss, kernel, which, dual_coef, Y, cost)
     np.testing.assert_allclose(found, by_rows, rtol=1e-9, atol=1e-10 * np.abs(by_rows).max())
 
 
 def test_is_the_derivative_of_the_forms(bank):
-    machine, Y, cost = MACHINES["classes"](True), targets("classes"), np.ones((400, 2))
+    loss, Y, cost = MACHINES["classes"](True), targets("classes"), np.ones((400, 2))
     which, h = np.arange(5), 1e-5
 
     def slopes(weights):
-        dual_coef = solve_inner(machine, bank.combine(weights), Y, cost, tol=1e-13).dual_coef
+        dual_coef = solve_inner(loss, bank.combine(weights), Y, cost, tol=1e-13).dual_coef
         return -0.5 * bank.quadratic_forms(dual_coef), dual_coef
 
     weights = WEIGHTS + 0.01
     dual_coef = slopes(weights)[1]
-    found = feature_hessian(machine, bank.combine(weights), which, dual_coef, Y, cost)
+    found = feature_hessian(loss, bank.combine(weights), which, dual_coef, Y, cost)
     for j, unit in enumerate(np.eye(5)):
         ahead, behind = slopes(weights + h * unit)[0], slopes(weights - h * unit)[0]
         column = (ahead - behind) / (2 * h)
@@ -76,11 +76,11 @@ def test_is_the_derivative_of_the_forms(bank):
 
 
 def test_few_free_rows_are_looked_at_themselves(bank):
-    machine, Y, cost = Hinge(), targets("classes"), np.ones((400, 2))
+    loss, Y, cost = Hinge(), targets("classes"), np.ones((400, 2))
     kernel, which = bank.combine(WEIGHTS), np.arange(5)
-    dual_coef = solve_inner(machine, kernel, Y, cost, tol=1e-9).dual_coef
+    dual_coef = solve_inner(loss, kernel, Y, cost, tol=1e-9).dual_coef
     by_rows = weight_curvature(
-        machine, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
+        loss, kernel, lambda rows: bank.products(dual_coef, which, rows), dual_coef, Y, cost
     ).hessian
-    found = feature_hessian(machine, kernel, which, dual_coef, Y, cost)
+    found = feature_hessian(loss, kernel, which, dual_coef, Y, cost)
     np.testing.assert_allclose(found, by_rows, rtol=1e-9, atol=1e-12 * np.abs(by_rows).max())

@@ -19,48 +19,46 @@ MACHINES = [
 ]
 
 
-def problem_for(machine, seed, n=60):
+def problem_for(loss, seed, n=60):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     signal = np.sin(2 * X[:, :1]) + 0.5 * rng.normal(size=(n, 1))
-    return X, np.sign(signal) if isinstance(machine, Hinge) else signal
+    return X, np.sign(signal) if isinstance(loss, Hinge) else signal
 
 
-def gap_of(machine, gram, dual_coef, Y, cost):
+def gap_of(loss, gram, dual_coef, Y, cost):
     """Return the relative gap of feasible coefficients."""
     fitted = gram @ dual_coef
     quadratic = float(np.vdot(dual_coef, fitted))
-    primal = 0.5 * quadratic + machine.value(fitted, Y, cost)[0]
-    dual = machine.linear(dual_coef, Y, cost) - 0.5 * (
-        quadratic + machine.ridge_term(dual_coef, Y, cost)
-    )
+    primal = 0.5 * quadratic + loss.value(fitted, Y, cost)[0]
+    dual = loss.linear(dual_coef, Y, cost) - 0.5 * (quadratic + loss.ridge_term(dual_coef, Y, cost))
     return (primal - dual) / primal
 
 
 @pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 1e3])
-@pytest.mark.parametrize("machine", MACHINES, ids=repr)
-def test_gap_of_every_loss(machine, C):
-    X, Y = problem_for(machine, 0)
+@pytest.mark.parametrize("loss", MACHINES, ids=repr)
+def test_gap_of_every_loss(loss, C):
+    X, Y = problem_for(loss, 0)
     gram = RBF(2.0).block(X, X) + X @ X.T
     cost = np.full_like(Y, C)
-    shape = machine.box(Y, cost)
+    shape = loss.box(Y, cost)
     columns = shape.columns(Y, 0)
-    beta = solve_interior(gram, *columns, shape.dead_zone, intercept=machine.fit_intercept)
+    beta = solve_interior(gram, *columns, shape.dead_zone, intercept=loss.fit_intercept)
     assert (beta >= shape.lower[:, 0]).all()
     assert (beta <= shape.upper[:, 0]).all()
-    dual_coef = machine.repair(beta[:, None], Y, cost)
+    dual_coef = loss.repair(beta[:, None], Y, cost)
     assert np.abs(dual_coef[:, 0] - beta).max() <= 1e-9 * C
-    assert abs(gap_of(machine, gram, dual_coef, Y, cost)) <= 1e-7
+    assert abs(gap_of(loss, gram, dual_coef, Y, cost)) <= 1e-7
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=repr)
-def test_huge_cost_on_a_smooth_kernel(machine):
-    X, Y = problem_for(machine, 1)
+@pytest.mark.parametrize("loss", MACHINES, ids=repr)
+def test_huge_cost_on_a_smooth_kernel(loss):
+    X, Y = problem_for(loss, 1)
     gram = RBF(3.0).block(X, X)
     bank = make_bank([Precomputed(gram)], np.arange(len(Y))[:, None], normalize=None)
     cost = np.full_like(Y, 2e6)
-    solution = solve_inner(machine, bank.combine(np.ones(1)), Y, cost, tol=1e-4)
-    assert gap_of(machine, gram, solution.dual_coef, Y, cost) <= 2e-4
+    solution = solve_inner(loss, bank.combine(np.ones(1)), Y, cost, tol=1e-4)
+    assert gap_of(loss, gram, solution.dual_coef, Y, cost) <= 2e-4
     assert solution.work <= 60_000
 
 

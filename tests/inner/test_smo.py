@@ -17,7 +17,7 @@ from oracles import random_problem, solve_fixed
 EPSILON = 0.1
 
 
-def machine_for(loss, *, fit_intercept=True):
+def loss_for(loss, *, fit_intercept=True):
     return {
         "hinge": Hinge(fit_intercept),
         "epsilon_insensitive": EpsilonInsensitive(EPSILON, fit_intercept),
@@ -47,14 +47,14 @@ def kernel_of(gram):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_contract(loss, fit_intercept):
     problem = problem_for(loss, 3, n=40, m=3)
-    machine = machine_for(loss, fit_intercept=fit_intercept)
+    machine = loss_for(loss, fit_intercept=fit_intercept)
     check_loss(machine, bank_of(problem.grams), problem.Y, 2.0 * problem.cost)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_contract_with_weighted_and_absent_rows(loss):
     problem = problem_for(loss, 1, n=40, m=3, weighted=True)
-    check_loss(machine_for(loss), bank_of(problem.grams), problem.Y, 3.0 * problem.cost)
+    check_loss(loss_for(loss), bank_of(problem.grams), problem.Y, 3.0 * problem.cost)
 
 
 def test_contract_with_several_outputs():
@@ -78,7 +78,7 @@ def test_contract_on_factors_and_distances():
 def test_agrees_with_conic_programming(loss, fit_intercept, C):
     problem = problem_for(loss, 4, weighted=True)
     gram, Y, cost = problem.grams.sum(axis=0), problem.Y, C * problem.cost
-    machine = machine_for(loss, fit_intercept=fit_intercept)
+    machine = loss_for(loss, fit_intercept=fit_intercept)
     found = solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-9)
     expected = solve_fixed(gram, Y, cost, loss=loss, epsilon=EPSILON, fit_intercept=fit_intercept)
     assert found.primal == pytest.approx(expected.objective, rel=1e-7)
@@ -131,7 +131,7 @@ def test_integer_costs_repeat_rows(loss):
     times = np.arange(24) % 3 + 1
     rows = np.repeat(np.arange(24), times)
     gram = problem.grams.sum(axis=0)
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     weighted = solve_inner(machine, kernel_of(gram), problem.Y, times[:, None] * 1.0, tol=1e-9)
     repeated = solve_inner(
         machine,
@@ -147,7 +147,7 @@ def test_integer_costs_repeat_rows(loss):
 def test_rows_of_no_cost_are_absent(loss):
     problem = problem_for(loss, 10, n=36)
     keep = np.arange(36) % 3 > 0
-    gram, machine = problem.grams.sum(axis=0), machine_for(loss)
+    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
     whole = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost * keep[:, None], tol=1e-9)
     part = solve_inner(
         machine, kernel_of(gram[np.ix_(keep, keep)]), problem.Y[keep], problem.cost[keep], tol=1e-9
@@ -161,7 +161,7 @@ def test_an_output_without_rows(loss):
     problem = problem_for(loss, 11)
     Y = np.column_stack([problem.Y, problem.Y])
     cost = np.column_stack([problem.cost, 0 * problem.cost])
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     kernel = kernel_of(problem.grams[0])
     both = solve_inner(machine, kernel, Y, cost, tol=1e-8)
     alone = solve_inner(machine, kernel, problem.Y, problem.cost, tol=1e-8)
@@ -173,7 +173,7 @@ def test_an_output_without_rows(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_nothing_costs_anything(loss):
     problem = problem_for(loss, 11)
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     found = solve_inner(machine, kernel_of(problem.grams[0]), problem.Y, 0 * problem.cost, tol=1e-8)
     assert not found.dual_coef.any()
     assert found.primal == found.dual == 0
@@ -182,7 +182,7 @@ def test_nothing_costs_anything(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_row(loss):
     for fit_intercept in (True, False):
-        machine = machine_for(loss, fit_intercept=fit_intercept)
+        machine = loss_for(loss, fit_intercept=fit_intercept)
         found = solve_inner(
             machine, kernel_of(np.ones((1, 1))), np.ones((1, 1)), np.ones((1, 1)), tol=1e-9
         )
@@ -195,7 +195,7 @@ def test_one_row(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_zero_and_constant_kernels(loss):
     problem = problem_for(loss, 12)
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     for gram in (np.zeros((30, 30)), np.full((30, 30), 5.0)):
         found = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
         best, bias = machine.value(np.zeros_like(problem.Y), problem.Y, problem.cost)
@@ -208,7 +208,7 @@ def test_zero_and_constant_kernels(loss):
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_kernel_times_a_and_cost_over_a(loss, scale):
     problem = problem_for(loss, 13)
-    gram, machine = problem.grams.sum(axis=0), machine_for(loss)
+    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
     plain = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
     scaled = solve_inner(
         machine, kernel_of(scale * gram), problem.Y, problem.cost / scale, tol=1e-9
@@ -222,7 +222,7 @@ def test_kernel_times_a_and_cost_over_a(loss, scale):
 def test_costs_at_the_ends(loss, C):
     problem = problem_for(loss, 14)
     gram = problem.grams.sum(axis=0)
-    found = solve_inner(machine_for(loss), kernel_of(gram), problem.Y, C * problem.cost, tol=1e-4)
+    found = solve_inner(loss_for(loss), kernel_of(gram), problem.Y, C * problem.cost, tol=1e-4)
     assert np.isfinite(found.dual_coef).all()
     assert found.gap <= 1e-4 * found.primal
     expected = solve_fixed(gram, problem.Y, C * problem.cost, loss=loss, epsilon=EPSILON)
@@ -233,7 +233,7 @@ def test_costs_at_the_ends(loss, C):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_start_of_a_neighbouring_problem(loss):
     problem = problem_for(loss, 15, n=60)
-    gram, machine = problem.grams.sum(axis=0), machine_for(loss)
+    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
     Y, cost = problem.Y, problem.cost
     before = solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-6)
     dual_coef = machine.repair(1.5 * before.dual_coef, Y, 1.5 * cost)
@@ -270,7 +270,7 @@ def test_one_class():
 def test_inputs_are_not_changed(loss):
     problem = problem_for(loss, 17)
     gram, Y, cost = problem.grams[0].copy(), problem.Y.copy(), problem.cost.copy()
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-6)
     assert np.array_equal(gram, problem.grams[0])
     assert np.array_equal(Y, problem.Y)

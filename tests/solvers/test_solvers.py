@@ -28,7 +28,7 @@ EPSILON = 0.1
 TOL = 1e-7
 
 
-def machine_for(loss, *, fit_intercept=True):
+def loss_for(loss, *, fit_intercept=True):
     return {
         "hinge": Hinge(fit_intercept),
         "epsilon_insensitive": EpsilonInsensitive(EPSILON, fit_intercept),
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def machine(self):
-        return machine_for(self.loss, fit_intercept=self.fit_intercept)
+        return loss_for(self.loss, fit_intercept=self.fit_intercept)
 
 
 CASES = [
@@ -225,7 +225,7 @@ def test_factors_and_distances(loss, p):
     Y = np.where(signal > 0, 1.0, -1.0) if loss == "hinge" else signal
     kernels = [RBF(width=w, columns=[c]) for w in (1.0, 3.0) for c in range(3)]
     kernels += [RBF(width=0.8), Linear(), Polynomial(degree=2)]
-    machine = machine_for(loss)
+    machine = loss_for(loss)
     for tol in (1e-1, 1e-4):
         bank = make_bank(kernels, X, tol=tol)
         exact = [scale * kernel(X) for scale, kernel in zip(bank.scales, kernels, strict=True)]
@@ -325,7 +325,7 @@ class TestWarmStarts:
     def test_another_cost(self, loss, p):
         kind = "binary" if loss == "hinge" else "regression"
         problem = random_problem(21, kind=kind, m=6)
-        bank, Y, machine = bank_of(problem.grams), problem.Y, machine_for(loss)
+        bank, Y, machine = bank_of(problem.grams), problem.Y, loss_for(loss)
         first = solve(bank, Y, problem.cost, machine, p, tol=1e-5)
         for factor in (0.3, 3.0):
             cost = factor * problem.cost
@@ -363,7 +363,7 @@ class TestWarmStarts:
 def setting(request):
     kind = "multiclass" if request.param == "hinge" else "regression"
     problem = random_problem(24, kind=kind, m=5, weighted=True)
-    return problem, machine_for(request.param)
+    return problem, loss_for(request.param)
 
 
 def decision(result, grams):
@@ -491,7 +491,7 @@ class TestAwkwardProblems:
     def test_nothing_to_learn(self, loss, p):
         problem = random_problem(27, m=3)
         Y = np.ones_like(problem.Y)
-        result = solve(bank_of(problem.grams), Y, problem.cost, machine_for(loss), p)
+        result = solve(bank_of(problem.grams), Y, problem.cost, loss_for(loss), p)
         assert result.converged
         assert result.objective == pytest.approx(0, abs=1e-12)
         assert result.intercept == pytest.approx([1], abs=EPSILON + 1e-9)

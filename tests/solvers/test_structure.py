@@ -14,7 +14,6 @@ from kernelweave.inner import solve_inner
 from kernelweave.kernels import Precomputed
 from kernelweave.kernels.network import Network
 from kernelweave.losses import Hinge
-from kernelweave.solvers.anderson import Mixer
 from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.published.projected_gradient import projected_gradient
 from kernelweave.solvers.structure import StructureProblem, alternate_structure
@@ -338,74 +337,8 @@ def test_runs_are_repeatable():
     assert_array_equal(one.dual_coef, other.dual_coef)
 
 
-# Mixing
-
-
-def contraction(n=5, seed=0, rate=0.95):
-    rng = np.random.default_rng(seed)
-    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
-    M = Q @ np.diag(np.linspace(-0.5, rate, n)) @ Q.T
-    goal = 0.5 * rng.normal(size=n)
-    return (lambda x: goal + M @ (x - goal)), goal
-
-
-def test_mixing_solves_linear_maps():
-    step, goal = contraction()
-    mixer, x, plain = Mixer(), np.zeros(5), np.zeros(5)
-    for _ in range(8):
-        x = mixer.mix(x, step(x), np.ones(5))
-        plain = step(plain)
-    assert np.abs(x - goal).max() < 1e-4
-    assert np.abs(plain - goal).max() > 1e-2
-
-
-def test_the_first_step_is_plain():
-    point, step = np.zeros(3), np.array([1.0, -2.0, 0.5])
-    assert_array_equal(Mixer().mix(point, step, np.ones(3)), step)
-
-
-def test_mixtures_stay_near_the_plain_step():
-    step, _ = contraction(rate=0.999)
-    mixer, x = Mixer(), np.full(5, 500.0)
-    moved = []
-    for _ in range(4):
-        image = step(x)
-        mixed = mixer.mix(x, image, np.ones(5))
-        moved.append(np.abs(mixed - image).max())
-        x = mixed
-    assert moved[0] == 0.0
-    assert max(moved) == pytest.approx(2.0, abs=1e-9)
-
-
-def test_steps_that_grow_are_followed():
-    """Their fixed point lies behind: a weight that begins to grow must not be sent back there."""
-    mixer, x = Mixer(), np.full(3, 0.1)
-    for _ in range(3):
-        image = 1.1 * x
-        mixed = mixer.mix(x, image, np.ones(3))
-        assert (mixed >= image).all()
-        x = image
-
-
 def test_weights_that_vanish_and_grow_again_cost_few_machines():
     """At the start too much is taken from one part, which then grows step by step."""
     prob = Problem(spn_instance(103, fig1(), 7, C=0.3, noise=3.0, n=36))
     assert prob.run().converged
     assert prob.run().history[-1].solves <= 30
-
-
-def test_a_point_that_does_not_move_is_kept():
-    mixer, x = Mixer(), np.array([1.0, 2.0])
-    for _ in range(3):
-        assert_array_equal(mixer.mix(x, x, np.ones(2)), x)
-
-
-def test_coordinates_of_no_importance_do_not_count():
-    """What has no weight moves on without spoiling the fit of the others."""
-    step, goal = contraction(3)
-    mixer, x = Mixer(), np.zeros(4)
-    rng = np.random.default_rng(0)
-    for _ in range(8):
-        image = np.append(step(x[:3]), rng.normal())
-        x = mixer.mix(x, image, np.array([1.0, 1.0, 1.0, 1e-12]))
-    assert_allclose(x[:3], goal, atol=1e-4)

@@ -22,7 +22,7 @@ def call(function: Callable[..., Any], *args: Any) -> Delayed:
 
 
 def run(tasks: Iterable[Delayed]) -> list[Any]:
-    """Run tasks, by the scheduler that Dask is told to use; results in order."""
+    """Run tasks with the scheduler of Dask; results in order."""
     import dask
 
     with _quiet():

@@ -6,14 +6,13 @@ from .ball import Ball, ball_with_centre, enclosing_ball, solve_ball
 from .base import KernelBank
 from .build import make_bank, squared_radii
 from .cross import cross_block, cross_products
-from .kernel_sum import CombinedKernel, GramKernel, KernelSum
+from .kernel_sum import GramKernel, KernelSum
 from .protocol import Bank, Features, KernelFunction, KernelOperator, WeightedSum
 from .views import Views
 
 __all__ = [
     "Ball",
     "Bank",
-    "CombinedKernel",
     "Features",
     "GramKernel",
     "KernelBank",

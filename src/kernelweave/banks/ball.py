@@ -196,7 +196,7 @@ def solve_ball(
 
     Parameters
     ----------
-    K : CombinedKernel
+    K : KernelSum
         Rows are computed as they are needed.
     tol : float
         Gap to stop at, relative to the squared radius.

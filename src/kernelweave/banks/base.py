@@ -200,8 +200,6 @@ class KernelBank(Bank):
                 out[ids] = roots
         return np.asarray(np.sqrt(self.scales[which])[:, None] * out[which])
 
-    by_features = False  # replaced by `n_features`
-
     @cached_property
     def leaves_out(self) -> bool:
         roots = (part.residual_roots() for part, _ in self.parts)

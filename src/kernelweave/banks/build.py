@@ -24,11 +24,11 @@ from .views import Views, gaussian_rate
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
-_TRIAL_ROWS = 256  # a kernel of rank above half of this on a sample is not worth factoring
+_TRIAL_ROWS = 256  # rows of a sample, on which a kernel of more than half the rank is not factored
 _SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
-_BUFFER = 512  # columns that BLAS packs while it solves a system
-_COPIES = 3  # of the values of a kernel while they are computed
-_BALL_TOL = 1e-5  # of the radii that kernels are divided by
+_BUFFER = 512  # columns that BLAS packs while it solves a system (measured)
+_COPIES = 3  # copies of the values of a kernel while they are computed (measured)
+_BALL_TOL = 1e-5  # relative accuracy of the radii that kernels are divided by
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,22 @@ def make_bank(
     X : array, sparse matrix, data frame or Views
         Training rows.
     normalize : {None, "trace", "diagonal", "cosine", "radius"}
-        What is made one: nothing, the mean (centred) diagonal, the mean diagonal, every diagonal
-        entry, or the radius of the smallest ball around the points.
+        Quantity that is scaled to one: none, the mean (centred) diagonal, the mean diagonal, every
+        diagonal entry, or the radius of the smallest ball around the points.
     centred : bool
-        Whether `"trace"` measures the centred Gram matrix, as a model with an intercept sees it.
+        Whether `"trace"` means the centred Gram matrix, as for models with an intercept.
     tol : float
-        Accuracy the caller wants of its own result; kernels are held far more exactly.
+        Tolerance of the fit; kernels are held far more exactly.
     memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
+        None: half of the free memory.
     sample_weight : ndarray of shape (n_samples,), optional
-        How often each row counts in the means that kernels are normalised by.
+        Weights of the rows in the means that kernels are normalised by.
     n_combined : int
-        Weighted sums of the kernels that the caller holds at a time, for the limit of memory.
+        Weighted sums of the kernels that the fit holds at a time, for the limit of memory.
     n_solved : int
-        Rows of the largest linear system that the caller solves meanwhile, for the same.
+        Rows of the largest linear system that the fit solves, for the limit of memory.
     beside : dict, optional
-        Bytes of what else the caller holds, by name.
+        Bytes of other memory of the fit, by name.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def make_bank(
     >>> import numpy as np
     >>> from kernelweave.kernels import RBF, Linear
     >>> bank = make_bank([Linear(), RBF(width=1.0)], np.eye(3), normalize=None)
-    >>> bank.forms(np.ones((3, 1))).round(3)
+    >>> bank.quadratic_forms(np.ones((3, 1))).round(3)
     array([3.   , 5.207])
     """
     kernels = prepare_kernels(kernels, normalize)
@@ -144,17 +144,17 @@ def make_bank(
 
 
 def prepare_kernels(kernels: Sequence[Kernel], normalize: str | None) -> list[Kernel]:
-    """Return the kernels that a bank holds: with unit diagonals where these are asked for."""
+    """Return the kernels that a bank holds: cosines where diagonals are normalised."""
     if normalize != "cosine":
         return list(kernels)
     return [k if isinstance(k, RBF | Laplacian) else Cosine(k) for k in kernels]
 
 
 def scales_for(kernels: Sequence[Kernel], sizes: Floats | None) -> Floats:
-    """Return what every kernel is multiplied by, so that its size becomes one."""
+    """Return factors that scale the sizes of the kernels to one."""
     scales = np.ones(len(kernels))
     if sizes is not None:
-        # A constant or zero kernel has no size of its own; it stays as it is and gets no weight.
+        # A constant or zero kernel has no size; it stays as it is and gets no weight.
         with np.errstate(over="ignore"):
             np.divide(1.0, sizes, out=scales, where=sizes > 0)
     if not np.isfinite(scales).all():
@@ -202,7 +202,7 @@ def _max_rank(n: int) -> int:
 def _try_factors(
     kernels: Sequence[Kernel], views: Views, diagonals: Sequence[Floats], tol: float
 ) -> dict[int, _Factor]:
-    """Factor every kernel whose numerical rank is small enough to make that the cheaper form."""
+    """Factor every kernel of a numerical rank for which that is the cheapest storage form."""
     n = views.n_samples
     limit = _max_rank(n)
     sample = np.unique(np.linspace(0, n - 1, min(n, _TRIAL_ROWS)).astype(np.intp))
@@ -214,7 +214,7 @@ def _try_factors(
     for j in order:
         kernel, rows, view = kernels[j], views[j], views.keys[j]
         if isinstance(kernel, Precomputed):
-            continue  # its Gram exists already
+            continue  # its Gram matrix exists already
         if isinstance(kernel, Linear) and not is_sparse(rows):
             if rows.shape[1] <= limit:
                 found[j] = _Factor(np.ascontiguousarray(kernel.centred(rows).T), np.zeros(n))
@@ -248,8 +248,8 @@ def _try_factors(
 
 
 def _columns(kernel: Kernel, rows: Rows, n: int) -> Callable[[int], Floats]:
-    """Return a function that gives the columns of a Gram matrix."""
-    if n <= 2 * _TRIAL_ROWS:  # so few rows cost less all at once than one by one
+    """Return a function that returns columns of a Gram matrix."""
+    if n <= 2 * _TRIAL_ROWS:  # cheaper all at once than one by one
         gram = kernel.block(rows, rows)
         return lambda i: gram[i]
     return lambda i: kernel.block(rows, take(rows, [i])).ravel()
@@ -276,7 +276,7 @@ def _rate(kernel: Kernel) -> float:
 def _group_rest(
     kernels: Sequence[Kernel], views: Views, factors: dict[int, _Factor]
 ) -> tuple[list[list[int]], list[int]]:
-    """Split what was not factored into ladders (one list per distance matrix) and the rest."""
+    """Return kernels that share a distance matrix, one list for each, and those with Grams."""
     ladders: dict[Any, list[int]] = {}
     stored = []
     for j, kernel in enumerate(kernels):
@@ -308,7 +308,7 @@ def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a fit needs beside the kernels: sums of them, systems, and temporary blocks."""
+    """Memory of a fit beside the kernels: sums of them, systems, and temporary blocks."""
 
     n_combined: int
     n_solved: int
@@ -316,14 +316,14 @@ class _Work:
     beside: dict[str, float]
 
     def pieces(self, n: int, square: float, factors: float) -> dict[str, float]:
-        """Return bytes by what takes them."""
+        """Return bytes by name."""
         each = "the combined kernel" if self.n_combined == 1 else f"{self.n_combined} sums of them"
         pieces = {each: self.n_combined * (square + factors), **self.beside}
         if self.n_solved:
             rows = self.n_solved
             pieces[f"a linear system of {rows} rows"] = 8.0 * rows * (rows + _BUFFER)
-        # Values of a kernel are computed in double precision, with copies on the way; that memory
-        # is free again when sums and systems are formed.
+        # Values of a kernel are computed in double precision, with copies; that memory is free
+        # again when sums and systems are formed.
         building = _COPIES * 8.0 * n**2 if self.blocks else 0.0
         if building > sum(pieces.values()):
             return {"values as they are computed": building}

@@ -239,6 +239,3 @@ class KernelSum(WeightedSum):
             return None
         blocks = [part.Z for part in self._parts if isinstance(part, WeightedFactors)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_samples))
-
-
-CombinedKernel = KernelSum  # transitional

@@ -14,9 +14,9 @@ from kernelweave._types import Floats, Indices, Stored
 from .nystroem.blocks import LocalBlocks, new_store, release
 from .row_source import rows_at_a_time
 
-_AT_A_TIME = 4096  # pairs that are computed or squared at a time, in blocks of
-_VECTORS = 20  # with an entry per pair, while weights are learned
-_TOGETHER = 64  # kernels compare so many pairs at a time; blocks end where these do
+_AT_A_TIME = 4096  # pairs that are computed or squared at a time
+_VECTORS = 20  # vectors with an entry per pair while weights are learned (measured)
+_TOGETHER = 64  # pairs that kernels compare at a time; blocks are multiples of these
 
 
 class PairBlocks(LinearOperator):
@@ -49,14 +49,7 @@ class PairBlocks(LinearOperator):
     ) -> PairBlocks:
         """Compute the values, into memory if that holds them twice, else into a mapped file.
 
-        Parameters
-        ----------
-        n_pairs, n_columns : int
-            How many values there are.
-        fill : callable
-            Writes the values of a slice of pairs into an array.
-        memory_limit : number of bytes, str such as "8GB", or None
-            None: half of what is free.
+        ``fill`` writes the values of a slice of pairs into an array.
         """
         step = -(-rows_at_a_time(n_columns, np.float64) // _TOGETHER) * _TOGETHER
         values = 8.0 * n_pairs * n_columns
@@ -95,13 +88,7 @@ class PairBlocks(LinearOperator):
         return self._least
 
     def select(self, columns: Indices) -> PairBlocks:
-        """Return some of the columns.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which.
-        """
+        """Return some of the columns."""
         return PairBlocks(self.blocks.select(columns))
 
     def _matvec(self, w: Any) -> Floats:
@@ -119,7 +106,7 @@ class PairBlocks(LinearOperator):
 
 
 def fits_whole(n_pairs: int, n_columns: int, memory_limit: float | str | None) -> bool:
-    """Tell whether values may be one array: itself, a copy of some columns and their squares."""
+    """Whether values fit in memory as one array, with a copy of some columns and their squares."""
     need = 8.0 * n_pairs * (3 * n_columns + _VECTORS)
     return need <= parse_bytes(memory_limit)
 

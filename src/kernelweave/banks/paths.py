@@ -31,14 +31,8 @@ _PIECE_BYTES = 1.6e7  # of the products held at a time, per thread
 class PathTable:
     """Which leaves each path multiplies, arranged so that common products are formed once.
 
-    Parameters
-    ----------
-    n_leaves : int
-        Number of leaves.
-    parents, factors : ndarray of int of shape (n_products,)
-        Product k is product ``parents[k]`` times leaf ``factors[k]``; product 0 is one.
-    products, lasts : ndarray of int of shape (n_paths,)
-        A path is a product times a last leaf.
+    Product k is product ``parents[k]`` times leaf ``factors[k]``; product 0 is one. Path m is
+    product ``products[m]`` times leaf ``lasts[m]``.
     """
 
     n_leaves: int
@@ -130,13 +124,7 @@ class PathForms(ABC):
 
 
 class NetworkBank(ABC):
-    """The kernels of a network over training rows, by the weights of its products.
-
-    Parameters
-    ----------
-    leaves : Triangles
-        Gram matrices of the leaves.
-    """
+    """The kernels of a network over training rows, by the weights of its products."""
 
     path_counts: Floats  # sum_m a_mv of every node
 
@@ -173,15 +161,7 @@ class NetworkBank(ABC):
 
 
 class ExplicitForms(PathForms):
-    """Quadratic forms of paths that are written out.
-
-    Parameters
-    ----------
-    quadratic_forms : ndarray of shape (n_paths,)
-        Of every path, times the number of equal paths.
-    A : ndarray or csr_array of shape (n_paths, n_nodes)
-        Exponents of the node weights.
-    """
+    """Quadratic forms of paths that are written out, with exponents A (paths by nodes)."""
 
     def __init__(self, quadratic_forms: Floats, A: Floats | sp.csr_array) -> None:
         self.quadratic_forms, self.A = quadratic_forms, A
@@ -200,17 +180,7 @@ class ExplicitForms(PathForms):
 
 
 class PathBank(NetworkBank):
-    """A network with its paths written out.
-
-    Parameters
-    ----------
-    leaves : Triangles
-        Gram matrices of the leaves.
-    network : Network
-        Canonical.
-    paths : list of Path
-        Its paths.
-    """
+    """A canonical network with its paths written out."""
 
     def __init__(self, leaves: Triangles, network: Network, paths: list[Path]) -> None:
         super().__init__(leaves)
@@ -257,12 +227,7 @@ def arrange(network: Network, paths: list[Path]) -> tuple[PathTable, Floats | sp
 class FactoredBank(NetworkBank):
     """A network evaluated as it is: its cost does not depend on the number of paths.
 
-    Parameters
-    ----------
-    leaves : Triangles
-        Gram matrices of the leaves.
-    network : Network
-        Canonical, with the same exponents on all paths.
+    The network is canonical and has the same exponents on all paths.
     """
 
     def __init__(self, leaves: Triangles, network: Network) -> None:

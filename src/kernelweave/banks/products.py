@@ -20,13 +20,7 @@ from .views import Views
 
 
 class ProductBank:
-    """Products of kernels over training rows; none has a matrix of its own.
-
-    Parameters
-    ----------
-    bank : KernelBank
-        The factors.
-    """
+    """Products of the kernels of a bank; none has a matrix of its own."""
 
     def __init__(self, bank: KernelBank) -> None:
         self.n_samples = bank.n_samples
@@ -72,18 +66,10 @@ class ProductBank:
 
 @dataclass(frozen=True)
 class ProductSum:
-    """Kernels some of which are products, for their weighted sum on new rows.
+    """Kernels some of which are products, for their weighted sum on new rows."""
 
-    Parameters
-    ----------
-    factors : tuple of Kernel
-        All factors, each once.
-    table : PathTable
-        Which factors every kernel multiplies.
-    """
-
-    factors: tuple[Kernel, ...]
-    table: PathTable
+    factors: tuple[Kernel, ...]  # all factors, each once
+    table: PathTable  # which factors every kernel multiplies
 
     @classmethod
     def of(cls, kernels: Sequence[Kernel]) -> ProductSum:

@@ -1,4 +1,8 @@
-"""Conjunctions of propositions over the training rows, as bits."""
+"""Conjunctions of propositions over the training rows, as bits.
+
+A rule is one bit per row, and its kernel ``phi phi'`` has rank one. Sums over the rows of a rule
+and counts of rows that satisfy two rules are bit operations on words of 64 rows.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,11 @@ from .protocol import Features
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
-_FEW_ROWS = 1500  # up to here a Gram matrix is cheap whatever the number of rules
+# Chosen by hand.
+_FEW_ROWS = 1500  # rows up to which a Gram matrix is cheap whatever the number of rules
 _CHUNK = 4096  # rows multiplied at a time
-_UNPACKED = 65_536  # rows at a time, a multiple of 64
-_ROWS_A_LEVEL = 64  # from here on rows of equal weight are counted rather than multiplied
-_MORE_RULES = 1.0  # rules a row from which it is cheaper than the rules
+_UNPACKED = 65_536  # rows unpacked at a time, a multiple of 64
+_ROWS_PER_LEVEL = 64  # rows of equal weight from which they are counted instead of multiplied
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class PackedRows:
     rows : ndarray of uint8, of shape (n_samples, ceil(n_propositions / 8))
         The first proposition is the highest bit of the first byte, as in ``numpy.packbits``.
     n_propositions : int
-        How many there are.
+        Number of propositions.
     """
 
     rows: NDArray[np.uint8]
@@ -51,7 +55,7 @@ class PackedRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows and propositions there are."""
+        """Number of rows and propositions."""
         return len(self.rows), self.n_propositions
 
     def __getitem__(self, index: Indices | slice) -> PackedRows:
@@ -95,7 +99,7 @@ class RuleBank:
 
     @property
     def n_rules(self) -> int:
-        """How many rules are there."""
+        """Number of rules."""
         return len(self.bits)
 
     def add(self, rules: Sequence[Conjunction]) -> None:
@@ -142,8 +146,8 @@ class RuleBank:
         """
         used = np.flatnonzero(weights)
         roots = np.sqrt(weights[used])
-        by_features = n_related > 1 or not self._is_small
-        if by_features and len(used) < _MORE_RULES * self.n_samples:
+        large = n_related > 1 or not self._is_small
+        if large and len(used) < self.n_samples:
             return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
         features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
         half = features[used] * roots[:, None]
@@ -151,16 +155,9 @@ class RuleBank:
 
 
 class RuleKernel(Features):
-    """A weighted sum of rules that is never formed: what it does, its features do.
+    """A weighted sum of rules that is applied through its features and never formed.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_rules, n_words)
-        The rules.
-    roots : ndarray of shape (n_rules,)
-        Square roots of their weights.
-    n_samples : int
-        Rows.
+    ``bits`` has one row of words per rule, ``roots`` are the square roots of their weights.
     """
 
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
@@ -204,7 +201,7 @@ class RuleKernel(Features):
         """
         used = np.flatnonzero(q)
         levels = np.unique(q[used])
-        if len(levels) * _ROWS_A_LEVEL <= len(used):
+        if len(levels) * _ROWS_PER_LEVEL <= len(used):
             return self._counted(q, levels)
         out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
         for k in range(0, len(used), _CHUNK):
@@ -231,7 +228,7 @@ class RuleKernel(Features):
         return _core.bit_counts(self.bits, pack_mask(rows))
 
     def _recounted(self, rows: Bools) -> Floats:
-        """Do the same from the last counts: from one Newton step to the next few rows change."""
+        """Do the same from the last counts: few rows change between Newton steps."""
         if self._last is not None:
             before, counts = self._last
             new, gone = rows & ~before, before & ~rows

@@ -141,7 +141,7 @@ class Factors(Part):
 
     @cached_property
     def _coarse_ranks(self) -> Indices:
-        """How many leading columns of each factor hold all but a twentieth of its trace."""
+        """Number of leading columns of each factor that hold 95 % of its trace."""
         squares = np.einsum("rn,rn->r", self.columns, self.columns)
         ranks = []
         for j in range(self.n_kernels):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks import CombinedKernel, KernelBank
+from kernelweave.banks import KernelBank, KernelSum
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 
@@ -64,7 +64,7 @@ class ExplicitDag(KernelDag):
         inside = self._above[np.ix_(self._active, self._active)]
         return csr_array(inside.astype(np.float64))
 
-    def combine(self, weights: Floats, n_related: int = 1) -> CombinedKernel:
+    def combine(self, weights: Floats, n_related: int = 1) -> KernelSum:
         spread = np.zeros(len(self.names))
         spread[self._active] = weights
         return self.bank.combine(spread)

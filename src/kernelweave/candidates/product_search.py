@@ -27,19 +27,11 @@ Numbers: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Factors:
-    """The kernels of several ladders, numbered one ladder after the other.
+    """The kernels of several ladders, numbered one ladder after the other."""
 
-    Parameters
-    ----------
-    ladders : list of list of int
-        Numbers of the rungs of each ladder.
-    ladder, rung : ndarray of shape (n_factors,)
-        Of each kernel its ladder, from 0, and its rung, from 1.
-    """
-
-    ladders: list[list[int]]
-    ladder: Indices
-    rung: Indices
+    ladders: list[list[int]]  # numbers of the rungs of each ladder
+    ladder: Indices  # of each kernel, from 0
+    rung: Indices  # of each kernel, from 1
 
     @classmethod
     def of(cls, sizes: Sequence[int]) -> Factors:
@@ -51,7 +43,7 @@ class Factors:
 
     @property
     def count(self) -> int:
-        """How many kernels there are."""
+        """Number of kernels."""
         return len(self.ladder)
 
     def number(self, pair: tuple[int, int]) -> int:

@@ -259,12 +259,14 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         refuse_one_class(self, codes)
         n_classes = len(self.classes_)
         rates, ridges = self._check_options(n_classes)
+        options = self._options(ridges)
         Y = label_targets(codes, n_classes)
         with threads(self.n_jobs), quiet_overflow():
             kernels = [complete_ladder()] if self.kernels is None else self.kernels
             expanded = self._expand_kernels(kernels, X)
             if self._reads_in_passes(expanded, len(codes)):
-                fitted = self._average_in_passes(expanded, X, Y, ridges)
+                report = Counter(self.verbose, 3, "passes over the rows")
+                fitted = average_ridges_nystroem(expanded, X, Y, report=report, **options)
                 correction = self._correct(fitted.average, codes, rates)
                 self._keep(fitted, fitted.average, correction, codes)
                 self._store_predictor(self._landmark_function(fitted.source))
@@ -276,7 +278,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                     memory_limit=self.memory_limit,
                     beside=spectra_pieces(self._n_spectra(expanded), len(codes)),
                 )
-                average = self._average(bank, Y, ridges)
+                report = Counter(self.verbose, bank.n_kernels, "kernels")
+                average = average_ridges(bank, Y, report=report, **options)
                 correction = self._correct(average, codes, rates)
                 self._keep(bank, average, correction, codes)
                 if self.final == "svm":
@@ -327,24 +330,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             "floor": self.floor,
             "joint": self.average == "kernels",
             "power": _POWER,
+            "memory": parse_bytes(self.memory_limit),
         }
-
-    def _average(self, bank: KernelBank, Y: Floats, ridges: Floats | None) -> RidgeAverage:
-        return average_ridges(
-            bank,
-            Y,
-            memory=parse_bytes(self.memory_limit),
-            report=Counter(self.verbose, bank.n_kernels, "kernels"),
-            **self._options(ridges),
-        )
-
-    def _average_in_passes(
-        self, kernels: list[Kernel], X: Any, Y: Floats, ridges: Floats | None
-    ) -> NystroemRidge:
-        report = Counter(self.verbose, 3, "passes over the rows")
-        memory = parse_bytes(self.memory_limit)
-        options = self._options(ridges)
-        return average_ridges_nystroem(kernels, X, Y, memory=memory, report=report, **options)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:

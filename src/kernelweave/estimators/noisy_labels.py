@@ -15,7 +15,6 @@ from kernelweave._dask import by_parts, gather
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import KernelBank
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import warn
 from kernelweave.kernels import Constant
@@ -40,7 +39,15 @@ from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .fit import check_costs
 from .label_quality import LabelQuality
-from .noisy_rows import AssessedRows, class_codes, multiplied, row_weights, weight_sum
+from .noisy_rows import (
+    AssessedRows,
+    class_codes,
+    multiplied,
+    row_weights,
+    split_bias,
+    weight_sum,
+    without_last,
+)
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
@@ -287,8 +294,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return shared.refinable.solve(search, start, self.tol)
 
     def _without_bias(self, bank: Bank) -> Bank:
-        """Return the bank without its last kernel, the constant of the intercept."""
-        return bank.subset(np.arange(bank.n_kernels - 1)) if self.fit_intercept else bank
+        return without_last(bank) if self.fit_intercept else bank
 
     def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
         plain, codes = self._without_bias(bank), class_codes(rows.Y)
@@ -383,7 +389,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             result = replace(result, dual_coef=dual_coef)
         self.bias_weight_ = 0.0
         if self.fit_intercept:
-            bank, result = self._split_bias(bank, result)
+            self.bias_weight_ = float(result.weights[-1])
+            bank, result = split_bias(bank, result)
         balance = weight @ rows.Y
         sizes = np.array([-balance[0], balance[0]]) if len(balance) == 1 else balance
         self._by_size = np.argsort(-sizes, kind="stable")
@@ -420,24 +427,6 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             )
         function = None if result.function is None else np.zeros_like(result.function)
         return replace(result, dual_coef=np.zeros_like(result.dual_coef), function=function)
-
-    def _split_bias(self, bank: Bank, result: Result) -> tuple[Bank, Result]:
-        """Return bank and result without the constant kernel, whose function is the intercept."""
-        plain, function = self._without_bias(bank), result.function
-        self.bias_weight_ = float(result.weights[-1])
-        intercept = self.bias_weight_ * bank.scales[-1] * result.dual_coef.sum(axis=0)
-        if function is not None:
-            last, split = np.array([bank.n_kernels - 1]), plain.n_features
-            constant = bank.subset(last).predictor(last[:0], last, function[split:])
-            assert isinstance(constant, LandmarkFunction)
-            intercept, function = constant.coefs[0].sum(axis=0), function[:split]
-        return plain, replace(
-            result,
-            weights=result.weights[:-1],
-            quadratic_forms=result.quadratic_forms[:-1],
-            intercept=intercept,
-            function=function,
-        )
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats, Indices
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank
 from kernelweave.noise import LabelReport
 from kernelweave.solvers import Result, WarmStart
@@ -42,6 +43,29 @@ class AssessedRows:
         for _, start in (binding or same_lam or same_cap or self.fitted)[-1:]:
             return WarmStart(start.weights, start.dual_coef / model.lam)
         return None
+
+
+def without_last(bank: Bank) -> Bank:
+    """Return the bank without its last kernel, the constant of the intercept."""
+    return bank.subset(np.arange(bank.n_kernels - 1))
+
+
+def split_bias(bank: Bank, result: Result) -> tuple[Bank, Result]:
+    """Return bank and result without the constant kernel, whose function is the intercept."""
+    plain, function = without_last(bank), result.function
+    intercept = float(result.weights[-1]) * bank.scales[-1] * result.dual_coef.sum(axis=0)
+    if function is not None:
+        last, split = np.array([bank.n_kernels - 1]), plain.n_features
+        constant = bank.subset(last).predictor(last[:0], last, function[split:])
+        assert isinstance(constant, LandmarkFunction)
+        intercept, function = constant.coefs[0].sum(axis=0), function[:split]
+    return plain, replace(
+        result,
+        weights=result.weights[:-1],
+        quadratic_forms=result.quadratic_forms[:-1],
+        intercept=intercept,
+        function=function,
+    )
 
 
 def multiplied(result: Result, lam: float) -> Result:

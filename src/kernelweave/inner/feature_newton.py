@@ -23,13 +23,21 @@ from kernelweave.losses.base import DualBox, InnerSolver, Loss
 
 from .solution import Solution
 
-_STEPS = 400
-_SHARPER = 5.0  # penalty growth once phi is minimised well enough
-_SHARPEST = 1e-9  # least s, relative to the first
-_BLUNTER = 25.0  # penalty of a warm start, below that at which the last solve ended
-_REFRESH = 15  # steps
-_ROUNDER = 3.0  # first penalty from coefficients of another loss, relative to the least curvature
-_EPOCHS = 10  # of coordinate descent to begin with, which is quick until it crawls
+
+@dataclass(frozen=True)
+class NewtonOptions:
+    """Tunable numbers of the augmented Lagrangian, chosen by hand on the scale benchmark."""
+
+    max_steps: int = 400
+    sharper: float = 5.0  # growth of the penalty 1/s once phi is minimised well enough
+    sharpest: float = 1e-9  # least s, relative to the first
+    blunter: float = 25.0  # penalty of a warm start, below that at which the last solve ended
+    refresh: int = 15  # steps between two computations of all values, against drift
+    smoother: float = 3.0  # first s from another loss, relative to the least curvature
+    epochs: int = 10  # of coordinate descent to begin with, which is quick at first
+
+
+_OPTIONS = NewtonOptions()
 
 
 def solve_on_features(
@@ -150,11 +158,11 @@ class _Newton:
         blunt = 0.2 / max(widest, 1e-300)
         s = 10.0 * blunt if begin is None else 0.0 if smooth else blunt
         if smooth and not cold and begin is not None and begin.w is None:
-            s = min(_ROUNDER * flattest, blunt)
-        sharpest = 0.0 if smooth else _SHARPEST * blunt
+            s = min(_OPTIONS.smoother * flattest, blunt)
+        sharpest = 0.0 if smooth else _OPTIONS.sharpest * blunt
         if begin is not None and begin.sharpness > 0.0 and s > 0.0:
-            s = min(s, _BLUNTER / begin.sharpness)
-        for _ in range(_STEPS):
+            s = min(s, _OPTIONS.blunter / begin.sharpness)
+        for _ in range(_OPTIONS.max_steps):
             t, q = box.respond(Y - f - b, anchor, s)
             z = self._offer(t, w, f)
             gap = self.primal - self.dual
@@ -164,7 +172,7 @@ class _Newton:
             steep = 0.5 * float(np.vdot(gradient, gradient))
             small = steep <= 0.05 * gap and float(np.abs(pull).sum()) <= 0.05 * gap
             if small and s > sharpest:
-                anchor, s = t, s / _SHARPER
+                anchor, s = t, s / _OPTIONS.sharper
                 if smooth and s < 0.05 * flattest:
                     s = 0.0
                 continue
@@ -174,7 +182,7 @@ class _Newton:
                     continue
                 if s <= sharpest:
                     break
-                s = s / _SHARPER if small else s * _SHARPER
+                s = s / _OPTIONS.sharper if small else s * _OPTIONS.sharper
                 continue
             stuck = (pull != 0.0) & ~q.any(axis=0)
             if stuck.any():  # no row of these outputs says how far their bias should go
@@ -186,12 +194,12 @@ class _Newton:
             if length <= 0.0:
                 if s <= sharpest:
                     break
-                anchor, s = t, s / _SHARPER
+                anchor, s = t, s / _OPTIONS.sharper
                 continue
             w, b = w + length * dw, b + length * db
             self.work += 1
             # Values of the direction serve; now and then all are summed anew against rounding.
-            f = self._times(w) if self.work % _REFRESH == 0 else f + length * df
+            f = self._times(w) if self.work % _OPTIONS.refresh == 0 else f + length * df
         self.sharpness = 1.0 / s if s > 0.0 else 0.0
         return self
 
@@ -204,7 +212,7 @@ class _Newton:
             *box.columns(self.Y, 0),
             dead_zone=box.dead_zone,
             intercept=self.loss.fit_intercept,
-            epochs=_EPOCHS,
+            epochs=_OPTIONS.epochs,
         )
         return None if t is None else _Begin(t[:, None])
 

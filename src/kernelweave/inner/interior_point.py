@@ -11,15 +11,25 @@ S. Mehrotra (1992), On the implementation of a primal-dual interior point method
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 
 from kernelweave._types import Floats
 
-_STEPS = 80
-_IDLE = 5  # steps without a smaller gap before giving up
-_SHORT = 0.995  # share of the way to the nearest bound
-_RANK = 1e-15  # of the largest diagonal entry, at which a factor ends
+
+@dataclass(frozen=True)
+class InteriorOptions:
+    """Tunable numbers of `solve_interior`, chosen by hand."""
+
+    max_steps: int = 80
+    max_idle: int = 5  # steps without a smaller gap before giving up
+    short: float = 0.995  # share of the way to the nearest bound
+    rank: float = 1e-15  # pivots, relative to the largest diagonal entry, at which a factor ends
+
+
+_OPTIONS = InteriorOptions()
 
 
 def solve_interior(
@@ -38,16 +48,8 @@ def solve_interior(
     positive and a negative part; the system of a step is one of the scores ``L'b``, where
     ``K = L L'``, because one of the coefficients would lose those that the kernel hardly sees.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Positive semi-definite but for rounding.
-    y, lower, upper, ridge : ndarray of shape (n,)
-        The linear term, finite bounds with zero between them, not both of them zero, and ``d``.
-    dead_zone : float
-        The factor ``e`` of the absolute values.
-    intercept : bool
-        Whether the coefficients sum to zero.
+    Bounds are finite, with zero between them and not both zero. With an intercept coefficients sum
+    to zero.
     """
     if intercept:  # a part that coefficients of sum zero do not see would hide the rest
         means = K.mean(axis=0)
@@ -59,13 +61,13 @@ def solve_interior(
 
 def _search(state: _State) -> Floats:
     best, smallest, idle = np.zeros(len(state.y)), np.inf, 0
-    for _ in range(_STEPS):
+    for _ in range(_OPTIONS.max_steps):
         gap = state.measure()
         if gap < smallest:
             best, smallest, idle = state.beta, gap, 0
         else:
             idle += 1
-        if idle > _IDLE or not state.factorise():
+        if idle > _OPTIONS.max_idle or not state.factorise():
             break
         zero = np.zeros(len(state.width))
         dx, _, dlow, dhigh = state.newton(zero, zero)
@@ -175,7 +177,7 @@ class _State:
 
     def move(self, dx: Floats, change: float, dlow: Floats, dhigh: Floats) -> None:
         """Go along a step, nearly as far as possible."""
-        part = min(1.0, _SHORT * self.longest(dx, dlow, dhigh))
+        part = min(1.0, _OPTIONS.short * self.longest(dx, dlow, dhigh))
         self.to_low, self.to_high = self.to_low + part * dx, self.to_high - part * dx
         self.low, self.high = self.low + part * dlow, self.high + part * dhigh
         self.bias += part * change
@@ -184,7 +186,7 @@ class _State:
 def factor(K: Floats) -> Floats:
     """Return ``L`` with ``L L'`` equal to a kernel, but for rounding."""
     scale = float(np.diagonal(K).max())
-    packed, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=_RANK * scale, lower=1)
+    packed, pivots, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=_OPTIONS.rank * scale, lower=1)
     L = np.zeros((len(K), max(1, rank)))
     L[pivots - 1, :rank] = np.tril(packed)[:, :rank]
     return L

@@ -16,14 +16,22 @@ from .interior_point import factor
 from .solution import Solution, unsolved
 from .solve import solve_inner
 
-_SWEEPS = 1000
-_PATIENCE = 50  # sweeps that must halve the gap
-_SLOW = 0.3  # of the gap left after a sweep from which on outputs are moved together
-_JUMPS = 20
-_MAX_FREE = 1000  # coefficients above which such steps cost more than they save
-_SLOW_SWEEPS = 3  # sweeps before all outputs are solved together on features
-_MAX_TOGETHER = 2000  # coefficients of which that costs less than going on
-_FINEST = 1e-10  # least precision of one output
+
+@dataclass(frozen=True)
+class MultitaskOptions:
+    """Tunable numbers of `solve_multitask`, chosen by hand."""
+
+    max_sweeps: int = 1000
+    patience: int = 50  # sweeps that must halve the gap
+    slow: float = 0.3  # of the gap left after a sweep from which on outputs are moved together
+    max_jumps: int = 20  # joint steps in a row
+    max_free: int = 1000  # coefficients above which such steps cost more than they save
+    slow_sweeps: int = 3  # sweeps before all outputs are solved together on features
+    max_together: int = 2000  # coefficients of which that costs less than going on
+    finest: float = 1e-10  # least precision of one output
+
+
+_OPTIONS = MultitaskOptions()
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def solve_multitask(
     joint = _Joint(loss, K, Y, cost, relation)
     work, precision, last = 0, 0.3 * tol, np.inf
     mark = np.inf  # the gap some sweeps ago
-    for sweep in range(_SWEEPS):
+    for sweep in range(_OPTIONS.max_sweeps):
         for t in range(n_outputs):
             others = products @ relation[:, t] - relation[t, t] * products[:, t]
             column = slice(t, t + 1)
@@ -98,20 +106,20 @@ def solve_multitask(
             products[:, t] = (K @ part.dual_coef)[:, 0]
             work += part.work
         solution = joint.evaluate(dual_coef, products, work)
-        if solution.gap > max(tol * abs(solution.primal), _SLOW * last):
+        if solution.gap > max(tol * abs(solution.primal), _OPTIONS.slow * last):
             # Descent over outputs is slow where they are closely related.
             dual_coef = joint.improve(dual_coef, products)
             products = K @ dual_coef
             solution = joint.evaluate(dual_coef, products, work)
-        if sweep == _SLOW_SWEEPS and len(Y) * n_outputs <= _MAX_TOGETHER:
+        if sweep == _OPTIONS.slow_sweeps and Y.size <= _OPTIONS.max_together:
             solution = joint.solve_together(solution, tol)
             dual_coef, products = solution.dual_coef.copy(), K @ solution.dual_coef
         if solution.gap <= tol * abs(solution.primal):
             break
         if solution.gap > 0.9 * last:  # the parts, not their order, may hold it up
-            precision = max(_FINEST, 0.3 * precision)
+            precision = max(_OPTIONS.finest, 0.3 * precision)
         last = solution.gap
-        if sweep % _PATIENCE == 0:
+        if sweep % _OPTIONS.patience == 0:
             if not last <= 0.5 * mark:
                 break
             mark = last
@@ -161,7 +169,7 @@ class _Joint:
         """Return better coefficients, from exact steps in all that are inside their boxes."""
         box = self.loss.box(self.Y, self.cost)
         value = self._dual(dual_coef, float(np.vdot(dual_coef, products @ self.relation)))
-        for _ in range(_JUMPS):
+        for _ in range(_OPTIONS.max_jumps):
             step = self._step(dual_coef, products, box)
             if step is None:
                 break
@@ -181,7 +189,7 @@ class _Joint:
         n_outputs = dual_coef.shape[1]
         free = [box.free_rows(dual_coef[:, t], t) for t in range(n_outputs)]
         task = np.repeat(np.arange(n_outputs), [len(rows) for rows in free])
-        if not 2 <= len(task) <= _MAX_FREE:
+        if not 2 <= len(task) <= _OPTIONS.max_free:
             return None
         rows = np.concatenate(free)
         used, place = np.unique(rows, return_inverse=True)
@@ -226,7 +234,7 @@ class _Features(Features):
 
 
 def _room(dual_coef: Floats, step: Floats, box: DualBox) -> float:
-    """Return the largest share of a step that stays inside the boxes and off the kink at zero."""
+    """Return the largest share of a step inside the boxes; with a dead zone, signs stay."""
     up, down = step > 0, step < 0
     high, low = box.upper, box.lower
     if box.dead_zone > 0:

@@ -6,14 +6,12 @@ import numpy as np
 import scipy.linalg
 
 from kernelweave._linalg import factor_upper, restore_upper
-from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Stored
+from kernelweave._types import Floats
 from kernelweave.banks import KernelOperator
+from kernelweave.banks.kernel_sum import gram_product
 from kernelweave.losses.base import Loss
 
 from .solution import Solution
-
-_PANEL = 256  # rows of a product; fixed, so that sums do not depend on the thread count
 
 
 def solve_ridge(
@@ -43,19 +41,14 @@ def solve_ridge(
             solved[:, 0] -= bias * solved[:, 1]
             solved[:, 0] -= solved[:, 0].mean()  # rounding, so that the sum is zero
         dual_coef[rows, o] = solved[:, 0]
-    fitted = _times(gram, dual_coef)
+    # In double precision, without a copy of the matrix in it.
+    single = gram.dtype != np.float64
+    fitted = gram_product(gram, dual_coef) if single else np.asarray(gram @ dual_coef)
     quadratic = float(np.vdot(dual_coef, fitted))
     loss_value, intercept = loss.value(fitted, Y, cost)
     ridge = loss.ridge_term(dual_coef, Y, cost)
     dual = loss.linear(dual_coef, Y, cost) - 0.5 * (quadratic + ridge)
     return Solution(dual_coef, intercept, fitted, 0.5 * quadratic + loss_value, dual, 1)
-
-
-def _times(gram: Stored, dual_coef: Floats) -> Floats:
-    """Multiply in double precision without a copy of the matrix in it."""
-    if gram.dtype == np.float64:
-        return np.asarray(gram @ dual_coef)
-    return np.concatenate(run_blocks(lambda rows: gram[rows] @ dual_coef, len(gram), _PANEL))
 
 
 def _solve(system: Floats, sides: Floats) -> Floats:

@@ -11,6 +11,7 @@ training support vector machines, JMLR 6.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,21 @@ from .interior_point import solve_interior
 from .solution import Solution
 
 _CONVERGED, _PAUSED, _NEEDS_ROWS = 0, 1, 2  # states that run_smo returns
-_ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
-_MAX_JUMPS = 200  # rounds of pair updates and exact solves
-_SLOW_JUMPS = 10  # such rounds before an interior point method, and after it
-_MAX_INTERIOR = 1000  # rows up to which an interior point method costs less than going on
-_BATCH = 64  # rows fetched together, so that they are a matrix product
 MAX_FREE = 3000  # free coefficients above which systems in them cost more than they save
+
+
+@dataclass(frozen=True)
+class SmoOptions:
+    """Tunable numbers of `solve_smo`, chosen by hand."""
+
+    entries_at_a_time: float = 5e7  # row entries between two chances to interrupt: about 0.1 s
+    max_jumps: int = 200  # rounds of pair updates and exact solves
+    slow_jumps: int = 10  # such rounds before an interior point method, and after it
+    max_interior: int = 1000  # rows up to which an interior point method costs less than going on
+    batch: int = 64  # rows fetched together, so that they are a matrix product
+
+
+_OPTIONS = SmoOptions()
 
 
 def solve_smo(
@@ -51,9 +61,9 @@ def solve_smo(
         K.dense()  # a cold start visits most rows, and all together they are cheaper
     problem = _BoxProblem(loss, K, Y, cost)
     solvers = problem.make_solvers(start)
-    lent, jumps, max_jumps = 0, 0, _MAX_JUMPS
+    lent, jumps, max_jumps = 0, 0, _OPTIONS.max_jumps
     interior: list[tuple[float, Floats, Floats]] = []  # gaps and points of interior point methods
-    updates = at_a_time = int(min(20 * n + 1000, max(1000, _ENTRIES_AT_A_TIME / n)))
+    updates = at_a_time = int(min(20 * n + 1000, max(1000, _OPTIONS.entries_at_a_time / n)))
     while True:
         for index, block in K.blocks[lent:]:
             for solver in solvers:
@@ -65,7 +75,7 @@ def solve_smo(
         updates = at_a_time
         if _NEEDS_ROWS in states:
             waiting = [s for s, state in zip(solvers, states, strict=True) if state == _NEEDS_ROWS]
-            wanted = [s.wanted(_BATCH) for s in waiting]
+            wanted = [s.wanted(_OPTIONS.batch) for s in waiting]
             if not K.blocks:  # the rows inside their box are sure to be visited too
                 wanted += [problem.box.free_rows(s.beta, o) for o, s in enumerate(solvers)]
             K.fetch(np.unique(np.concatenate(wanted)))
@@ -77,9 +87,10 @@ def solve_smo(
         improved = [problem.solve_free(solvers[o], o) for o in slow]
         jumps += 1
         stuck = not any(improved) and _PAUSED not in states
-        if max_jumps == _MAX_JUMPS and n <= _MAX_INTERIOR and (stuck or jumps == _SLOW_JUMPS):
+        slow_now = stuck or jumps == _OPTIONS.slow_jumps
+        if max_jumps == _OPTIONS.max_jumps and n <= _OPTIONS.max_interior and slow_now:
             improved = [problem.solve_interior(solvers[o], o) for o in slow]
-            stuck, max_jumps = stuck and not any(improved), jumps + _SLOW_JUMPS
+            stuck, max_jumps = stuck and not any(improved), jumps + _OPTIONS.slow_jumps
             updates = 0  # only evaluate the bounds: they may suffice
         if stuck:
             break

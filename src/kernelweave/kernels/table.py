@@ -50,7 +50,7 @@ def columns_key(columns: Any) -> Hashable:
             return ("slice", columns.start, columns.stop, columns.step)
         case str() | int():
             return ((type(columns).__name__, columns),)
-        case tuple():  # types told apart because True == 1
+        case tuple():  # with types, because True == 1
             return tuple((type(item).__name__, item) for item in columns)
     return _Same(columns)
 
@@ -122,7 +122,7 @@ class Table:
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return int(self.body.shape[1])
 
     @property

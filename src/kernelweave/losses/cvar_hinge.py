@@ -59,22 +59,22 @@ class Ambiguity:
 
     def _lowered(self, beyond: Floats) -> Floats:
         """Lower everything alike, by an amount found exactly, until the cap holds."""
-        # The sum is piecewise linear in the amount, with kinks where an entry leaves a bound.
-        kinks = np.unique(np.concatenate([beyond, beyond - self.room]))
-        low, high = 0, len(kinks) - 1  # the sum is above the cap at low, not above it at high
+        # The sum is piecewise linear in the amount, with breakpoints where an entry leaves a bound.
+        breaks = np.unique(np.concatenate([beyond, beyond - self.room]))
+        low, high = 0, len(breaks) - 1  # the sum is above the cap at low, not above it at high
         while high - low > 1:
             middle = (low + high) // 2
-            if np.clip(beyond - kinks[middle], 0.0, self.room).sum() > self.total:
+            if np.clip(beyond - breaks[middle], 0.0, self.room).sum() > self.total:
                 low = middle
             else:
                 high = middle
-        centre = 0.5 * (kinks[low] + kinks[high])
+        centre = 0.5 * (breaks[low] + breaks[high])
         moving = (beyond - self.room < centre) & (beyond > centre)
         full = beyond - self.room >= centre
-        amount = kinks[high]  # where nothing moves, all amounts in between give the same
+        amount = breaks[high]  # where nothing moves, all amounts in between give the same
         if moving.any():
             spare = beyond[moving].sum() + self.room[full].sum() - self.total
-            amount = min(max(spare / moving.sum(), kinks[low]), kinks[high])
+            amount = min(max(spare / moving.sum(), breaks[low]), breaks[high])
         inside = np.clip(beyond - amount, 0.0, self.room)
         excess = inside.sum() > self.total  # by rounding
         return np.asarray(inside * (self.total / inside.sum()) if excess else inside)

@@ -31,14 +31,9 @@ class Mixer:
         self.residuals: list[Floats] = []
 
     def mix(self, point: Floats, step: Floats, importance: Floats) -> Floats:
-        """Return the mixed step from ``point``, whose image is ``step``.
+        """Return the mixed step from ``point``, whose image is ``step``, in logarithms of weights.
 
-        Parameters
-        ----------
-        point, step : ndarray of shape (n,)
-            Logarithms of weights, before and after.
-        importance : ndarray of shape (n,)
-            How much the residual of each coordinate counts.
+        `importance` says how much the residual of each coordinate counts.
         """
         residual = importance * (step - point)
         steps, residuals = self.steps, self.residuals

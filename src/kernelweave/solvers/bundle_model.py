@@ -12,11 +12,12 @@ from kernelweave._types import Bools, Floats
 
 from .evaluator import Iterate
 
+# Chosen by hand.
 _ROUNDS = 20  # quadratic programs for one step at most
 _ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the last
 _SHORTEST = 1e-3  # part of a round's way that is still tried
 _LARGE = 1e6  # unknowns of a system that is not singular are of the size of one
-_STRICT = 1e-6  # how far curvature stays below what would make the model infinite at zero weight
+_STRICT = 1e-6  # relative distance of the curvature from that of a model infinite at zero weight
 
 
 @dataclass
@@ -89,27 +90,9 @@ def minimise_curved(
 ) -> tuple[Floats, float]:
     """Minimise the largest of some cuts and `Curved`, plus a damping, on the simplex.
 
-    Newton's method on the model, a quadratic program each; nothing is read for it.
-
-    Parameters
-    ----------
-    cuts : ndarray of shape (n_cuts,)
-        Constants of the linear pieces.
-    slopes : ndarray of shape (n_cuts, n_weights)
-        Their slopes; the last piece is the tangent at the centre, which the curved one replaces.
-    hessian : ndarray of shape (n_weights, n_weights)
-        Second derivatives at the centre.
-    stiff : ndarray of shape (n_weights,)
-        The damping is ``stiff @ (x - centre)**2 / 2``.
-    centre : ndarray of shape (n_weights,)
-        A point of the simplex.
-
-    Returns
-    -------
-    x : ndarray of shape (n_weights,)
-        Non-negative, sum one.
-    level : float
-        The largest piece there, without the damping.
+    Newton's method on the model, a quadratic program each. Cut k is ``cuts_k + slopes_k . x``; the
+    last one is the tangent at the centre, which the curved model replaces. The damping is
+    ``stiff @ (x - centre)**2 / 2``. Returns the minimiser and the largest piece there, undamped.
     """
     value = float(cuts[-1] + slopes[-1] @ centre)
     curved = Curved(-2.0 * slopes[-1], hessian, centre)
@@ -142,22 +125,13 @@ def minimise_curved(
 
 
 class Curved:
-    """How the optimal value goes on from a point, by its slopes and its curvature there.
+    """A model of the optimal value by its slopes and its curvature at a point.
 
     While the free coefficients stay free, the scores ``z`` of the kernels' features, whose squared
     lengths by kernel are the forms, follow ``z = (I + H diag(x))^-1 r``. Here those of each kernel
     may change their length ``u`` only: ``u = (I + B diag(step))^-1 u_0``. For one kernel this is
     exact: its form is a multiple of ``1 / (x + c)^2``. A quadratic model would raise a weight that
     is too small by half of ``x + c`` at a time.
-
-    Parameters
-    ----------
-    quadratic_forms : ndarray of shape (n_weights,)
-        Minus twice the slopes.
-    hessian : ndarray of shape (n_weights, n_weights)
-        Second derivatives.
-    centre : ndarray of shape (n_weights,)
-        Weights, not negative.
     """
 
     def __init__(self, quadratic_forms: Floats, hessian: Floats, centre: Floats) -> None:
@@ -200,23 +174,7 @@ def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> F
     """Minimise ``max_k(cuts_k + slopes_k . x) + (x - centre)' M (x - centre) / 2`` on the simplex.
 
     A primal-dual interior point method, then one exact solve on the support it finds: without that
-    the outer method stalls at the accuracy of the interior point.
-
-    Parameters
-    ----------
-    cuts : ndarray of shape (n_cuts,)
-        Constants of the linear pieces.
-    slopes : ndarray of shape (n_cuts, n_weights)
-        Their slopes.
-    M : ndarray of shape (n_weights, n_weights)
-        Positive definite.
-    centre : ndarray of shape (n_weights,)
-        A point of the simplex.
-
-    Returns
-    -------
-    x : ndarray of shape (n_weights,)
-        Non-negative, sum one, small entries exactly zero.
+    the outer method stalls at the accuracy of the interior point. Small entries are exactly zero.
     """
     size = max(float(np.abs(slopes).max(initial=0.0)), 1e-300)
     cuts, slopes = (cuts - cuts.max()) / size, np.ascontiguousarray(slopes / size)

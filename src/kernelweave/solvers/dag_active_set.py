@@ -57,18 +57,10 @@ SOLVERS: dict[str, RestrictedSolver] = {"alternate": alternate, "mirror": mirror
 
 @dataclass(frozen=True)
 class DagWarmStart:
-    """Where to begin: the solution of a neighbouring problem on the same graph.
+    """Where to begin: the solution of a neighbouring problem on the same graph."""
 
-    Parameters
-    ----------
-    norms : ndarray of shape (n_nodes,)
-        Norms of the functions of the active nodes.
-    dual_coef : ndarray of shape (n_samples, n_outputs) or None
-        Dual coefficients, feasible.
-    """
-
-    norms: Floats
-    dual_coef: Floats | None = None
+    norms: Floats  # of the functions of the active nodes
+    dual_coef: Floats | None = None  # feasible
 
     @classmethod
     def at(cls, result: Result, factor: float = 1.0) -> DagWarmStart | None:
@@ -93,10 +85,8 @@ def dag_active_set(
 
     Parameters
     ----------
-    problem : DagProblem
-        The graph, the data, the loss and the norm.
-    limits : Limits
-        The tolerance is the relative duality gap over the whole graph.
+    problem, limits
+        The problem; the tolerance is the relative duality gap over the whole graph.
     max_nodes : int
         Maximum number of active nodes.
     start : DagWarmStart, optional

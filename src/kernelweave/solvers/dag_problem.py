@@ -87,65 +87,33 @@ class DagProblem:
 
 @dataclass(frozen=True)
 class DualBound:
-    """A lower bound of the objective over the active nodes.
-
-    Parameters
-    ----------
-    value : float
-        The bound.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients that prove it.
-    linear, ridge : float
-        Linear and ridge part of their dual value.
-    dual : float
-        Bound of their squared dual norm.
-    """
+    """A lower bound of the objective over the active nodes."""
 
     value: float
-    dual_coef: Floats
-    linear: float
-    dual: float
-    ridge: float
+    dual_coef: Floats  # that prove it
+    linear: float  # linear part of their dual value
+    dual: float  # bound of their squared dual norm
+    ridge: float  # ridge part of their dual value
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The solution of the inner problem for some kernel weights.
+    """The solution of the inner problem for some kernel weights."""
 
-    Parameters
-    ----------
-    bound : DualBound
-        The lower bound that its dual coefficients prove.
-    value, loss : float
-        The objective, and the loss in it.
-    quadratic_forms, norms : ndarray of shape (n_nodes,)
-        Quadratic forms of the coefficients, and norms of the functions; ones where all are zero.
-    """
-
-    bound: DualBound
-    value: float
-    loss: float
-    quadratic_forms: Floats
-    norms: Floats
+    bound: DualBound  # that its dual coefficients prove
+    value: float  # the objective
+    loss: float  # the loss in it
+    quadratic_forms: Floats  # of the dual coefficients, for each node
+    norms: Floats  # of the functions; ones where all are zero
 
 
 @dataclass(frozen=True)
 class ActiveProblem:
-    """The problem restricted to the active nodes, equation (14).
-
-    Parameters
-    ----------
-    problem : DagProblem
-        The problem on the whole graph.
-    hierarchy : Hierarchy
-        The norm on the active nodes.
-    exact : bool
-        Whether bounds hold for the exact kernels, whatever the graph stores of them.
-    """
+    """The problem restricted to the active nodes, equation (14)."""
 
     problem: DagProblem
-    hierarchy: Hierarchy
-    exact: bool
+    hierarchy: Hierarchy  # the norm on the active nodes
+    exact: bool  # whether bounds hold for the exact kernels, whatever the graph stores of them
 
     @classmethod
     def of(cls, problem: DagProblem, exact: bool) -> ActiveProblem:
@@ -203,16 +171,8 @@ class ActiveProblem:
             for q in (bounds.quadratic_forms, bounds.quadratic_forms + errors)
         )
         fitted = self._fitted(kernel, dual_coef)
-        loss = loss_error(
-            problem.loss,
-            problem.Y,
-            problem.cost,
-            diagonal,
-            dual_coef,
-            fitted,
-            bounds.intercept,
-            problem.relation,
-        )
+        data = problem.loss, problem.Y, problem.cost
+        loss = loss_error(*data, diagonal, dual_coef, fitted, bounds.intercept, problem.relation)
         bound = 0.5 * (high - low) * (high + low) + loss
         return bound if bound >= 0 else np.inf  # NaN after overflow
 

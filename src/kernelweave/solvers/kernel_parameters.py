@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.banks import CombinedKernel, KernelBank, Views
+from kernelweave.banks import KernelBank, KernelSum, Views
 from kernelweave.banks.storage import Ladder, support
 from kernelweave.errors import InputError
 from kernelweave.kernels import ARD, RBF, Kernel
@@ -80,7 +80,7 @@ class Family(ABC):
     def gradient(self, parameters: Floats, point: Assessment) -> Floats:
         """Return the derivative of the criterion in the parameters."""
 
-    def combine(self, parameters: Floats) -> CombinedKernel:
+    def combine(self, parameters: Floats) -> KernelSum:
         """Return the weighted kernel over the training rows."""
         kernels, weights = self.kernels(parameters)
         m = len(kernels)
@@ -309,7 +309,7 @@ def learn_family(
     limits: Limits,
     *,
     n_starts: int,
-) -> tuple[RadiusResult, CombinedKernel]:
+) -> tuple[RadiusResult, KernelSum]:
     """Minimise the radius-margin criterion over the parameters of a family of kernels.
 
     Parameters
@@ -330,7 +330,7 @@ def learn_family(
     -------
     result : RadiusResult
         The best function found; its lower bound is minus infinity.
-    kernel : CombinedKernel
+    kernel : KernelSum
         The learned kernel over the training rows.
     """
     descent = _Descent(family, Y, cost, criterion, limits)

@@ -49,7 +49,7 @@ def learn_weights(problem: Problem, limits: Limits, start: WarmStart | None = No
 def _learn_sparse(problem: Problem, limits: Limits, start: WarmStart | None) -> Result:
     """Learn weights on the simplex, with a smoothed loss where the optimal value is not smooth."""
     piecewise = problem.loss.is_piecewise
-    found = newton_bundle(problem, limits, start, BundleOptions(stop_at_kinks=piecewise))
+    found = newton_bundle(problem, limits, start, BundleOptions(stop_if_nonsmooth=piecewise))
     spent = found.history[-1].solves >= limits.max_iter
     near = found.at_rounding or found.gap <= max(limits.tol, _ROUNDING) * found.size
     if not piecewise or spent or near:

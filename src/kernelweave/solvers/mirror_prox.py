@@ -40,19 +40,9 @@ class GameOptions:
 
 
 def group_shrink(norms: Floats, strength: float) -> Floats:
-    """Return the factors that solve ``min 1/2 sum |f_j - g_j|^2 + strength/2 (sum |f_j|)^2``.
+    """Return the factors ``f_j / g_j`` of ``min 1/2 sum |f_j - g_j|^2 + strength/2 (sum |f_j|)^2``.
 
-    Parameters
-    ----------
-    norms : ndarray of shape (n_kernels,)
-        The norms of the g_j.
-    strength : float
-        Not negative.
-
-    Returns
-    -------
-    factors : ndarray of shape (n_kernels,)
-        In [0, 1], with ``f_j = factors_j g_j``.
+    The norms are those of the g_j.
     """
     ordered = np.sort(norms)[::-1]
     sums = np.cumsum(ordered) / (1.0 + strength * np.arange(1, len(norms) + 1))
@@ -213,12 +203,8 @@ def mirror_prox(problem: Problem, limits: Limits, options: GameOptions) -> Resul
     """Learn kernels and a classifier by accelerated mirror prox.
 
     `max_iter` counts steps. Without restarts this is the published algorithm: equal steps of length
-    ``sqrt(n / (2 m)) / B``, averages of everything.
-
-    Returns
-    -------
-    result : Result
-        In units of the support vector machine: values are divided by ``lam``.
+    ``sqrt(n / (2 m)) / B``, averages of everything. Values are divided by ``lam``, as those of the
+    support vector machine.
     """
     game = Game(problem, limits, options)
     bank, Y, lam, n = problem.bank, problem.Y, options.lam, options.n

@@ -12,7 +12,7 @@ K. C. Kiwiel (1990), Proximity control in bundle methods for convex nondifferent
 Mathematical Programming 46: cuts, descent and null steps, and the choice of the proximal weight.
 O. Chapelle, A. Rakotomamonjy (2008), Second order optimization of kernel parameters, NIPS workshop
 on automatic selection of optimal kernels: the Hessian of J in the kernel weights.
-A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9, equation (9): the problem.
+A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9: problem (9).
 """
 
 from __future__ import annotations
@@ -43,37 +43,34 @@ class BundleOptions:
     """
 
     provisional: bool = False  # bounds of kernels as stored, for a caller who evaluates exact ones
-    stop_at_kinks: bool = False  # stop where J is nondifferentiable, for a caller who smooths
-
-    # The working set
+    stop_if_nonsmooth: bool = False  # stop where J is nondifferentiable, for a caller who smooths
+    # The working set.
     working_cheap: int = 160  # kernels added at a time
     working: int = 40
     first: int = 40  # kernels that get a weight to begin with
     idle: float = 0.6  # slope, relative to the largest, below which unweighted kernels are dropped
     near: float = 0.85  # slope, relative to the average one, from which a kernel is in the model
     patient: float = 0.3  # gap of a good working set, relative to the whole gap, before pricing
-
-    # A first guess from a sample of the rows
+    # A first guess from a sample of the rows.
     sample_rows_cheap: int = 1000  # rows from which weights are learned on a sample first
     sample_rows: int = 300
     sample_tol: float = 0.1  # relative gap
-
-    # Steps
+    # Steps.
     n_cuts: int = 20  # kept
     far: float = 0.3  # change of the weights, in the l1 norm, beyond which predictions are poor
     flat: float = 0.3  # promised gain, in tolerances, at which the mixed bound is computed
     worth: float = 2.0  # gap, in tolerances, that a mixture of cuts should promise to leave
     measurable: float = 1e-10  # relative gain below which rounding hides it
     closer: int = 3  # inner solves in a row at the same weights
-
-    # Nondifferentiable points
-    kink: float = 1e-3  # promised gain, relative to the squared gap, below which J is not smooth
+    # Nondifferentiable points.
+    nonsmooth: float = (
+        1e-3  # promised gain, relative to the squared gap, below which J is not smooth
+    )
     visible: float = 1e-6  # relative gap that rounding cannot account for
     aside: float = 0.2  # share of the way to where all cuts are lowest, at which one is added
     aside_least: float = 1e-4
     max_asides: int = 1  # such cuts before a caller who smooths takes over
-
-    # The end
+    # The end.
     pruning_steps: int = 2  # to drop kernels once the tolerance is met
     undamped: float = 0.03  # share of the damping that is left in these
     max_failures: int = 8  # steps without visible gain before giving up
@@ -91,7 +88,7 @@ def newton_bundle(
     bundle = _Bundle(problem, limits, options)
     if start is None and len(problem.Y) >= bundle.sample_rows:
         sample = Limits(options.sample_tol, max(1, limits.max_iter // 2))
-        internal = replace(options, provisional=True, stop_at_kinks=False)
+        internal = replace(options, provisional=True, stop_if_nonsmooth=False)
         bundle.guess(_Bundle(take_sample(problem), sample, internal).run(None))
     return bundle.run(start)
 
@@ -109,8 +106,8 @@ class _Bundle:
             self.evaluator.exact = None
         self.listed = Listed(self.bank, centred=self.loss.fit_intercept)
         # A large working set saves solves and costs passes, so it is for banks with cheap ones.
-        bank = self.bank
-        self.cheap = bank.nbytes <= 0.05 * 8.0 * bank.n_samples**2 * bank.n_kernels
+        n, m = self.bank.n_samples, self.bank.n_kernels
+        self.cheap = self.bank.nbytes <= 0.05 * 8.0 * n**2 * m
         self.working = options.working_cheap if self.cheap else options.working
         self.sample_rows = options.sample_rows_cheap if self.cheap else options.sample_rows
         self.cuts = Cuts(options.n_cuts)
@@ -119,7 +116,7 @@ class _Bundle:
         self.which: Indices = np.arange(0)
         self.guessed: Result | None = None
         self.aside, self.aside_gap = options.aside, np.inf
-        self.asides_left = options.max_asides if options.stop_at_kinks else np.inf
+        self.asides_left = options.max_asides if options.stop_if_nonsmooth else np.inf
         self.promised = np.inf  # gain of the last step that the model promised
         self.patience = 1.0  # as `patient`, while the working set is but a guess
         self.failures = 0
@@ -140,7 +137,7 @@ class _Bundle:
                     break
             if patience.is_exhausted(bounds.gap, bounds.solves):
                 self.evaluator.measure_rounding()
-                if bounds.converged or (options.stop_at_kinks and self._is_visible()):
+                if bounds.converged or (options.stop_if_nonsmooth and self._is_visible()):
                     break
                 fruitless = fruitless + 1 if bounds.gap > 0.9 * patience.gap else 0
                 lower = None if fruitless >= options.max_fruitless else self._majorise(point)
@@ -151,26 +148,26 @@ class _Bundle:
                 continue
             aim = self._inner_aim()
             if point.solution.gap > aim and closer < options.closer:
-                before, point = point.solution.gap, self._tighten(point, aim)
+                before, point = point.solution.gap, self._solve(point.kernel, aim, point.solution)
                 closer += 1
                 if point.solution.gap > 0.9 * before:  # held up by rounding
                     closer = options.closer
                     patience.since -= options.patience // 3
                 continue
             trial, predicted = self._model_step(point)
-            at_kink = self._is_visible() and self._is_kink(predicted)
+            nonsmooth = self._is_visible() and self._is_nonsmooth(predicted)
             inexact = point.solution.gap > 0.2 * predicted
-            if inexact and closer < options.closer and not at_kink:
+            if inexact and closer < options.closer and not nonsmooth:
                 # The expected gain is smaller than the inner error: solve more exactly first.
                 aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * bounds.upper)
-                point, closer = self._tighten(point, aim), closer + 1
+                point, closer = self._solve(point.kernel, aim, point.solution), closer + 1
                 continue
             closer = 0
             if predicted <= options.flat * self.tol * bounds.size:
                 lowest = self._mix(point)
                 if bounds.converged:
                     continue
-                if (self.failures > 1 or at_kink) and self.aside >= options.aside_least:
+                if (self.failures > 1 or nonsmooth) and self.aside >= options.aside_least:
                     if self.asides_left <= 0 and self._is_visible():
                         break
                     self.asides_left -= 1
@@ -227,10 +224,8 @@ class _Bundle:
         self.aside_gap = gap
         weights = self._spread((1.0 - self.aside) * point.inner + self.aside * lowest)
         kernel = self.bank.combine(weights)
-        start = point.start_at(kernel)
         floor = max(1e-2 * self.tol * self.bounds.size, 1e-14 * self.bounds.upper)
-        solution = self.evaluator.solve(kernel, floor=floor, start=start)
-        new = self.evaluator.evaluate(kernel, solution, self.which)
+        new = self._solve(kernel, floor, point.start_at(kernel))
         better = new.solution.primal < point.solution.primal
         self.cuts.push(point if better else new)
         return new if better else point
@@ -253,12 +248,11 @@ class _Bundle:
         """Return whether the gap is so large that it cannot be rounding."""
         return self._slack() > self.options.visible * self.bounds.size
 
-    def _is_kink(self, predicted: float) -> bool:
-        """Return whether a step promises so little that J cannot be smooth here.
-
-        A Newton step on a smooth J would gain about the gap times the relative gap.
-        """
-        return predicted <= self.options.kink * self._slack() * (self._slack() / self.bounds.size)
+    def _is_nonsmooth(self, predicted: float) -> bool:
+        """Return whether a step promises too little for a smooth J: gap times relative gap."""
+        return predicted <= self.options.nonsmooth * self._slack() * (
+            self._slack() / self.bounds.size
+        )
 
     def _inner_aim(self) -> float:
         """Return the inner gap at which a step is worth computing."""
@@ -327,22 +321,15 @@ class _Bundle:
         idle = (point.inner == 0) & (point.quadratic_forms < 0.8 * level)
         if not len(fresh):
             return point
-        return self._change_working_set(point, np.union1d(self.which[~idle], fresh))
-
-    def _change_working_set(self, point: Iterate, which: Indices) -> Iterate:
-        self.which = which
-        self.cuts = Cuts(self.options.n_cuts)
-        self.working_lower = -np.inf
-        point = self.evaluator.evaluate(point.kernel, point.solution, which)
+        self.which = np.union1d(self.which[~idle], fresh)
+        self.cuts = Cuts(self.options.n_cuts)  # those so far lack the new kernels
+        point = self.evaluator.evaluate(point.kernel, point.solution, self.which)
         self.working_lower = self.evaluator.lower_bound(point, point.quadratic_forms)
         return point
 
     def _solve(self, kernel: WeightedSum, gap: float, start: Solution) -> Iterate:
         solution = self.evaluator.solve(kernel, floor=gap, start=start)
         return self.evaluator.evaluate(kernel, solution, self.which)
-
-    def _tighten(self, point: Iterate, gap: float) -> Iterate:
-        return self._solve(point.kernel, gap, point.solution)
 
     def _model_step(self, point: Iterate) -> tuple[Floats, float]:
         """Return the weights that minimise the model, and the decrease they promise."""
@@ -453,8 +440,8 @@ class _Bundle:
                 break
             norms = self._spread(point.inner * np.sqrt(point.quadratic_forms))
             kernel = self.bank.combine(self.evaluator.weight_set.update(point.weights, norms))
-            start = point.start_at(kernel)
-            before, point = point.solution.primal, self._solve(kernel, allowed, start)
+            before = point.solution.primal
+            point = self._solve(kernel, allowed, point.start_at(kernel))
             if not point.solution.primal <= before + 10.0 * allowed:  # exact ones go down
                 return None
         self.cuts = Cuts(self.options.n_cuts)

@@ -39,17 +39,8 @@ def form_errors(V: Floats, diagonal_sums: Callable[[Floats], Floats], diagonal: 
     """Bound the rounding errors of ``tr(V' K_j V)``.
 
     For every positive s, ``A^2 <= sum_i |V_i| s_i sum_i |V_i| K_ii / s_i``, with equality where
-    s is the root of the diagonal. The bounds for ones and for the root of another diagonal are good
-    enough; only sums with the diagonals are needed.
-
-    Parameters
-    ----------
-    V : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients.
-    diagonal_sums : callable
-        Returns ``sum_i shares_i K_j[i, i]`` of every kernel.
-    diagonal : ndarray of shape (n_samples,)
-        That of the learned kernel.
+    s is the root of the diagonal. The bounds for ones and for the root of the diagonal of the
+    learned kernel are good enough, and need only ``diagonal_sums`` (of ``shares_i K_j[i, i]``).
     """
     V = np.abs(V)
     bounds = []
@@ -78,22 +69,8 @@ def loss_error(
 ) -> float:
     """Bound how far rounding may have lowered the total loss.
 
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of each error.
-    diagonal : ndarray of shape (n_samples,)
-        Of the learned kernel.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients.
-    fitted : ndarray of shape (n_samples, n_outputs)
-        Values of the function without its bias.
-    intercept : ndarray of shape (n_outputs,)
-        The bias.
-    relation : ndarray of shape (n_outputs, n_outputs), optional
-        How functions of several outputs are related.
+    `diagonal` is that of the learned kernel, `fitted` the function without its bias `intercept`,
+    and `relation` couples several outputs.
     """
     roots = np.sqrt(diagonal)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -114,24 +91,15 @@ def keep_kernels(
     diagonal_sums: Callable[[Floats], Floats],
     values: Callable[[Floats], Floats],
 ) -> Bools:
-    """Tell which kernels matter to the loss; the others may be dropped.
+    """Return which kernels matter to the loss; the others may be dropped.
 
     Values of a function are at most its norm times ``sqrt(K_ii)``, and ``sum_i s_i sqrt(K_ii)`` is
     at most the root of ``sum_i s_i sum_i s_i K_ii``. Norms may be lost in rounding: all kernels
     with a weight are kept if the values of those to be dropped are not as small as their norms say.
 
-    Parameters
-    ----------
-    weights, norms : ndarray of shape (n_kernels,)
-        Weights of the kernels, and norms of their functions.
-    slopes : ndarray of shape (n_samples, n_outputs)
-        Bounds of the slopes of the losses.
-    objective : float
-        What effects on the loss are relative to.
-    diagonal_sums : callable
-        Returns ``sum_i shares_i K_j[i, i]`` of every kernel.
-    values : callable
-        Returns the values of the function for weights of the kernels.
+    `slopes` bound those of the losses, `objective` is what effects on the loss are relative to,
+    `diagonal_sums` returns ``sum_i shares_i K_j[i, i]`` of every kernel and `values` the function
+    for weights of the kernels.
     """
     with np.errstate(over="ignore"):
         sums = np.sum([s.sum() * diagonal_sums(s) for s in slopes.T], axis=0)
@@ -148,18 +116,7 @@ def dual_error(
 ) -> float:
     """Bound how far rounding may have raised the part of a lower bound without kernels.
 
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients.
-    linear, ridge : float
-        Linear and ridge part of their dual value.
-    bias : float
-        Bound of the best bias. Coefficients should sum to zero; where they do not, a bias gains.
+    `bias` bounds the best one: coefficients should sum to zero; where they do not, a bias gains.
     """
     terms = float(np.vdot(np.abs(Y), np.abs(dual_coef))) + 0.5 * ridge
     terms += abs(float(np.vdot(Y, dual_coef)) - linear)

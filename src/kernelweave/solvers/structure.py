@@ -55,16 +55,7 @@ Update = Callable[[Floats, PathForms], Floats]
 class StructureProblem:
     """``min 1/2 sum_m |w_m|^2 / g_m(beta) + penalty(beta) + sum_i cost_i loss(y_i, f(x_i))``.
 
-    Parameters
-    ----------
-    bank : NetworkBank
-        The kernels of the paths.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets, and the cost of each error.
-    loss : Loss
-        The loss.
-    penalty : SumProduct
-        The penalty on the node weights ``beta``.
+    The minimum is over functions and the weights ``beta`` of the nodes of a network.
     """
 
     bank: NetworkBank
@@ -109,24 +100,20 @@ def alternate_structure(
 ) -> Result:
     """Learn the weights of the products of a network and a classifier from one start.
 
+    Without a certificate the tolerance is a hundred times the relative decrease per round, and the
+    lower bound minus infinity. Weights of the result are those of the products, quadratic forms
+    their shares of the squared norm of the decision function.
+
     Parameters
     ----------
-    problem : StructureProblem
-        The problem.
-    limits : Limits
-        Without a certificate the tolerance is a hundred times the relative decrease per round.
+    problem, limits
+        The problem, and when to stop.
     start : ndarray of shape (n_nodes,), optional
         Logarithms of the first weights; zeros by default.
     update : callable, optional
         Finds the weights for given functions; `SumProduct.update` by default.
     mix : bool
         Whether to accelerate.
-
-    Returns
-    -------
-    result : Result
-        The weights are those of the products, and quadratic forms their shares of the squared norm
-        of the decision function. Without a certificate the lower bound is minus infinity.
     """
     bank, Y, cost, loss = problem.bank, problem.Y, problem.cost, problem.loss
     penalty, certified, tol = problem.penalty, problem.is_convex, limits.tol

@@ -49,6 +49,7 @@ def check_solver_result(
     >>> import numpy as np
     >>> from kernelweave.banks import make_bank
     >>> from kernelweave.kernels import RBF, Linear
+    >>> from kernelweave.losses import Square
     >>> from kernelweave.solvers import Limits, Problem, newton_bundle
     >>> from kernelweave.weights import Simplex
     >>> X = np.random.default_rng(0).normal(size=(20, 2))

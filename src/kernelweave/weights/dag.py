@@ -1,4 +1,14 @@
-"""The norm of hierarchical kernel learning: a kernel is active only if all its ancestors are."""
+"""The norm of hierarchical kernel learning: a kernel is active only if all its ancestors are.
+
+``Omega(f) = sum_v d_v (sum over descendants w of v of Q_w^rho)^(1/rho)``, where ``Q_w`` is the norm
+of the function of node w. Its square is a minimum over shares ``eta`` on the simplex of weighted
+l_rho norms, which gives kernel weights in closed form and bounds of the dual norm.
+
+References
+----------
+P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel learning", JMLR
+16, 2015, equations (4), (6), (9) and (13).
+"""
 
 from __future__ import annotations
 
@@ -9,32 +19,21 @@ from scipy.sparse import csr_array
 
 from kernelweave._types import Floats
 
-_LEAST = 1e-6  # share of a node in a bound, relative to an equal one
-_LONGER = 1.5  # a step of a bound is stretched by this; up to 2 it stays an ascent nearly always
+_MIN_SHARE = 1e-6  # share of a node in a bound, relative to an equal one
+_OVERRELAXATION = 1.5  # of the steps of a bound; up to 2 they nearly always stay an ascent
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Where the variational form of the norm stands.
+    """The minimisers of the variational form of the norm."""
 
-    Parameters
-    ----------
-    eta : ndarray of shape (n_nodes,)
-        Share of every node's term, on the simplex.
-    weights : ndarray of shape (n_nodes,)
-        Kernel weights: the functions with norms ``Q`` solve the machine of these weights.
-    """
-
-    eta: Floats
-    weights: Floats
+    eta: Floats  # share of every node's term, on the simplex
+    weights: Floats  # kernel weights for which functions with norms Q solve the inner problem
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The norm ``sum_v d_v (sum over descendants w of v of Q_w^rho)^(1/rho)``.
-
-    A node's own term contains all its descendants, so a descendant can be non-zero only where the
-    terms of its ancestors are paid for.
+    """The norm of functions on a graph of kernels.
 
     Parameters
     ----------
@@ -44,11 +43,6 @@ class Hierarchy:
         ``d_v``, positive.
     rho : float
         In (1, 2]; 2 is hierarchical kernel learning, smaller values select more sharply.
-
-    References
-    ----------
-    .. [1] P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel
-           learning", JMLR 16, 2015, equations (4), (6), (9) and (13).
     """
 
     ancestors: csr_array[np.float64]
@@ -60,37 +54,23 @@ class Hierarchy:
         return float(self.costs @ self._radii(Q))
 
     def shares(self, Q: Floats, floor: float) -> Shares:
-        """Return the minimisers of the variational form at ``Q``.
+        """Return the minimisers of the variational form at norms ``Q``, not all zero.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (n_nodes,)
-            Norms of the functions, not all zero.
-        floor : float
-            Least share of a node, relative to an equal one. It keeps the dual coefficients unique,
-            without which their bound stalls, and moves the optimum by at most half as much.
+        ``floor`` is the least share of a node, relative to an equal one. It keeps the dual
+        coefficients unique, without which their bound stalls, and moves the optimum by at most half
+        as much.
         """
         eta = fill_up(self.costs * self._radii(Q), floor / len(Q))
         return Shares(eta, self.weights(Q, self.omega(eta), floor))
 
     def weights(self, Q: Floats, omega: Floats, floor: float) -> Floats:
-        """Return the best kernel weights for fixed shares.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (n_nodes,)
-            Norms of the functions, not all zero.
-        omega : ndarray of shape (n_nodes,)
-            What `omega` makes of the shares.
-        floor : float
-            As in `shares`.
-        """
+        """Return the best kernel weights for fixed shares, given by their `omega`."""
         rho = self.rho
         split = fill_up(omega * (Q / Q.max()) ** rho, floor / len(Q))
         return np.asarray(split ** ((2.0 - rho) / rho) * omega ** (-2.0 / rho))
 
     def fixed_norm(self, Q: Floats, omega: Floats) -> float:
-        """Return the norm that fixed shares make of the norms ``Q``; never below `norm`."""
+        """Return the norm for fixed shares; never below `norm`."""
         scale = float(Q.max(initial=0.0)) or 1.0
         return float(scale * (omega @ (Q / scale) ** self.rho) ** (1.0 / self.rho))
 
@@ -103,20 +83,10 @@ class Hierarchy:
     def squared_dual_norm(
         self, quadratic_forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
     ) -> float:
-        """Return an upper bound of the squared dual norm; `quadratic_forms` are squared norms.
+        """Return an upper bound of the squared dual norm from quadratic forms ``tr(V' K_w V)``.
 
-        Any shares give one, and the best shares the norm itself; improving them needs no machine.
-
-        Parameters
-        ----------
-        quadratic_forms : ndarray of shape (n_nodes,)
-            ``tr(V' K_w V)`` for dual coefficients ``V``.
-        eta : ndarray of shape (n_nodes,)
-            Shares to begin with.
-        enough : float
-            Relative error at which to stop.
-        max_steps : int
-            Improvements at most.
+        Any shares ``eta`` give one, ``max_v G_v^(1/rhobar)``, and the best shares the norm itself;
+        they are improved until the relative error is at most ``enough``.
         """
         power = self.power
         best = np.inf
@@ -126,12 +96,13 @@ class Hierarchy:
             best = min(best, top)
             if top <= 0.0 or step == max_steps:
                 break
+            # N(eta) of equation (13) is a lower bound of the squared dual norm.
             reached = top * float(eta @ (slopes / top) ** power) ** (1.0 / power)
             if best - reached <= enough * best:
                 break
-            # A minorising function of the concave problem in eta is maximised.
-            eta = eta * (slopes / top) ** (_LONGER * power / self.rho)
-            eta = fill_up(eta, _LEAST / len(eta))
+            # The maximiser of a minorant of the concave problem in eta, over-relaxed.
+            eta = eta * (slopes / top) ** (_OVERRELAXATION * power / self.rho)
+            eta = fill_up(eta, _MIN_SHARE / len(eta))
         return best
 
     @property
@@ -140,11 +111,11 @@ class Hierarchy:
         return self.rho / (2.0 * (self.rho - 1.0))
 
     def omega(self, eta: Floats) -> Floats:
-        """Return what shares make of the weight of every node in the norm."""
+        """Return the weight of ``Q_w^rho`` of every node in the norm for fixed shares."""
         return np.asarray(self.ancestors @ (self.costs**self.rho * eta ** (1.0 - self.rho)))
 
     def slopes(self, quadratic_forms: Floats, eta: Floats) -> Floats:
-        """Return ``G_v^(1/rhobar)``; at the best shares all that have one are equal."""
+        """Return ``G_v^(1/rhobar)``; at the best shares all with a positive share are equal."""
         terms = quadratic_forms / self.omega(eta) ** 2
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:

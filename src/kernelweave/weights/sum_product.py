@@ -1,4 +1,13 @@
-"""The penalty on the weights of the products of a sum-product network."""
+"""The penalty on the weights of the products of a sum-product network.
+
+With ``u = log beta`` the weight of path m is ``g_m = exp(sum_v a_mv u_v)``. For fixed functions the
+objective is a sum of exponentials of linear functions of u, which Newton's method minimises. Lower
+bounds come from tangents of ``g_m`` in the powers ``beta_v^p_v``, in which it is concave.
+
+References
+----------
+SPN-MKL (2014), arXiv:1402.3032, problem (2) and equations (4) and (7), with ``c_v = sum_m a_mv``.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +21,13 @@ from scipy.optimize import minimize
 from kernelweave._types import Floats
 from kernelweave.banks.paths import PathForms
 
-_LOWEST = -69.0  # of the logarithm of a weight, about 1e-30: zero would never be left again
+_LOWEST = -69.0  # logarithm of a weight, about 1e-30: zero would never be left again
+_REACH = 30.0  # largest change of a logarithm in one update
 _NEWTON_STEPS = 100
 _LONGEST = 5.0  # change of a logarithm in one Newton step
-_DECREMENT = 1e-12
+_DECREMENT = 1e-12  # Newton decrement at the end, relative to the value
 _TANGENTS = 10
-_CONVEX = 1e-9  # rounding of a sum of exponents
+_CONVEX = 1e-9  # rounding error of a sum of exponents
 
 
 @dataclass(frozen=True)
@@ -49,32 +59,17 @@ class SumProduct:
         return np.asarray(self.lam * self.counts * np.exp(self.p * u))
 
     def lower_bound(self, linear: float, forms: PathForms, u: Floats) -> float:
-        """Return a lower bound of the learning problem from one feasible dual point.
+        """Return the lower bound that a dual point proves by the tangent at ``exp(u)``.
 
-        ``g_m`` lies below its tangents in the powers of the weights; what the tangent at u gives is
-        bounded once the dual point is scaled down far enough.
-
-        Parameters
-        ----------
-        linear : float
-            Linear part of the dual value.
-        forms : PathForms
-            Of the dual point.
-        u : ndarray of shape (n_nodes,)
-            Logarithms of the weights at which the tangent is taken.
+        ``linear`` is the linear part of its dual value, ``forms`` are its quadratic forms.
         """
         return self._bound(linear, *forms.sums(u), u)
 
     def best_bound(self, linear: float, forms: PathForms, u: Floats) -> float:
         """Return the largest of the lower bounds from several tangents.
 
-        They are taken at u and, from there on, at weights that come ever closer to balance for the
-        dual point, ``1/2 sum_m a_mv g_m q_m = lam p_v c_v beta_v^p_v``, where its bound is best.
-
-        Parameters
-        ----------
-        linear, forms, u
-            As in `lower_bound`.
+        They are taken at ``u`` and at weights that approach the balance for the dual point,
+        ``1/2 sum_m a_mv g_m q_m = lam p_v c_v beta_v^p_v``, where its bound is best.
         """
         best = -np.inf
         for _ in range(_TANGENTS):
@@ -91,6 +86,8 @@ class SumProduct:
         return best
 
     def _bound(self, linear: float, total: float, nodes: Floats, u: Floats) -> float:
+        # The tangent is below the penalty once the dual point is scaled such that the slope in no
+        # power exceeds lam c_v; what is left of the quadratic term is a constant.
         with np.errstate(over="ignore", divide="ignore"):
             kappa = np.exp(np.log(nodes / self.p) - self.p * u)  # zero where nothing is added
             scale = min(1.0, float(np.sqrt(2.0 * self.lam * self.counts / kappa).min()))
@@ -99,6 +96,8 @@ class SumProduct:
             scale = min(scale, linear / (2.0 * rest))
         bound = scale * linear - scale**2 * rest
         if (self.p > 1.0).all():
+            # Then the tangent in the weights themselves is bounded without scaling, by the
+            # conjugate of the power.
             with np.errstate(over="ignore", divide="ignore"):
                 level = np.exp(np.log(nodes) - u) / (2.0 * self.lam * self.counts * self.p)
                 best = self.counts * (self.p - 1.0) * level ** (self.p / (self.p - 1.0))
@@ -108,11 +107,10 @@ class SumProduct:
     def update(self, u: Floats, forms: PathForms) -> Floats:
         """Return the logarithms of the best weights for fixed functions, those found at ``u``.
 
-        A sum of exponentials of linear functions is minimised: by Newton's method, or by L-BFGS
-        where paths are not written out.
+        By Newton's method, or by L-BFGS where there is no Hessian.
         """
-        lowest = np.maximum(u - 30.0, _LOWEST)
-        with np.errstate(over="ignore"):  # of curvatures; then steps go down the slope
+        lowest = np.maximum(u - _REACH, _LOWEST)
+        with np.errstate(over="ignore"):  # in curvatures; steps then follow the slope
             value, _, hessian = forms.half_norm(u, u)
         if not value > 0.0:
             return np.full_like(u, _LOWEST)
@@ -127,7 +125,7 @@ class SumProduct:
                 u,
                 jac=True,
                 method="L-BFGS-B",
-                bounds=list(zip(lowest, u + 30.0, strict=True)),
+                bounds=list(zip(lowest, u + _REACH, strict=True)),
                 options={"maxiter": 200, "ftol": 1e-13, "gtol": 1e-9 * value},
             )
             return np.asarray(found.x)
@@ -135,7 +133,7 @@ class SumProduct:
         for _ in range(_NEWTON_STEPS):
             value, gradient, hessian = self._objective(u, here, forms)
             assert hessian is not None
-            free = (here > lowest) | (gradient < 0.0)  # others would only go lower still
+            free = (here > lowest) | (gradient < 0.0)  # others are at their bound
             step = np.zeros_like(here)
             step[free] = _newton(gradient[free], hessian[np.ix_(free, free)])
             slope = float(step @ gradient)

@@ -57,7 +57,6 @@ class NystroemBank(Bank):
     unit: float = 2.0**-53
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    by_features = True  # replaced by `n_features`
     leaves_out = False  # what landmarks leave out is in `form_errors`
     correction_share = 0.1  # of the tolerance; measured on the scale benchmark
 
@@ -232,7 +231,7 @@ class NystroemBank(Bank):
     def exact_product(
         self, weights: Floats, V: Floats, quadratic_forms: Floats | None = None
     ) -> Floats:
-        """Multiply by the Nystroem kernels: no exact values are at hand, and none are `rounded`."""
+        """Multiply by the Nystroem kernels; none of them is `rounded`."""
         return self.combine(weights) @ V
 
     def traces(self, *, centred: bool = False) -> Floats:
@@ -286,6 +285,3 @@ class NystroemBank(Bank):
         blocks = self.blocks.select(columns)
         self._compact.update(columns=columns, blocks=blocks)
         return blocks, columns
-
-
-FeatureBank = NystroemBank  # transitional

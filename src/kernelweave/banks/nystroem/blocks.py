@@ -175,7 +175,7 @@ def new_store(n_rows: int, n_columns: int, dtype: Any, *, mapped: bool) -> Store
     """Return an array in memory, or in a file without a name."""
     if not mapped:
         return np.empty((n_rows, n_columns), dtype=dtype)
-    with tempfile.TemporaryFile() as file:  # the map keeps it until it goes itself
+    with tempfile.TemporaryFile() as file:  # the map keeps it open
         return np.memmap(file, dtype=dtype, mode="w+", shape=(n_rows, n_columns))
 
 

@@ -20,43 +20,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Ball, CombinedKernel, KernelBank, ball_with_centre, solve_ball
+from kernelweave.banks import Ball, KernelBank, KernelSum, ball_with_centre, solve_ball
 from kernelweave.inner import Solution, solve_inner
 from kernelweave.losses import Hinge, Loss, SquaredHinge
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """A criterion at one choice of weights.
+    """A criterion at one choice of weights."""
 
-    Parameters
-    ----------
-    kernel : CombinedKernel
-        The weighted kernel.
-    solution : Solution
-        Of the SVM on the weighted kernel as it is, not divided by the squared radius.
-    quadratic_forms : ndarray of shape (n_kernels,)
-        ``tr(dual_coef' K_j dual_coef)``.
-    ball : Ball
-        Around the points of the weighted kernel.
-    spreads : ndarray of shape (n_kernels,)
-        Squared radius of the ball around its centre, in every kernel alone.
-    value : float
-        The criterion; never below its exact value there.
-    gradient : ndarray of shape (n_kernels,)
-        Its derivative in the weights.
-    lower : float
-        No weights have a smaller value; minus infinity where no bound is known.
-    """
-
-    kernel: CombinedKernel
-    solution: Solution
-    quadratic_forms: Floats
-    ball: Ball
-    spreads: Floats
-    value: float = np.inf
-    gradient: Floats = field(default_factory=lambda: np.empty(0))
-    lower: float = -np.inf
+    kernel: KernelSum  # the weighted kernel
+    solution: Solution  # of the SVM on it as it is, not divided by the squared radius
+    quadratic_forms: Floats  # tr(dual_coef' K_j dual_coef)
+    ball: Ball  # around the points of the weighted kernel
+    spreads: Floats  # squared radius of the ball around its centre, in every kernel alone
+    value: float = np.inf  # of the criterion; never below its exact value there
+    gradient: Floats = field(default_factory=lambda: np.empty(0))  # in the weights
+    lower: float = -np.inf  # no weights have a smaller value
 
     @property
     def squared_norm(self) -> float:
@@ -75,7 +55,7 @@ class Criterion(ABC):
         """The loss."""
 
     @abstractmethod
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         """Return the costs that give the criterion's function on the kernel as it is."""
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -83,7 +63,7 @@ class Criterion(ABC):
         return np.zeros(len(cost))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball that is needed while weights are learned: the smallest."""
         return solve_ball(kernel, tol=tol, start=start, ridge=self.ball_ridge(cost))
@@ -106,7 +86,7 @@ class Criterion(ABC):
 
     def evaluate(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         Y: Floats,
         cost: Floats,
         *,
@@ -147,7 +127,7 @@ class Criterion(ABC):
 
     def _assess(
         self,
-        kernel: CombinedKernel,
+        kernel: KernelSum,
         solution: Solution,
         quadratic_forms: Floats,
         ball: Ball,
@@ -191,7 +171,7 @@ class RadiusMargin(Criterion):
     def loss(self) -> Loss:
         return Hinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(cost / ball.squared_radius)
 
     def value(self, objective: float, ball: Ball) -> float:
@@ -262,7 +242,7 @@ class Chapelle(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return 2.0 * cost if self.literal else cost
 
     def ball_ridge(self, cost: Floats) -> Floats:
@@ -311,11 +291,11 @@ class Do(Criterion):
     def loss(self) -> Loss:
         return SquaredHinge(self.fit_intercept)
 
-    def inner_cost(self, kernel: CombinedKernel, ball: Ball, cost: Floats) -> Floats:
+    def inner_cost(self, kernel: KernelSum, ball: Ball, cost: Floats) -> Floats:
         return np.asarray(2.0 * cost / float(kernel.weights @ self.squared_radii))
 
     def ball(
-        self, kernel: CombinedKernel, cost: Floats, *, tol: float, start: Floats | None = None
+        self, kernel: KernelSum, cost: Floats, *, tol: float, start: Floats | None = None
     ) -> Ball:
         """Return the ball around the first point: the criterion needs only the `squared_radii`."""
         first = np.zeros(kernel.n_samples)

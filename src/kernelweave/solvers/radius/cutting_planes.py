@@ -30,33 +30,19 @@ _LP_TOL = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 
 @dataclass(frozen=True)
 class Lowest:
-    """Where the cuts are lowest, and the mixture of points that proves it.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        The weights.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Mixed coefficients, for a kernel of unit radius.
-    centre : ndarray of shape (n_samples,)
-        Mixed centre.
-    """
+    """Where the cuts are lowest, and the mixture of points that proves it."""
 
     weights: Floats
-    dual_coef: Floats
-    centre: Floats
+    dual_coef: Floats  # mixed coefficients, for a kernel of unit radius
+    centre: Floats  # mixed centre
 
 
 @dataclass
 class Cuts:
     """Cuts of the criterion over the weights of a bank.
 
-    Parameters
-    ----------
-    coefs, linears, quadratic_forms : list
-        Coefficients for a kernel of unit radius, and the cuts of J that they give.
-    centres, spreads : list
-        Centres, and the cuts of the squared radius that they give.
+    Dual coefficients for a kernel of unit radius with their cuts of J, and centres with their cuts
+    of the squared radius.
     """
 
     coefs: list[Floats] = field(default_factory=list)

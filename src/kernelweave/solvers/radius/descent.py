@@ -43,24 +43,11 @@ OPTIONS = DescentOptions()
 def lbfgs(
     problem: RadiusProblem, limits: Limits, start: Floats, *, sizes: Floats | None = None
 ) -> RadiusResult:
-    """Minimise a criterion over kernel weights by L-BFGS with bounds.
+    """Minimise a criterion over kernel weights by L-BFGS with bounds, from weights ``start``.
 
-    Parameters
-    ----------
-    problem : RadiusProblem
-        The problem.
-    limits : Limits
-        For criteria without a bound the tolerance is the decrease that the gradient still promises,
-        relative to the value.
-    start : ndarray of shape (n_kernels,)
-        Where to begin, not negative.
-    sizes : ndarray of shape (n_kernels,), optional
-        Sizes of the kernels, where those are not alike: the search moves ``weights * sizes``.
-
-    Returns
-    -------
-    result : RadiusResult
-        The best weights found.
+    For criteria without a bound the tolerance is the decrease that the gradient still promises,
+    relative to the value. ``sizes`` of kernels that are not alike scale the search: it moves
+    ``weights * sizes``.
     """
     search, criterion = Search(problem, limits), problem.criterion
     n_kernels = problem.bank.n_kernels
@@ -74,7 +61,7 @@ def lbfgs(
         value, gradient = search.evaluate(theta / length)
         return value, gradient / (sizes * length)
 
-    begin = start * sizes
+    begin, most = start * sizes, 10 * limits.max_iter
     # All weights at zero would be no kernel at all.
     free = problem.norm is None and not criterion.scale_free
     lowest = 1e-12 * float(begin.mean()) if free else 0.0
@@ -91,12 +78,7 @@ def lbfgs(
                     jac=True,
                     method="L-BFGS-B",
                     bounds=[(lowest, None)] * n_kernels,
-                    options={
-                        "maxcor": 20,
-                        "ftol": 0.0,
-                        "gtol": 0.0,
-                        "maxfun": 10 * limits.max_iter,
-                    },
+                    options={"maxcor": 20, "ftol": 0.0, "gtol": 0.0, "maxfun": most},
                 )
                 if search.bounds.solves == before or search.best is None:
                     break

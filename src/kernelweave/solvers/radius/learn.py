@@ -22,38 +22,17 @@ _RADIUS_TOL = 1e-5  # of the radii of single kernels, as those that banks normal
 
 @dataclass(frozen=True)
 class RadiusMethod:
-    """What is minimised and how; the parameters of `RadiusMKLClassifier` with the same names.
+    """What is minimised and how; the parameters of `RadiusMKLClassifier` with the same names."""
 
-    Parameters
-    ----------
-    criterion : {"radius", "chapelle", "chapelle_literal", "do"}
-        The criterion.
-    norm : {1, 2, "uniform"} or None
-        Norm of the weights; "uniform" does not learn them.
-    solver : {"lbfgs", "projection"}
-        How weights are learned.
-    radius : {"exact", "upper", "trace"}
-        The radius, or a bound of it that is linear in the weights.
-    fit_intercept : bool
-        Whether the SVM has an intercept.
-    unit_radii : bool
-        Whether the bank is normalised to kernels of unit radius.
-    """
-
-    criterion: str
-    norm: float | str | None
-    solver: str
-    radius: str
+    criterion: str  # "radius", "chapelle", "chapelle_literal" or "do"
+    norm: float | str | None  # 1, 2, or None; "uniform" does not learn weights
+    solver: str  # "lbfgs" or "projection"
+    radius: str  # "exact", or "upper" and "trace": bounds that are linear in the weights
     fit_intercept: bool
-    unit_radii: bool
+    unit_radii: bool  # whether the bank is normalised to kernels of unit radius
 
     def learn(
-        self,
-        bank: KernelBank,
-        Y: Floats,
-        cost: Floats,
-        limits: Limits,
-        start: WarmStart | None,
+        self, bank: KernelBank, Y: Floats, cost: Floats, limits: Limits, start: WarmStart | None
     ) -> RadiusResult:
         """Learn the weights of kernels, none of which is constant."""
         learn = self._radius_margin if self.criterion == "radius" else self._other
