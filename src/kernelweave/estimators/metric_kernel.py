@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
 from kernelweave._summary import NotebookSummary
@@ -66,6 +67,35 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
     n_jobs: int | None
     random_state: Any
     verbose: int
+
+    _declaration: ClassVar[Declaration] = Declaration(
+        learns="metric",
+        saved={
+            **CERTIFICATE,
+            "n_features_in_": "integer",
+            "weights_": "weights[columns]",
+            "column_weights_": "dict",
+            "kernel_": "kernel",
+            "metric_": "float[encoded, encoded]",
+            "encoded_names_": "list[encoded]",
+            "share_": "real",
+            "widths_": "any",
+            "ridge_": "positive",
+            "step_": "integer",
+            "steps_": "any",
+            "loo_error_": "real",
+            "loo_values_": "float[rows, outputs?]",
+            "landmark_gap_": "real",
+            "support_": "int[support]",
+            "dual_coef_": "float[outputs, support]",
+            "intercept_": "float[outputs]",
+            "_rows": "float[support, encoded]",
+        },
+        optional={"feature_names_in_": "names"},
+        substitutes={"columns": "_columns", "random_state": "_seed"},
+        aspects=("kernels",),
+    )
+    kernels_ = None  # weights are those of columns
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "columns": "no_validation",
@@ -159,6 +189,8 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                 support, residuals, coef = found.landmarks, found.loo_residuals, found.dual_coef
                 intercept, self.ridge_ = found.intercept, found.ridge
                 self.loo_error_, self.landmark_gap_ = found.loo_error, found.left_out
+        self.objective_ = self.loo_error_
+        self.weights_ = self._weights_by_column()
         self.support_ = used[support]
         self._rows = rows[support]
         self.dual_coef_ = np.ascontiguousarray((coef * scale).T)
@@ -189,7 +221,11 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.step_ = steps.index(step)
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
-        self.history_ = [{name: getattr(s, name) for name in names} for s in steps]
+        self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
+        self.n_iter_ = sum(s.n_solves for s in steps)
+        # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
+        self.duality_gap_, self.converged_ = float("nan"), True
+        self.history_: list[Any] = []
         n, d = len(step.solution.dual_coef), len(self.metric_)
         if self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
             warn(
@@ -200,8 +236,17 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Weight of every column of the table; what its gaps carry is added to it."""
+        """Weight of every column of the table."""
         check_is_fitted(self)
+        return self.weights_
+
+    @property
+    def contributions_(self) -> Floats:
+        """The same: shares in the squared gradients of the function."""
+        check_is_fitted(self)
+        return self.weights_
+
+    def _weights_by_column(self) -> Floats:
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         weights = self.column_weights_
         return np.array([weights.get(n, 0.0) + weights.get(f"{n}?", 0.0) for n in names])
@@ -309,8 +354,14 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         The chosen setting.
     step_ : int
         Step that was kept; 0 is the metric in which all columns count alike.
-    history_ : list of dict
+    steps_ : list of dict
         Leave-one-out error, setting and number of factorisations of each step.
+    weights_ : ndarray of shape (n_features_in_,)
+        Weight of every column of the table, those of its gaps included; also
+        `feature_importances_`.
+    objective_, duality_gap_, converged_, n_iter_, history_
+        The leave-one-out error; NaN and True, because each ridge problem is solved exactly and
+        nothing is known of the choice of the metric; the number of factorisations; empty.
     loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Leave-one-out predictions with the metric fixed, NaN for rows of weight zero. The metric has
         seen the target of the row, so that they are slightly too good.
@@ -343,6 +394,8 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
     >>> sorted(model.to_frame()["column"][:5].tolist())
     [0, 1, 2, 3, 4]
     """
+
+    _declaration = BaseMetricKernel._declaration.extended({"_one_output": "flag"})
 
     def __init__(
         self,
@@ -466,7 +519,8 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    column_weights_, kernel_, metric_, encoded_names_, share_, widths_, ridge_, step_, history_
+    column_weights_, kernel_, metric_, encoded_names_, share_, widths_, ridge_, step_, steps_,
+    weights_, objective_, duality_gap_, converged_, n_iter_, history_
         As in `MetricKernelRegressor`.
     loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Leave-one-out values of the ridge regression with the metric fixed.
@@ -487,6 +541,14 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
     >>> bool(model.score(X, y) > 0.98), model.predict_proba(X).shape
     (True, (178, 3))
     """
+
+    _declaration = BaseMetricKernel._declaration.extended(
+        {
+            "classes_": "labels[classes]",
+            "calibration_coef_": "float[outputs, outputs]",
+            "calibration_intercept_": "float[outputs]",
+        }
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 
-from .base import Columns, Table, read_table
+from .table import Columns, Table, read_table
 
 _CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
 _SCORE = 0.002  # normal scores are those of ranks between this and one minus this
@@ -75,6 +75,20 @@ class NumberEncoding:
     scale: float
     median: float
     gaps: bool
+
+    def __post_init__(self) -> None:
+        numbers = (self.mean, self.scale, self.median)
+        if not all(isinstance(x, float) and np.isfinite(x) for x in numbers) or not self.scale > 0:
+            raise ValueError("the numbers of an encoded column must be finite")
+        if not (isinstance(self.deviation, float) and self.deviation > 0):
+            raise ValueError("the deviation of an encoded column must be positive")
+        for array in (self.knots, self.scores):
+            if getattr(array, "dtype", None) != np.float64 or not np.isfinite(array).all():
+                raise ValueError("the scores of an encoded column must be finite numbers")
+        if self.knots.ndim != 1 or not len(self.knots) or self.knots.shape != self.scores.shape:
+            raise ValueError("an encoded column needs a score for each of its values")
+        if not (np.diff(self.knots) > 0).all() or not isinstance(self.gaps, bool):
+            raise ValueError("the values of an encoded column must increase")
 
     @classmethod
     def learn(cls, values: Floats, weight: Floats) -> NumberEncoding | None:
@@ -133,6 +147,13 @@ class CategoryEncoding:
 
     levels: tuple[str | None, ...]
 
+    def __post_init__(self) -> None:
+        known = isinstance(self.levels, tuple) and all(
+            level is None or isinstance(level, str) for level in self.levels
+        )
+        if not known or len(set(self.levels)) != len(self.levels) or not self.levels:
+            raise ValueError("the levels of an encoded column must be different texts")
+
     @classmethod
     def learn(cls, values: NDArray[Any], weight: Floats) -> CategoryEncoding | None:
         """Return the levels of a column, or None where it is constant or holds names.
@@ -150,7 +171,7 @@ class CategoryEncoding:
     def encode(self, values: NDArray[Any]) -> Floats:
         """Return one column per level."""
         codes = self.codes(values)
-        return _LEVEL * (codes[:, None] == np.arange(len(self.levels)))
+        return np.asarray(_LEVEL * (codes[:, None] == np.arange(len(self.levels))))
 
     def describe(self, key: Key) -> list[tuple[str, Key]]:
         """Return name and source of each encoded column."""
@@ -164,6 +185,11 @@ class DateEncoding:
 
     number: NumberEncoding
     cycles: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        cycles = isinstance(self.cycles, tuple) and set(self.cycles) <= set(_CYCLES)
+        if not isinstance(self.number, NumberEncoding) or not cycles:
+            raise ValueError("the encoding of dates is not complete")
 
     @classmethod
     def learn(cls, days: Floats, weight: Floats) -> DateEncoding | None:
@@ -211,6 +237,14 @@ class TableEncoding:
 
     keys: tuple[Key, ...]
     encodings: tuple[ColumnEncoding, ...]
+
+    def __post_init__(self) -> None:
+        keys = isinstance(self.keys, tuple) and all(isinstance(k, str | int) for k in self.keys)
+        known = isinstance(self.encodings, tuple) and all(
+            type(encoding) in _NAMES for encoding in self.encodings
+        )
+        if not keys or not known or len(self.keys) != len(self.encodings) or not self.keys:
+            raise ValueError("a table needs an encoding for each of its columns")
 
     @classmethod
     def learn(

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kernelweave import _core
 from kernelweave._types import Floats
-from kernelweave.errors import InputError
+from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel
 from .encoding import TableEncoding
@@ -32,6 +32,14 @@ class Metric:
 
     weights: Floats
     root: Floats
+
+    def __post_init__(self) -> None:
+        for array in (self.weights, self.root):
+            if getattr(array, "dtype", None) != np.float64 or not np.isfinite(array).all():
+                raise ValueError("a metric consists of finite numbers")
+        n = self.weights.size
+        if self.weights.shape != (n,) or self.root.shape != (n, n) or (self.weights < 0).any():
+            raise ValueError("a metric needs a weight for each column, and a square root")
 
     @classmethod
     def identity(cls, n_columns: int) -> Metric:
