@@ -15,7 +15,7 @@ from .nystroem.blocks import LocalBlocks, new_store, release
 from .row_source import rows_at_a_time
 
 _AT_A_TIME = 4096  # pairs that are computed or squared at a time
-_VECTORS = 20  # vectors with an entry per pair while weights are learned (measured)
+_VECTORS = 20  # vectors with an entry per pair while weights are learned
 _TOGETHER = 64  # pairs that kernels compare at a time; blocks are multiples of these
 
 

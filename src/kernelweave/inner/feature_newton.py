@@ -26,7 +26,7 @@ from .solution import Solution
 
 @dataclass(frozen=True)
 class NewtonOptions:
-    """Tunable numbers of the augmented Lagrangian, chosen by hand on the scale benchmark."""
+    """Tunable numbers of the augmented Lagrangian, chosen by hand."""
 
     max_steps: int = 400
     sharper: float = 5.0  # growth of the penalty 1/s once phi is minimised well enough

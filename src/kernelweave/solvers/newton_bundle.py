@@ -37,7 +37,7 @@ from .sample import start_from_function, take_sample
 
 @dataclass(frozen=True)
 class BundleOptions:
-    """Tunable numbers of `newton_bundle`, chosen by hand on the headline and peers benchmarks.
+    """Tunable numbers of `newton_bundle`, chosen by hand.
 
     Where a number has two names, the first is for banks whose quadratic forms are cheap.
     """

@@ -20,7 +20,7 @@ from .problem import Problem, WarmStart
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """Tunable numbers of samples, chosen by hand on the scale benchmark."""
+    """Tunable numbers of samples, chosen by hand."""
 
     share: int = 4  # every fourth row, or fewer, so that there are no more than
     max_rows: int = 25_000

@@ -27,7 +27,7 @@ from .problem import Limits, Problem, WarmStart
 
 @dataclass(frozen=True)
 class SmoothingOptions:
-    """Tunable numbers of `solve_by_smoothing`, chosen by hand on the scale benchmark."""
+    """Tunable numbers of `solve_by_smoothing`, chosen by hand."""
 
     first_width: float = 0.2  # in units of the root mean square of the targets
     last_width: float = 1e-5  # of the first, from which the loss itself is solved

@@ -58,7 +58,7 @@ class NystroemBank(Bank):
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
     leaves_out = False  # what landmarks leave out is in `form_errors`
-    correction_share = 0.1  # of the tolerance; measured on the scale benchmark
+    correction_share = 0.1  # of the tolerance; chosen by hand
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]

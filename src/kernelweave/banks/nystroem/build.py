@@ -24,7 +24,7 @@ from .blocks import RowBlocks
 from .dask import DaskRows
 from .landmarks import Landmarks, find_landmarks
 
-# Rows from which on (chosen on the scale benchmark): kernels of low rank are held as Nystroem
+# Rows from which on (chosen by hand): kernels of low rank are held as Nystroem
 # features; leave-one-out ridge works in passes over the rows; all kernels are held as features.
 MANY_ROWS = 3000
 PASS_ROWS = 5000
