@@ -165,8 +165,8 @@ def test_landmarks_are_nearly_the_exact_fit():
     marks = MetricKernelRegressor(max_exact=500, metric_rows=450, n_landmarks=300)
     marks.fit(X[:900], y[:900])
     assert len(marks.support_) == 300
-    assert 0 < marks.landmark_gap_ < 0.2
-    assert exact.landmark_gap_ == 0
+    assert 0 < marks.trace_left_out_ < 0.2
+    assert exact.trace_left_out_ == 0
     gap = r2_score(y[900:], exact.predict(X[900:])) - r2_score(y[900:], marks.predict(X[900:]))
     assert gap < 0.01
     again = clone(marks).fit(X[:900], y[:900])

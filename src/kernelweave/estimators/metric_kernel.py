@@ -85,7 +85,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "steps_": "any",
             "loo_error_": "real",
             "loo_values_": "float[rows, outputs?]",
-            "landmark_gap_": "real",
+            "trace_left_out_": "real",
             "support_": "int[support]",
             "dual_coef_": "float[outputs, support]",
             "intercept_": "float[outputs]",
@@ -174,7 +174,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                     step.solution.intercept,
                     step.ridge,
                 )
-                self.loo_error_, self.landmark_gap_ = step.loo_error, 0.0
+                self.loo_error_, self.trace_left_out_ = step.loo_error, 0.0
             else:
                 n_candidates = min(len(used), _CANDIDATES * self.n_landmarks)
                 candidates = np.sort(random.choice(len(used), n_candidates, replace=False))
@@ -188,7 +188,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                 )
                 support, residuals, coef = found.landmarks, found.loo_residuals, found.dual_coef
                 intercept, self.ridge_ = found.intercept, found.ridge
-                self.loo_error_, self.landmark_gap_ = found.loo_error, found.left_out
+                self.loo_error_, self.trace_left_out_ = found.loo_error, found.left_out
         self.objective_ = self.loo_error_
         self.weights_ = self._weights_by_column()
         self.support_ = used[support]
@@ -367,7 +367,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         seen the target of the row, so that they are slightly too good.
     loo_error_ : float
         Mean squared leave-one-out error relative to the variance, metric fixed.
-    landmark_gap_ : float
+    trace_left_out_ : float
         Share of the trace of the kernel that landmarks leave out; 0 where the fit is exact.
     support_ : ndarray of shape (n_support,)
         Training rows that prediction needs.
@@ -524,7 +524,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         As in `MetricKernelRegressor`.
     loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Leave-one-out values of the ridge regression with the metric fixed.
-    loo_error_, landmark_gap_, support_, dual_coef_, intercept_
+    loo_error_, trace_left_out_, support_, dual_coef_, intercept_
         As in `MetricKernelRegressor`.
     n_features_in_ : int
         Columns seen in `fit`.
