@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import MetricKernelClassifier, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.io import load, save
 
 RANDOM = np.random.default_rng(0)
 N = 160
@@ -53,7 +54,7 @@ def test_a_mixed_table_with_gaps_is_learned():
     assert weights["noise"] < 0.05
     assert model.feature_importances_.shape == (4,)
     assert model.to_frame()["weight"].is_monotonic_decreasing
-    assert model.step_ == int(np.argmin([step["loo_error"] for step in model.history_]))
+    assert model.step_ == int(np.argmin([step["loo_error"] for step in model.steps_]))
 
 
 def test_leave_one_out_values_are_those_of_refits_with_the_metric_fixed():
@@ -119,6 +120,18 @@ def test_threads_and_copies_give_the_same_bits():
     expected = model.predict_proba(FRAME)
     np.testing.assert_array_equal(other.predict_proba(FRAME), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(FRAME), expected)
+
+
+@pytest.mark.parametrize("target", [PRICE, CLASS, THREE], ids=["regressor", "two", "three"])
+def test_files_keep_the_model(target, tmp_path):
+    kind = MetricKernelRegressor if target is PRICE else MetricKernelClassifier
+    frame = FRAME.assign(day=pd.date_range("2024-01-01", periods=N))
+    model = kind().fit(frame, target)
+    save(model, tmp_path / "model.kw")
+    again = load(tmp_path / "model.kw")
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert again.column_weights_ == model.column_weights_
+    assert again.kernel_ == model.kernel_
 
 
 def test_probabilities_are_honest():

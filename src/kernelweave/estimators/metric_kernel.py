@@ -519,7 +519,8 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    column_weights_, kernel_, metric_, encoded_names_, share_, widths_, ridge_, step_, steps_,
+    column_weights_, kernel_, metric_, encoded_names_, share_, widths_, ridge_, step_, steps_
+        As in `MetricKernelRegressor`.
     weights_, objective_, duality_gap_, converged_, n_iter_, history_
         As in `MetricKernelRegressor`.
     loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)

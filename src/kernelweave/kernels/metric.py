@@ -71,6 +71,8 @@ class MetricLaplacian(Kernel):
         ``L1`` and ``L2``.
     share : float
         Share h of the product Laplacian, between 0 and 1.
+    columns : None
+        The encoding has the columns.
     name : str, optional
         Shown in place of the description.
     """
