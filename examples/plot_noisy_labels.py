@@ -1,10 +1,10 @@
-"""Find the wrong labels: rank the training labels of a table by how far they can be trusted.
+"""Find the wrong labels: rank the training labels of a table by their estimated quality.
 
-Cell nuclei of 569 tumours; 40 % of the malignant and 10 % of the benign get the wrong label. One
-fit tells which labels to look at first, and how many look wrong: fewer than there are, because the
-estimate is low where classes are easy to tell apart. For comparison the same ranking by the margins
-of a support vector machine, each from folds that it has not seen. Where both classes are hit alike
-and few labels are wrong, that ranking is as good.
+The data describe cell nuclei of 569 tumours. 40 % of the malignant and 10 % of the benign cases get
+the wrong label. One fit ranks the labels and estimates the number of wrong ones. The estimate is
+too low, as usual if classes are easy to separate. For comparison, the labels are also ranked by the
+cross-validated margins of an SVM. If both classes have equal noise rates and few labels are wrong,
+that ranking is as good.
 
 Run it with ``python plot_noisy_labels.py [folder]``; the picture is saved in the folder.
 """
@@ -41,16 +41,16 @@ def main(folder="."):
         f'mode="{mode}"': model.fit(X, observed).label_quality_ for mode, model in models.items()
     }
     qualities["SVC, margins on folds"] = label_quality(SVC(), X, observed)
-    judge = models["class"]
-    found = judge.suspects()
+    fitted = models["class"]
+    found = fitted.suspects()
     hits = wrong[found.index].mean()
-    print(f"{wrong.mean():.0%} of {len(y)} labels are wrong, {judge.noise_level_:.0%} look wrong.")
+    print(f"{wrong.mean():.0%} of {len(y)} labels are wrong, {fitted.noise_level_:.0%} look wrong.")
     print(f"{len(found)} suspects, {hits:.0%} of them truly wrong:")
-    print(judge.suspects(limit=5))
+    print(fitted.suspects(limit=5))
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     bins = np.linspace(0, 1, 26)
-    quality = judge.label_quality_
+    quality = fitted.label_quality_
     left.hist(quality[~wrong], bins, color=DARK, alpha=0.75, label="right labels")
     left.hist(quality[wrong], bins, color=ORANGE, alpha=0.75, label="wrong labels")
     left.axvline(0.5, color=GREY, linewidth=1, linestyle=":")

@@ -1,10 +1,9 @@
 """Only pairs: cluster linked documents without a single class label.
 
-A made-up collection of 450 documents on three subjects. Each subject has words of its own, but most
-of what a document holds are words of four styles of writing that have nothing to do with it.
-Documents link to others, four times in five of the same subject. Clusters of the plain documents
-follow the style; weights of the words are learned from the links, and the clusters follow the
-subject.
+A synthetic collection of 450 documents on three subjects. Each subject has its own words, but most
+words of a document depend on one of four writing styles, which are independent of the subject.
+Documents link to others, and four links in five are within a subject. With equal weights the
+clusters follow the style. With weights of the words learned from the links they follow the subject.
 
 Run it with ``python plot_pairs.py [folder]``; the picture is saved in the folder.
 """

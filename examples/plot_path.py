@@ -1,8 +1,8 @@
 """Weights and accuracy along C, with one call of ``fit_path``.
 
-A small C regularises strongly and keeps few kernels; as it grows, more of them come in, and at
-some point the model fits noise. ``fit_path`` computes the kernels once and starts every fit from
-its neighbour, so a whole path costs a few fits.
+A small C regularises strongly and selects few kernels. As C grows, more kernels get weight, and at
+some point the model overfits. ``fit_path`` computes the kernels once and starts every fit from the
+previous solution, so a whole path costs as much as a few fits.
 
 Run it with ``python plot_path.py [folder]``; the picture is saved in the folder.
 """

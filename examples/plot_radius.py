@@ -1,10 +1,10 @@
-"""Kernels on very different scales: the margin alone is fooled, the ratio to the radius is not.
+"""Kernels on very different scales: margin alone, and margin relative to the radius.
 
-Four groups of columns, of which the first decides the label. Its two Gaussians are offered as
-written; those of the three useless groups are multiplied by a factor. A large kernel has a large
-margin whatever it measures, so learning by the margin alone prefers it. The ratio of margin and
-radius does not see the factor. Nor does the margin if kernels are normalised first, which is what
-``MKLClassifier`` does by default: the cure for scales is one line, and both are shown.
+The data have four groups of columns, and only the first determines the label. Its two Gaussians are
+not scaled; those of the three irrelevant groups are multiplied by a factor. A kernel of large scale
+has a large margin, so learning by the margin alone prefers it. The ratio of margin and radius does
+not depend on the factor. Neither does the margin if kernels are normalised first, as
+``MKLClassifier`` does by default. The figure shows all three.
 
 Run it with ``python plot_radius.py [folder]``; the picture is saved in the folder.
 """

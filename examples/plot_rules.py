@@ -1,11 +1,11 @@
-"""Rules that people can read, from a table of all kinds, and the same model in a database.
+"""Readable rules from a table of mixed types, and the same model in a database.
 
-A made-up register of loans: numbers, categories, truth values, and gaps where nothing was entered.
-A loan goes wrong for two reasons, both of them conjunctions. The rules found are printed; the
-picture shows what each adds to the score, and how much of the register it covers.
+A synthetic register of loans with numbers, categories, truth values and missing values. A loan is
+lost for one of two reasons, both conjunctions. The script prints the rules; the figure shows their
+weights and their coverage.
 
-Then the model is written as SQL and run in SQLite on loans it has not seen. It answers as
-``predict`` does, gaps and new categories included.
+Then the model is exported as SQL and run in SQLite on new loans. The predictions equal those of
+``predict``, also for missing values and new categories.
 
 Run it with ``python plot_rules.py [folder]``; the picture is saved in the folder.
 """

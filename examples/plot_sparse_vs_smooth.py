@@ -1,8 +1,8 @@
 """Sparse or smooth weights: norm 1, 1.5, 2 and equal weights on the same data.
 
-Eight groups of columns, of which two, five or all eight decide the label. Norm 1 picks few
-kernels, larger norms spread the weight, "uniform" learns no weights at all. Which of them predicts
-best depends on how many sources matter, so the answer comes from held-out rows and not from taste.
+The data have eight groups of columns, of which two, five or all eight determine the label. Norm 1
+selects few kernels, larger norms spread the weight, "uniform" learns no weights. Which norm
+predicts best depends on the number of relevant sources, so choose it on held-out rows.
 
 Run it with ``python plot_sparse_vs_smooth.py [folder]``; the picture is saved in the folder.
 """

@@ -1,12 +1,12 @@
-"""Data sources combined as somebody who knows them says: two act only together, others add.
+"""Data sources combined in a known structure: two act only together, others add.
 
-A made-up study of how plants do. Known are measurements of the soil, the weather of the place, a
-count of insects, and the variety. Soil that is good in a wet year is bad in a dry one, so these two
-act together; insects do harm beyond some number, and the variety has nothing to do with it.
+A synthetic study of plant growth, with measurements of the soil and the weather, a count of
+insects, and the variety. Soil that is good in a wet year is bad in a dry one, so soil and weather
+act together. Insects do harm beyond some number, and the variety has no effect.
 
-The structure says just that: soil and weather multiplied, insects, and the variety. Weights are
-learned for every term, and inside a term for every kernel. The picture shows them, and how well
-that predicts beside the same kernels in other combinations.
+The structure states this: soil and weather multiplied, plus insects, plus variety. Weights are
+learned for every term, and inside a term for every kernel. The figure shows the weights, and the
+accuracy of this structure and of other combinations of the same kernels.
 
 Run it with ``python plot_structure.py [folder]``; the picture is saved in the folder.
 """

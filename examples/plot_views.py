@@ -1,9 +1,9 @@
 """Several data sources: which of them matter?
 
-A made-up study with three sources of different kinds: a table of four measurements, two columns
-of categories, and DNA-like sequences that are known only through a matrix of similarities. The
-label depends on a ring in the measurements and on a motif in the sequences; the categories have
-nothing to do with it.
+A synthetic study with three sources of different kinds: a table of four measurements, two
+categorical columns, and DNA-like sequences given only by a matrix of similarities. The label
+depends on a ring in the measurements and on a motif in the sequences; it is independent of the
+categories.
 
 Run it with ``python plot_views.py [folder]``; the picture is saved in the folder.
 """

@@ -154,7 +154,7 @@ def _comparison(group: str, records: list[Record]) -> list[str]:
         for m in methods
     ]
     parts += [
-        "### Processor seconds for one training set, everything that is tuned included\n",
+        "### Processor seconds for one training set, including tuning\n",
         make_table(["method", "seconds"], seconds),
     ]
     return parts
@@ -272,10 +272,10 @@ def _figure(records: list[Record]) -> list[str]:
         n_fits = sum(note["n_fits"] for note in notes)
         n_short = sum(note["n_unfinished"] for note in notes)
         agree = [note["agreement"] for note in notes if note["agreement"] is not None]
-        text = f"{n_short} of {n_fits} capped and plain fits stopped short of their tolerance."
+        text = f"{n_short} of {n_fits} capped and plain fits did not reach their tolerance."
         if agree:
             text += (
-                f" Capped models whose cap binds answer as plain l1-MKL with lam times gamma on "
+                f" Capped models whose cap binds predict as plain l1-MKL with lam times gamma on "
                 f"{100 * np.mean(agree):.1f} % of the test rows."
             )
         parts.append(text + "\n")
@@ -339,9 +339,9 @@ def _claims(cells: Cells, levels: Sequence[str]) -> list[str]:
 def _gap(records: list[Record]) -> list[str]:
     parts = [
         "## Figure 1, right: gap against iterations\n",
-        f"lam = {GAP_LAM:g}, rho = {GAP_RHO:g}, labels as they are. Gaps of the averaged pair "
+        f"lam = {GAP_LAM:g}, rho = {GAP_RHO:g}, original labels. Gaps of the averaged pair "
         "(Algorithm 1 and VI), of the average since the last restart, and of the best pair so far "
-        "(fast, whose iterations are support vector machines).\n",
+        "(fast, whose iterations are inner SVM solves).\n",
     ]
     rows = []
     for record in records:

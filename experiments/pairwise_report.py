@@ -64,8 +64,8 @@ def _undivided(records: Sequence[Record]) -> str:
         return ""
     labels = ", ".join(METHODS[m].label for m in METHODS if m in names)
     return (
-        "\nKernels of these systems have rows that sum to less than zero, so they were not divided "
-        f"by row sums and eigenvectors were not brought to unit length: {labels}.\n"
+        "\nKernels of these systems have negative row sums, so they were not divided by row sums "
+        f"and eigenvectors were not scaled to unit length: {labels}.\n"
     )
 
 
@@ -187,9 +187,9 @@ def _classes(records: Sequence[Record]) -> str:
     head = ["accuracy", *DATA.values()]
     title = f"## Classification with {PER_CLASS} labels a class"
     text = (
-        "A support vector machine on the learned kernel, its diagonal brought to one; C by "
+        "An SVM on the learned kernel, scaled to unit diagonal; C by "
         "five-fold cross-validation on the labelled documents; mean of "
-        f"{DRAWS} draws of them in every trial. The links of all documents took part in learning "
+        f"{DRAWS} draws of them in every trial. The links of all documents were used to learn "
         "the kernel.\n"
     )
     return f"{title}\n\n{text}\n" + make_table(head, rows)

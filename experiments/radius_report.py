@@ -89,16 +89,16 @@ def to_markdown(cells: dict[tuple[str, str], Cell], grid: Sequence[float], seed:
         f"C from {{{', '.join(f'{C:g}' for C in grid)}}} by cross-validation on the training part. "
         '"C x n": the grid times the number of rows. "Literal": KL-C with the radius of the kernel '
         "without its ridge, as printed in equation (10). "
-        '"Rows standardised": a form added after the accuracy of the raw one was seen; no part of '
-        "the protocol, and means and comparisons leave it out. "
-        f"{n_unfinished} of {n_fits} fits stopped short of their tolerance.\n",
+        '"Rows standardised": a form added after the accuracy of the raw one was seen; it is not '
+        "part of the protocol, and is excluded from means and comparisons. "
+        f"{n_unfinished} of {n_fits} fits did not reach their tolerance.\n",
         "## Overview\n",
         _overview(cells),
-        "## Where ours differ from the published\n",
+        "## Differences from the published values\n",
         _differences([cell for (data, _), cell in cells.items() if data in TITLES]),
         "## Details\n",
-        '"Kernels": kept, with more than a thousandth of the weight, published and ours. "Solves": '
-        "support vector machines in the fit with the chosen C. "
+        '"Kernels": number with more than a thousandth of the weight, published and ours. '
+        '"Solves": inner solves of the fit with the chosen C. '
         '"Edge": folds whose C is the smallest and the largest of the grid. "Seconds": all fits of '
         "all folds.\n",
     ]

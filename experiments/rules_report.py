@@ -56,7 +56,7 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
             _table(binary_cells, OURS + RIVALS, _show_area, _mean_area),
         ]
     parts += ["## rho = 1.1 against rho = 2\n", *_paired(cells)]
-    parts += ["## Where ours differ from the published\n", _differences(cells)]
+    parts += ["## Differences from the published values\n", _differences(cells)]
     parts += ["## Propositions\n", _propositions(cells)]
     parts += [
         "## Work\n",
@@ -274,7 +274,7 @@ def _gaps(cells: Cells) -> str:
     changed = sum(c.n_changed for c in of)
     return (
         f"{n_met} of {len(gaps)} final fits have a certified relative gap of at most {TOL:g}; of "
-        f"all {n_fits} fits, those on folds included, {n_short} stopped short. Leaving out rules "
+        f"all {n_fits} fits, including those on folds, {n_short} did not reach it. Removing rules "
         f"below a thousandth of the largest changed the prediction of {changed} training rows in "
         "all final fits together.\n"
     )

@@ -130,7 +130,7 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
         f"Accuracy in per cent (standard deviation) over {splits} divisions, seed {seed}; at most "
         "400 rows, half of them for training; "
         f"C from {{{', '.join(f'{C:g}' for C in grid)}}} by three-fold cross-validation on the "
-        f"training half, lam = 1. {n_unfinished} of {n_fits} fits stopped short of their "
+        f"training half, lam = 1. {n_unfinished} of {n_fits} fits did not reach their "
         "tolerance.\n",
         "## Accuracy\n",
         _overview(cells),
@@ -143,14 +143,14 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
     if any(cell.truth is not None for cell in cells.values()):
         parts += [
             "## What was found\n",
-            "Share of the decision function, in per cent, in the terms that really decide; methods "
-            "that are told these terms have no others.\n",
+            "Share of the decision function, in per cent, in the terms that determine the label; "
+            "methods that are given these terms have no others.\n",
             _found(cells),
         ]
     parts += [
         "## Details\n",
         '"Used": kernels, or paths, with more than a thousandth of the decision function. '
-        '"Solves": support vector machines in the fit with the chosen C. "Fit": seconds of that '
+        '"Solves": inner solves of the fit with the chosen C. "Fit": seconds of that '
         "fit, median. "
         '"All": seconds of all fits of all divisions; multiplying out the paths for the flat '
         'methods is not counted. "Edge": divisions whose C is the smallest and the largest of the '

@@ -236,7 +236,7 @@ def test_leads_are_over_the_best_of_the_same_trial(tmp_path):
     page = to_markdown(records, 0)
     assert "| shrink, one weight a word | +0.125 | +0.050 | - | - |" in page
     assert "- shrink, one weight a word, Cora: 2 x gamma 1, rho 3, alpha 1" in page
-    assert "were not brought to unit length: LK." in page
+    assert "were not scaled to unit length: LK." in page
     assert [path.name for path in draw(records, tmp_path, "some")] == ["some-table.png"]
 
 
