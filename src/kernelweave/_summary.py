@@ -214,8 +214,8 @@ def fit_status(model: Any) -> FitStatus:
         return FitStatus(
             "exact",
             f"Each of {count(int(model.n_iter_), 'ridge problem')} was solved exactly; the metric "
-            f"of step {model.step_} had the smallest leave-one-out error. No bound is known for the "
-            "choice of the metric.",
+            f"of step {model.step_} had the smallest leave-one-out error. No bound is known for "
+            "the choice of the metric.",
             True,
         )
     gap, solves = relative_gap(model), count(int(model.n_iter_), "inner solve")

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import MetricKernelClassifier, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, MemoryBudgetError
@@ -30,19 +29,6 @@ PRICE = (
 ).to_numpy() + 0.1 * RANDOM.normal(size=N)
 CLASS = np.where(PRICE > np.median(PRICE), "dear", "cheap")
 THREE = np.digitize(PRICE, np.quantile(PRICE, [0.3, 0.7]))
-
-
-@pytest.mark.filterwarnings("ignore:.*rows are few for")
-@parametrize_with_checks(
-    [MetricKernelRegressor(), MetricKernelClassifier()],
-    expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "leaving one copy of a repeated row out is not leaving a row of weight two out"
-        )
-    },
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_a_mixed_table_with_gaps_is_learned():

@@ -37,6 +37,7 @@ from kernelweave.ridge.metric import (
     solve_nystroem,
 )
 
+from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
 if TYPE_CHECKING:
@@ -299,6 +300,7 @@ def _column_weights(encoding: TableEncoding, squares: Floats) -> dict[Any, float
     return {source: value / total for source, value in out.items()}
 
 
+@shared_attributes(METRIC, SUPPORT)
 class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
@@ -344,41 +346,6 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Share of each column in the squared gradients of the function, per unit of its spread;
         ``name?`` is the indicator of the gaps of a column. It says what the function reacts to, not
         what causes the target; correlated columns share.
-    kernel_ : MetricLaplacian
-        The learned kernel.
-    metric_ : ndarray of shape (n_encoded, n_encoded)
-        The metric of the encoded columns.
-    encoded_names_ : list of str
-        Names of the encoded columns.
-    share_, widths_, ridge_ : float
-        The chosen setting.
-    step_ : int
-        Step that was kept; 0 is the metric in which all columns count alike.
-    steps_ : list of dict
-        Leave-one-out error, setting and number of factorisations of each step.
-    weights_ : ndarray of shape (n_features_in_,)
-        Weight of every column of the table, those of its gaps included; also
-        `feature_importances_`.
-    objective_, duality_gap_, converged_, n_iter_, history_
-        The leave-one-out error; NaN and True, because each ridge problem is solved exactly and
-        nothing is known of the choice of the metric; the number of factorisations; empty.
-    loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Leave-one-out predictions with the metric fixed, NaN for rows of weight zero. The metric has
-        seen the target of the row, so that they are slightly too good.
-    loo_error_ : float
-        Mean squared leave-one-out error relative to the variance, metric fixed.
-    trace_left_out_ : float
-        Share of the trace of the kernel that landmarks leave out; 0 where the fit is exact.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Their coefficients.
-    intercept_ : ndarray of shape (n_outputs,)
-        Biases.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -482,6 +449,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         return tags
 
 
+@shared_attributes(METRIC, SUPPORT, CLASSES)
 class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
@@ -497,12 +465,18 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Times that the metric is learned anew. 0: all columns count alike.
     shrink : float
         Share of the off-diagonal part of the gradient outer product that the metric keeps.
-    shares, widths, ridges : sequence of float
-        Shares of the product Laplacian, widths and ridges to choose from, as in
-        `MetricKernelRegressor`.
-    metric_rows, max_exact, n_landmarks : int
-        Rows that the metric is learned from, rows up to which the fit is exact, and number of
-        Nystroem landmarks beyond, as in `MetricKernelRegressor`.
+    shares : sequence of float
+        Shares of the product Laplacian, which follows the axes, to choose from.
+    widths : sequence of float
+        Widths to choose from, in medians of the distances.
+    ridges : sequence of float
+        Ridges to choose from, for targets of plus and minus one.
+    metric_rows : int
+        Where there are more than `max_exact` rows: rows drawn to learn the metric.
+    max_exact : int
+        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+    n_landmarks : int
+        Number of landmarks.
     class_weight : dict, "balanced" or None
         Weights of the classes.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -517,20 +491,10 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    column_weights_, kernel_, metric_, encoded_names_, share_, widths_, ridge_, step_, steps_
-        As in `MetricKernelRegressor`.
-    weights_, objective_, duality_gap_, converged_, n_iter_, history_
-        As in `MetricKernelRegressor`.
-    loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Leave-one-out values of the ridge regression with the metric fixed.
-    loo_error_, trace_left_out_, support_, dual_coef_, intercept_
-        As in `MetricKernelRegressor`.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
+    calibration_coef_ : ndarray of shape (n_outputs, n_outputs)
+        Slopes of the logistic regression on leave-one-out values.
+    calibration_intercept_ : ndarray of shape (n_outputs,)
+        Its intercepts.
 
     Examples
     --------

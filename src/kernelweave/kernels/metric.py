@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kernelweave import _core
 from kernelweave._types import Floats
-from kernelweave.errors import InputError, InputTypeError
+from kernelweave.errors import InputError
 
 from .base import Kernel
 from .encoding import TableEncoding
