@@ -12,6 +12,8 @@ from kernelweave import (
     HierarchicalMKLRegressor,
     KernelSpectralClustering,
     Linear,
+    MetricKernelClassifier,
+    MetricKernelRegressor,
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
@@ -56,6 +58,8 @@ def prepared(model):
 # Each: the model, its rows, what is true of them, and the parts of its report.
 ALWAYS = {"performance", "convergence", "data", "reproduce"}
 MODELS = {
+    "metric": (MetricKernelClassifier(), FRAME, TWO, {"kernels"}),
+    "metric of a quantity": (MetricKernelRegressor(), FRAME, QUANTITY, {"kernels"}),
     "mkl": (MKLClassifier([rbf_ladder(), Linear()]), X, TWO, {"kernels"}),
     "mkl, C chosen": (MKLClassifierCV([RBF(1.0), Linear()], Cs=[0.1, 1.0]), X, TWO, {"kernels"}),
     "mkl regression, C chosen": (MKLRegressorCV(Cs=[0.1, 1.0]), FRAME, QUANTITY, {"kernels"}),

@@ -33,6 +33,13 @@ void fill_absolute(const Table<const double>& A, const Table<const double>& B, c
     absolute_distances(view(A), view(B), view(out));
 }
 
+Out<double> sum_signs(const Table<const double>& A, const Table<const double>& B, const Table<const double>& V) {
+    require(A.shape(1) == B.shape(1), "A and B must have the same number of columns");
+    require(V.shape(0) == A.shape(0) && V.shape(1) == B.shape(0), "V has the wrong shape");
+    return compute_matrix(A.shape(0), A.shape(1),
+                          [&](Matrix<double> out) { signed_sums(view(A), view(B), view(V), out); });
+}
+
 }  // namespace
 
 void bind_distances(nb::module_& m) {
@@ -48,6 +55,8 @@ void bind_distances(nb::module_& m) {
         m.def("absolute_distances", &fill_absolute<T>, "A"_array, "B"_array, "out"_array,
               "Write the sums of absolute differences between rows of A and B.");
     });
+    m.def("signed_sums", &sum_signs, "A"_array, "B"_array, "V"_array,
+          "Return sum_k V[i, k] sign(A[i, c] - B[k, c]) for every row of A and every column.");
 }
 
 }  // namespace kw::python

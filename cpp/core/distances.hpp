@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -72,18 +73,48 @@ inline void squared_distances_from_products(Matrix<double> products, const Scale
     });
 }
 
+// Adds |a - b_k| to every sum; each sum has its own order of columns, so that vector loops do not change it.
+KW_CLONES static inline void add_absolute_differences(double a, std::span<const double> b,
+                                                      std::span<double> sums) noexcept {
+    KW_SIMD()
+    for (std::size_t k = 0; k < b.size(); ++k) sums[k] += std::abs(a - b[k]);
+}
+
 // out(i, k) = sum of absolute differences between row i of A and row k of B.
 template <class T>
 void absolute_distances(Matrix<const double> A, Matrix<const double> B, Matrix<T> out) {
+    constexpr std::size_t row_block = 16, segment = 256;  // rows per task; entries per vector loop
+    const auto columns = transposed(B);
+    parallel_blocks(A.rows, row_block, [&](std::size_t first, std::size_t last) {
+        std::array<double, segment> buffer;
+        for (std::size_t start = 0; start < B.rows; start += segment) {
+            const std::size_t length = std::min(segment, B.rows - start);
+            const std::span<double> sums(buffer.data(), length);
+            for (std::size_t i = first; i < last; ++i) {
+                std::fill(sums.begin(), sums.end(), 0.0);
+                for (std::size_t c = 0; c < A.columns; ++c)
+                    add_absolute_differences(A(i, c), {columns.data() + c * B.rows + start, length}, sums);
+                for (std::size_t k = 0; k < length; ++k) out(i, start + k) = static_cast<T>(sums[k]);
+            }
+        }
+    });
+}
+
+// Adds v sign(a_c - b_c) to every sum; ties add nothing.
+KW_CLONES static inline void add_signs(double v, std::span<const double> a, std::span<const double> b,
+                                       std::span<double> sums) noexcept {
+    KW_SIMD()
+    for (std::size_t c = 0; c < a.size(); ++c) sums[c] += (a[c] > b[c] ? v : 0.0) - (a[c] < b[c] ? v : 0.0);
+}
+
+// out(i, c) = sum_k V(i, k) sign(A(i, c) - B(k, c)): gradients of product Laplacians, up to their weights.
+inline void signed_sums(Matrix<const double> A, Matrix<const double> B, Matrix<const double> V, Matrix<double> out) {
     constexpr std::size_t row_block = 16;  // rows per task
     parallel_blocks(A.rows, row_block, [&](std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i)
-            for (std::size_t k = 0; k < B.rows; ++k) {
-                const auto a = A.row(i), b = B.row(k);
-                double sum = 0.0;
-                for (std::size_t c = 0; c < a.size(); ++c) sum += std::abs(a[c] - b[c]);
-                out(i, k) = static_cast<T>(sum);
-            }
+        for (std::size_t i = first; i < last; ++i) {
+            std::fill(out.row(i).begin(), out.row(i).end(), 0.0);
+            for (std::size_t k = 0; k < B.rows; ++k) add_signs(V(i, k), A.row(i), B.row(k), out.row(i));
+        }
     });
 }
 

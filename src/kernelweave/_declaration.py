@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Learned = Literal["kernels", "paths", "nodes", "widths", "rules", "pairs", "clusters"]
+Learned = Literal["kernels", "paths", "nodes", "widths", "metric", "rules", "pairs", "clusters"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Declaration:
     ----------
     learns : str
         What the model consists of: weights of all kernels, of paths of kernels, of active nodes of
-        a graph; one kernel with learned widths; rules; a kernel learned from pairs; clusters.
+        a graph; one kernel with learned widths or in a learned metric; rules; a kernel learned from
+        pairs; clusters.
     saved : dict of str
         Fitted attributes in a model file with their kinds, in the order of the file. Kinds are
         ``real``, ``positive``, ``integer``, ``flag``, ``names``, ``history``, ``dict``, ``kernel``

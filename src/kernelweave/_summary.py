@@ -210,6 +210,14 @@ def fit_status(model: Any) -> FitStatus:
         )
     if learns == "pairs":
         return _newton_status(model)
+    if learns == "metric":
+        return FitStatus(
+            "exact",
+            f"Each of {count(int(model.n_iter_), 'ridge problem')} was solved exactly; the metric "
+            f"of step {model.step_} had the smallest leave-one-out error. No bound is known for "
+            "the choice of the metric.",
+            True,
+        )
     gap, solves = relative_gap(model), count(int(model.n_iter_), "inner solve")
     if np.isnan(gap):
         text = "The model has a closed form, so there was no iteration to converge."

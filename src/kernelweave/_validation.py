@@ -44,6 +44,7 @@ __all__ = [
     "StrOptions",
     "all_or_nothing",
     "check_labels",
+    "check_mixed_table",
     "check_names_in",
     "check_table",
     "check_weights",
@@ -152,6 +153,23 @@ def check_table(
     )
     _refuse_missing(X)
     return X
+
+
+def check_mixed_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check names and number of columns of a table that may hold gaps, text and dates."""
+    if is_dask(X) or is_frame(X) or nw.dependencies.is_polars_lazyframe(X) or hasattr(X, "tocsr"):
+        return check_table(estimator, X, reset=reset)
+    body = np.asarray(X)
+    if body.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        body = np.asarray(X, dtype=object)  # a list may mix text and numbers
+    return validate_data(
+        estimator,
+        body,
+        reset=reset,
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1,
+    )
 
 
 def _check_names(estimator: Any, X: Any, n_samples: int, *, reset: bool) -> None:

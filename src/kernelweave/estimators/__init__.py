@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's interface."""
 
 from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
+from .metric_kernel import MetricKernelClassifier, MetricKernelRegressor
 from .mkl import MKLClassifier, MKLRegressor
 from .mkl_cv import MKLClassifierCV, MKLRegressorCV
 from .noise_tolerant import NoiseTolerantKernelClassifier
@@ -21,6 +22,8 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MetricKernelClassifier",
+    "MetricKernelRegressor",
     "NoiseTolerantKernelClassifier",
     "NoisyLabelMKLClassifier",
     "PairwiseKernelLearner",

@@ -54,6 +54,35 @@ SUPPORT = {
     "dual_coef_ : ndarray of shape (n_outputs, n_support)": "Their signed coefficients.",
     "intercept_ : ndarray of shape (n_outputs,)": "Biases.",
 }
+METRIC = {
+    "column_weights_ : dict": """Share of each column in the squared gradients of the function, per
+        unit of its spread; ``name?`` is the indicator of the gaps of a column. It says what the
+        function reacts to, not what causes the target; correlated columns share.""",
+    "weights_ : ndarray of shape (n_features_in_,)": """The same for every column of the table, its
+        gaps included; also `feature_importances_` and `contributions_`.""",
+    "kernel_ : MetricLaplacian": "The learned kernel.",
+    "metric_ : ndarray of shape (n_encoded, n_encoded)": "The metric of the encoded columns.",
+    "encoded_names_ : list of str": "Names of the encoded columns.",
+    "share_ : float": "Chosen share of the product Laplacian.",
+    "widths_ : tuple of float": "Widths of both Laplacians.",
+    "ridge_ : float": "The chosen ridge.",
+    "step_ : int": "Step that was kept; 0 is the metric in which all columns count alike.",
+    "steps_ : list of dict": """Leave-one-out error, setting and number of factorisations of each
+        step.""",
+    "loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)": """Leave-one-out values
+        of the ridge regression with the metric fixed, NaN for rows of weight zero. The metric has
+        seen the target of the row, so that they are slightly too good.""",
+    "loo_error_ : float": """Mean squared leave-one-out error relative to the variance, metric
+        fixed.""",
+    "trace_left_out_ : float": """Share of the trace of the kernel that landmarks leave out; 0 where
+        the fit is exact.""",
+    "objective_ : float": "The leave-one-out error.",
+    "duality_gap_ : float": """NaN: every ridge problem is solved exactly, and no bound is known for
+        the choice of the metric.""",
+    "converged_ : bool": "True.",
+    "n_iter_ : int": "Number of ridge problems solved.",
+    "history_ : list": "Empty.",
+}
 CLASSES = {"classes_ : ndarray of shape (n_classes,)": "Class labels."}
 RULES = {
     "rules_ : list of Rule": "With text, weight, coverage and length; heaviest first.",

@@ -22,7 +22,14 @@ from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
 from kernelweave.kernels.complete import CompleteLadder
+from kernelweave.kernels.encoding import (
+    CategoryEncoding,
+    DateEncoding,
+    NumberEncoding,
+    TableEncoding,
+)
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
+from kernelweave.kernels.metric import Metric
 from kernelweave.rules import Proposition, Rule
 from kernelweave.solvers import Step
 
@@ -42,7 +49,16 @@ _FAMILIES: dict[type, Any] = {
     RBFLadder: kernels.rbf_ladder,
     Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),
 }
-_RECORDS: dict[str, Any] = {"step": Step, "proposition": Proposition, "rule": Rule}
+_RECORDS: dict[str, Any] = {
+    "step": Step,
+    "proposition": Proposition,
+    "rule": Rule,
+    "metric": Metric,
+    "encoding": TableEncoding,
+    "numbers": NumberEncoding,
+    "levels": CategoryEncoding,
+    "dates": DateEncoding,
+}
 
 
 class NotStorableError(ModelFileError):

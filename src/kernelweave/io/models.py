@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave import estimators
 from kernelweave.errors import ModelFileError
-from kernelweave.kernels import Kernel
+from kernelweave.kernels import Kernel, MetricLaplacian
 
 from . import kernels, pairs
 from .archive import Writer
@@ -21,7 +21,7 @@ from .rules import check_rules
 # Classes that a file may name.
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 # Modules that write and restore parts beside the fitted attributes; the default is `kernels`.
-_PARTS: dict[str, Any] = {"pairs": pairs, "rules": None, "clusters": None}
+_PARTS: dict[str, Any] = {"pairs": pairs, "metric": None, "rules": None, "clusters": None}
 
 _NOT_ASSESSED = -1.0  # replaces NaN among qualities, which are probabilities
 _PREPARED = {
@@ -134,10 +134,8 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
             setattr(model, name, np.where(value == _NOT_ASSESSED, np.nan, value))
     if module is not None:
         module.restore(model, {key: decode(node[key]) for key in module.KEYS if key in node})
-    elif declaration.learns == "rules":
-        check_rules(model)
     else:
-        _check_clusters(model)
+        _CHECKS[declaration.learns](model)
     return model
 
 
@@ -158,6 +156,30 @@ def _check_clusters(model: Any) -> None:
         raise ValueError(f"labels_ must hold numbers of {rank} clusters")
     if not 0 <= model.n_empty_ <= n:
         raise ValueError(f"n_empty_ must be a number of the {n} rows")
+
+
+def _check_metric(model: Any) -> None:
+    check_type("kernel_", model.kernel_, MetricLaplacian)
+    n_encoded = len(model.kernel_.metric.weights)
+    check_array("_rows", model._rows, "f", (model.support_.size, n_encoded))
+    if not np.isfinite(model._rows).all():
+        raise ValueError("_rows must be finite")
+    n_outputs = model.intercept_.size
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        fits = n_outputs == (1 if classes.size == 2 else classes.size)
+        fits = fits and model.calibration_coef_.shape == (n_outputs, n_outputs)
+    else:
+        fits = n_outputs == 1 if model._one_output else n_outputs >= 1
+    if not fits:
+        raise ValueError(f"the number of outputs cannot be {n_outputs}")
+
+
+_CHECKS: dict[str, Any] = {
+    "metric": _check_metric,
+    "rules": check_rules,
+    "clusters": _check_clusters,
+}
 
 
 def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:

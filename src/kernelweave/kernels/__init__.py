@@ -13,6 +13,7 @@ from .ladders import (
     rbf_ladder,
     views,
 )
+from .metric import MetricLaplacian
 from .precomputed import Precomputed
 from .table import Columns
 from .vector import FromCallable, Linear, Polynomial
@@ -31,6 +32,7 @@ __all__ = [
     "KernelsLike",
     "Laplacian",
     "Linear",
+    "MetricLaplacian",
     "Overlap",
     "Polynomial",
     "Precomputed",

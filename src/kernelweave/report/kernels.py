@@ -39,7 +39,8 @@ def section(subject: Subject) -> Section | None:
         "summary": in_words(word, used, len(weights), weights),
         "weights": Table(f"{word}s", columns, rows, used) if used else None,
         "normalized": getattr(model, "normalize", None) is not None,
-        "by_column": model.kernels_ is None,
+        "by_column": model._declaration.learns == "pairs" and model.kernels_ is None,
+        "by_gradient": model._declaration.learns == "metric",
         "extra": list(extra),
     }
     return Section("kernels", f"{word.capitalize()} weights", values)

@@ -1,0 +1,504 @@
+"""Learned metrics for kernel ridge regression.
+
+The kernel is a mixture of a product Laplacian and a Laplacian in a Mahalanobis distance,
+
+    k(x, z) = h exp(-sum_j w_j |x_j - z_j| / L1) + (1 - h) exp(-|R (x - z)| / L2).
+
+Ridge regression with it is solved in closed form together with all leave-one-out errors, which
+choose the ridge, the widths and the share h. The average gradient outer product of the fitted
+function then gives new weights w and a new metric ``M = R R``, and the step is repeated.
+
+References
+----------
+Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
+networks and backpropagation-free machine learning models, Science 383 (recursive feature machines).
+Allen (1974), The relationship between variable selection and data augmentation and a method for
+prediction, Technometrics 16 (leave-one-out residuals in closed form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
+
+from kernelweave import _core
+from kernelweave._types import Floats, Indices
+from kernelweave.kernels.metric import Metric
+
+_MOST_OUTPUTS = 8  # above this, random mixtures of the outputs give the gradients
+_WIDTH_ROWS = 1500  # rows above which median distances are those of _WIDTH_SAMPLE rows to all
+_WIDTH_SAMPLE = 500
+_CONE = 1e-9  # distance, relative to the width, below which the gradient of a cone is taken as zero
+_BATCH = 64  # landmarks chosen between two updates of the residuals
+_KEEP = 0.1  # residual within a batch, relative to the largest, below which a row is passed over
+_SPENT = 1e-10  # residual below which a row is explained by the landmarks
+_BLOCK_ROWS = 4096  # rows whose features are computed together
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """Grids and limits of the search; the defaults were chosen on 16 tables.
+
+    Parameters
+    ----------
+    n_steps : int
+        Times that the metric is learned anew.
+    shrink : float
+        Share of the off-diagonal part of the gradient outer product that the metric keeps.
+    shares : tuple of float
+        Shares h of the product Laplacian to choose from.
+    widths : tuple of float
+        Widths to choose from, in medians of the distances.
+    ridges : tuple of float
+        Ridges to choose from, for a kernel of unit diagonal and targets of unit variance.
+    """
+
+    n_steps: int = 2
+    shrink: float = 0.3
+    shares: tuple[float, ...] = (0.15, 0.5, 0.85)
+    widths: tuple[float, ...] = (1.0, 2.5, 6.0)
+    ridges: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSolution:
+    """Ridge regression at one kernel and ridge.
+
+    Parameters
+    ----------
+    dual_coef : ndarray of shape (n_samples, n_outputs)
+        Coefficients a of ``f(x) = sum_i a_i k(x, x_i) + b``.
+    intercept : ndarray of shape (n_outputs,)
+        The bias b.
+    loo_residuals : ndarray of shape (n_samples, n_outputs)
+        ``y_i - f^(-i)(x_i)``, exactly.
+    """
+
+    dual_coef: Floats
+    intercept: Floats
+    loo_residuals: Floats
+
+
+def solve_ridge(K: Floats, ridge: float, Y: Floats, weight: Floats) -> RidgeSolution | None:
+    """Minimise ``sum_i weight_i |y_i - f(x_i) - b|^2 + ridge |f|^2``; K is overwritten.
+
+    With ``G = (K + ridge W^-1)^-1``, ``u = G 1`` and ``s = 1'u`` the coefficients are
+    ``a = G y - u b``, ``b = u'y / s``, and the leave-one-out residuals ``a_i / c_i`` with
+    ``c_i = G_ii - u_i^2 / s``. None where rounding leaves the matrix indefinite.
+    """
+    n = len(K)
+    K[np.diag_indices(n)] += ridge / weight
+    # The transpose of a C-ordered symmetric matrix is what LAPACK takes without a copy.
+    factor, info = lapack.dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
+    if info:
+        return None
+    inverse, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if info:
+        return None
+    sides = inverse.T @ (inverse @ np.column_stack([Y, np.ones(n)]))
+    u = sides[:, -1]
+    total = u.sum()
+    intercept = (u @ Y) / total
+    dual_coef = sides[:, :-1] - np.outer(u, intercept)
+    leverage = np.einsum("ki,ki->i", inverse, inverse) - u**2 / total
+    if not (leverage > 0).all():
+        return None
+    return RidgeSolution(dual_coef, intercept, dual_coef / leverage[:, None])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Width factor, ridge and share of the product Laplacian, by position in the grids."""
+
+    width: int
+    ridge: int
+    share: int
+
+
+@dataclass(frozen=True, eq=False)
+class MetricStep:
+    """The best model with one metric.
+
+    Parameters
+    ----------
+    metric : Metric
+        The metric.
+    widths : tuple of float
+        Widths L1 and L2.
+    ridge, share : float
+        The ridge, and the share h of the product Laplacian.
+    solution : RidgeSolution
+        Coefficients and leave-one-out residuals.
+    loo_error : float
+        Weighted mean squared leave-one-out residual, relative to the variance of the targets.
+    n_solves : int
+        Factorisations that the search took.
+    """
+
+    metric: Metric
+    widths: tuple[float, float]
+    ridge: float
+    share: float
+    solution: RidgeSolution
+    loo_error: float
+    n_solves: int
+
+
+@dataclass
+class _Search:
+    """Search of width, ridge and share for one metric by leave-one-out errors."""
+
+    X: Floats
+    Y: Floats
+    weight: Floats
+    metric: Metric
+    options: MetricOptions
+    seen: dict[Setting, float] = field(default_factory=dict)
+    best: tuple[Setting, RidgeSolution] | None = None
+    _exponentials: tuple[int, Floats, Floats] | None = None
+
+    @cached_property
+    def distances(self) -> tuple[Floats, Floats]:
+        return self.metric.distances(self.X, self.X)
+
+    @cached_property
+    def scales(self) -> tuple[float, float]:
+        """Median distances of pairs of rows; the mean where the median is zero."""
+        n = len(self.X)
+        rows: Indices = np.arange(n)
+        if n > _WIDTH_ROWS:
+            rows = np.linspace(0, n - 1, _WIDTH_SAMPLE).astype(np.intp)
+        off = np.ones((len(rows), n), dtype=bool)
+        off[np.arange(len(rows)), rows] = False
+        pairs = [D[rows][off] for D in self.distances]
+        d1, d2 = (float(np.median(d)) or float(d.mean()) for d in pairs)
+        return d1, d2
+
+    def widths(self, setting: Setting) -> tuple[float, float]:
+        factor = self.options.widths[setting.width]
+        return factor * self.scales[0], factor * self.scales[1]
+
+    def exponentials(self, setting: Setting) -> tuple[Floats, Floats]:
+        """Return both parts of the kernel; those of the last width are kept."""
+        if self._exponentials is None or self._exponentials[0] != setting.width:
+            widths, self._exponentials = self.widths(setting), None
+            E1, E2 = (np.exp(D / -width) for D, width in zip(self.distances, widths, strict=True))
+            self._exponentials = (setting.width, E1, E2)
+        return self._exponentials[1:]
+
+    def error(self, setting: Setting) -> float:
+        """Return the leave-one-out error of a setting; infinite where it cannot be solved."""
+        if setting not in self.seen:
+            E1, E2 = self.exponentials(setting)
+            share = self.options.shares[setting.share]
+            K = share * E1
+            K += (1.0 - share) * E2
+            found = solve_ridge(K, self.options.ridges[setting.ridge], self.Y, self.weight)
+            error = np.inf if found is None else self._relative(found.loo_residuals)
+            if found is not None and error < min(self.seen.values(), default=np.inf):
+                self.best = (setting, found)
+            self.seen[setting] = error
+        return self.seen[setting]
+
+    def _relative(self, residuals: Floats) -> float:
+        centred = self.Y - (self.weight @ self.Y) / self.weight.sum()
+        return float((self.weight @ residuals**2).sum() / (self.weight @ centred**2).sum())
+
+    def run(self, start: Setting) -> MetricStep | None:
+        """Walk from a setting to one that no neighbour improves on."""
+        options, here = self.options, start
+        limits = Setting(len(options.widths), len(options.ridges), len(options.shares))
+        moved = True
+        while moved:
+            moved = False
+            for direction in _DIRECTIONS:
+                while (next_ := _shifted(here, direction, limits)) is not None:
+                    if not self.error(next_) < self.error(here):
+                        break
+                    here, moved = next_, True
+                    if direction.width:
+                        break  # ridge and share of the new width come first
+        if self.best is None:
+            return None
+        setting, solution = self.best
+        return MetricStep(
+            self.metric,
+            self.widths(setting),
+            options.ridges[setting.ridge],
+            options.shares[setting.share],
+            solution,
+            self.seen[setting],
+            len(self.seen),
+        )
+
+
+# Wide Laplacians obey k = 1 - r / L, so that with an intercept only ridge * L matters: a wider
+# kernel is tried with a smaller ridge too, and a narrower one with a larger ridge.
+_DIRECTIONS = [
+    *(Setting(0, by, 0) for by in (-1, 1)),
+    *(Setting(0, 0, by) for by in (-1, 1)),
+    *(Setting(by, shift, 0) for by in (-1, 1) for shift in (0, -by)),
+]
+
+
+def _shifted(setting: Setting, by: Setting, limits: Setting) -> Setting | None:
+    moved = Setting(setting.width + by.width, setting.ridge + by.ridge, setting.share + by.share)
+    inside = (
+        0 <= moved.width < limits.width
+        and 0 <= moved.ridge < limits.ridge
+        and 0 <= moved.share < limits.share
+    )
+    return moved if inside else None
+
+
+def gradients(
+    A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
+) -> Floats:
+    """Return the gradients at the rows of A of ``sum_m coef[m] k(x, B[m])``.
+
+    A Laplacian has a cone at its centre, whose one-sided slopes cancel: there, and on ties of a
+    column, the gradient counts as zero.
+
+    Returns
+    -------
+    gradients : ndarray of shape (n_outputs, n_rows, n_columns)
+    """
+    (D1, D2), (L1, L2) = metric.distances(A, B), widths
+    S1 = (share / L1) * np.exp(-D1 / L1)
+    far = D2 > _CONE * L2
+    S2 = np.exp(-D2 / L2) * ((1.0 - share) / L2)
+    np.divide(S2, D2, out=S2, where=far)
+    S2[~far] = 0.0
+    M = metric.root @ metric.root
+    out = np.empty((coef.shape[1], *A.shape))
+    for o, a in enumerate(coef.T):
+        weighted = S2 * a
+        euclidean = weighted.sum(axis=1)[:, None] * A - weighted @ B
+        out[o] = -metric.weights * _core.signed_sums(A, B, S1 * a) - euclidean @ M
+    return out
+
+
+def gradient_outer_product(
+    X: Floats, weight: Floats, step: MetricStep, random: np.random.RandomState
+) -> Floats:
+    """Return the weighted mean of the outer products of the gradients at the rows.
+
+    Of many outputs, a few mixtures with random signs have the same mean outer product.
+    """
+    coef = step.solution.dual_coef
+    if coef.shape[1] > _MOST_OUTPUTS:
+        signs = random.choice([-1.0, 1.0], size=(coef.shape[1], _MOST_OUTPUTS))
+        coef = coef @ signs / np.sqrt(_MOST_OUTPUTS)
+    slopes = gradients(X, X, step.metric, step.widths, step.share, coef)
+    F = sum(g.T @ (weight[:, None] * g) for g in slopes)
+    return np.asarray(F / weight.sum())
+
+
+def metric_of(F: Floats, groups: Indices, shrink: float) -> Metric | None:
+    """Return the metric of a gradient outer product; None where all gradients are zero.
+
+    The l1 weights are roots of F because distances are linear in them, and tied within groups (the
+    levels of a category). The metric keeps a share of the off-diagonal part.
+    """
+    tied = np.bincount(groups, weights=np.diag(F))[groups]
+    weights = np.sqrt(np.maximum(tied, 0.0))
+    size = np.sqrt(np.mean(weights**2))
+    M = shrink * F
+    M[np.diag_indices_from(M)] = np.diag(F)
+    trace = float(np.trace(M))
+    if not (np.isfinite(size) and size > 0 and trace > 0):
+        return None
+    values, vectors = scipy.linalg.eigh(M / trace * len(M))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return Metric(weights / size, 0.5 * (root + root.T))
+
+
+def _nearest(grid: Floats, value: float) -> int:
+    return int(np.argmin(np.abs(grid - value)))
+
+
+def learn_metric(
+    X: Floats,
+    Y: Floats,
+    weight: Floats,
+    groups: Indices,
+    options: MetricOptions,
+    random: np.random.RandomState,
+    callback: Callable[[MetricStep], None] | None = None,
+) -> list[MetricStep]:
+    """Alternate between ridge regression and the metric of its gradients.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+        Encoded rows.
+    Y : ndarray of shape (n_samples, n_outputs)
+        Targets in units of their spread.
+    weight : ndarray of shape (n_samples,)
+        Positive weights of the rows, with mean one.
+    groups : ndarray of int of shape (n_columns,)
+        Columns with the same number share their weight.
+    options : MetricOptions
+        Grids and limits.
+    random : RandomState
+        Mixes the outputs where there are many.
+    callback : callable, optional
+        Called with every step.
+
+    Returns
+    -------
+    steps : list of MetricStep
+        The first with the identity; the one with the smallest `loo_error` is the model.
+    """
+    metric: Metric | None = Metric.identity(X.shape[1])
+    start = Setting(
+        _nearest(np.log(options.widths), np.log(6.0)),
+        _nearest(np.log(options.ridges), np.log(0.1)),
+        _nearest(np.asarray(options.shares), 0.5),
+    )
+    steps: list[MetricStep] = []
+    for k in range(options.n_steps + 1):
+        if metric is None:
+            break
+        search = _Search(X, Y, weight, metric, options)
+        if not min(search.scales) > 0:
+            break
+        step = search.run(start)
+        if step is None or search.best is None:
+            break
+        steps.append(step)
+        if callback is not None:
+            callback(step)
+        if k < options.n_steps:
+            start = search.best[0]
+            del search  # its matrices are not needed beside those of the gradients
+            F = gradient_outer_product(X, weight, step, random)
+            metric = metric_of(F, groups, options.shrink)
+    return steps
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemRidge:
+    """Ridge regression on the Nystroem features of landmarks, with leave-one-out residuals.
+
+    Parameters
+    ----------
+    landmarks : ndarray of int
+        Rows that the function is a sum over.
+    dual_coef, intercept : ndarray
+        The function ``sum_m dual_coef[m] k(x, x_m) + intercept``.
+    loo_residuals : ndarray of shape (n_samples, n_outputs)
+        ``y_i - f^(-i)(x_i)`` with the landmarks fixed.
+    ridge : float
+        The ridge with the smallest leave-one-out error.
+    loo_error : float
+        That error, relative to the variance of the targets.
+    left_out : float
+        Mean of ``1 - |phi(x)|^2`` over the rows: the share of the trace that landmarks leave out.
+    """
+
+    landmarks: Indices
+    dual_coef: Floats
+    intercept: Floats
+    loo_residuals: Floats
+    ridge: float
+    loo_error: float
+    left_out: float
+
+
+def choose_landmarks(
+    block: Callable[[Indices, Indices], Floats], candidates: Indices, n_landmarks: int
+) -> tuple[Indices, Floats]:
+    """Choose landmarks by block-pivoted Cholesky on a kernel of unit diagonal.
+
+    Returns
+    -------
+    landmarks : ndarray of int
+        The candidates with the largest residuals, batch by batch.
+    triangle : ndarray
+        Lower triangular L with ``L L'`` the kernel between landmarks.
+    """
+    n_landmarks = min(n_landmarks, len(candidates))
+    residual = np.ones(len(candidates))
+    factor = np.zeros((len(candidates), n_landmarks))
+    chosen: list[int] = []
+    while len(chosen) < n_landmarks:
+        k = len(chosen)
+        picks = np.argsort(-residual, kind="stable")[: min(_BATCH, n_landmarks - k)]
+        picks = picks[residual[picks] > _SPENT]
+        columns = block(candidates, candidates[picks]) - factor[:, :k] @ factor[picks, :k].T
+        new: list[int] = []
+        for j, pick in enumerate(picks):  # those that the batch itself explains are passed over
+            part = columns[:, j] - factor[:, k : k + len(new)] @ factor[pick, k : k + len(new)]
+            if part[pick] > _KEEP * residual[picks[0]]:
+                factor[:, k + len(new)] = part / np.sqrt(part[pick])
+                new.append(int(pick))
+        if not new:
+            break
+        fresh = factor[:, k : k + len(new)]
+        residual -= np.einsum("ik,ik->i", fresh, fresh)
+        residual[new] = 0.0
+        chosen += new
+    return candidates[chosen], factor[chosen, : len(chosen)]
+
+
+def solve_nystroem(
+    block: Callable[[Indices, Indices], Floats],
+    Y: Floats,
+    weight: Floats,
+    candidates: Indices,
+    n_landmarks: int,
+    ridges: Floats,
+) -> NystroemRidge:
+    """Fit ridge regression to all rows on the Nystroem features of landmarks.
+
+    With centred features Z, ``Z'WZ = V diag(e) V'`` and ``T = Z V``, row i has the leverage
+    ``h_i = w_i (1 / sum w + sum_k T_ik^2 / (e_k + ridge))`` and the leave-one-out residual
+    ``(y_i - f_i) / (1 - h_i)``, for all ridges from one eigendecomposition.
+    """
+    n, total = len(Y), weight.sum()
+    landmarks, triangle = choose_landmarks(block, candidates, n_landmarks)
+    rows = [np.arange(a, min(a + _BLOCK_ROWS, n)) for a in range(0, n, _BLOCK_ROWS)]
+    features = [
+        scipy.linalg.solve_triangular(triangle, block(landmarks, part), lower=True).T
+        for part in rows
+    ]
+    middle = sum(weight[part] @ Z for part, Z in zip(rows, features, strict=True)) / total
+    means = (weight @ Y) / total
+    gram = np.zeros((len(landmarks), len(landmarks)))
+    along = np.zeros((len(landmarks), Y.shape[1]))
+    explained = 0.0
+    for part, Z in zip(rows, features, strict=True):
+        explained += float(weight[part] @ np.einsum("ik,ik->i", Z, Z))
+        Z -= middle
+        scaled = weight[part][:, None] * Z
+        gram += Z.T @ scaled
+        along += scaled.T @ (Y[part] - means)
+    values, vectors = scipy.linalg.eigh(gram)
+    values, turned = np.maximum(values, 0.0), vectors.T @ along
+    inverse = 1.0 / (values[:, None] + ridges)  # (n_features, n_ridges)
+    residuals = np.empty((len(ridges), *Y.shape))
+    for part, Z in zip(rows, features, strict=True):
+        T = Z @ vectors
+        leverage = weight[part][:, None] * (1.0 / total + T**2 @ inverse)
+        for r in range(len(ridges)):
+            fitted = means + T @ (inverse[:, [r]] * turned)
+            residuals[r, part] = (Y[part] - fitted) / np.maximum(1.0 - leverage[:, [r]], 1e-12)
+    spread = float((weight @ (Y - means) ** 2).sum())
+    errors = np.array([float((weight @ part**2).sum()) for part in residuals]) / spread
+    best = int(np.argmin(errors))
+    w = vectors @ (inverse[:, [best]] * turned)
+    return NystroemRidge(
+        landmarks,
+        scipy.linalg.solve_triangular(triangle, w, lower=True, trans="T"),
+        means - middle @ w,
+        residuals[best],
+        float(ridges[best]),
+        float(errors[best]),
+        max(0.0, 1.0 - explained / total),
+    )
