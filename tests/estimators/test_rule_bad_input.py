@@ -216,7 +216,7 @@ def test_rows_to_predict():
     [
         (-np.ones(20), "Negative values"),
         (np.full(20, np.nan), "sample_weight contains NaN"),
-        (np.zeros(20), "at least one non-zero"),
+        (np.zeros(20), "at least one weight must be positive"),
         (np.ones(3), r"sample_weight.shape == \(3,\), expected \(20,\)"),
     ],
 )
