@@ -392,6 +392,7 @@ def test_equal_rows_are_constant_for_a_linear_kernel_however_many(n):
     assert bank.is_constant.all()
 
 
+@pytest.mark.slow
 def test_single_precision_is_in_no_exact_value():
     """Storage rounds by 6e-8; products and quadratic forms of the exact kernels must not."""
     rng = np.random.default_rng(0)

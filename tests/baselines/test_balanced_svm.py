@@ -25,6 +25,7 @@ def blobs(n=200, seed=0, rates=(0.0, 0.4), apart=3.0):
 X, TRUE, NOISY = blobs()
 
 
+@pytest.mark.slow
 @parametrize_with_checks([BalancedKernelSVM(), BalancedKernelSVM([RBF(2.0)], Cs=[1.0], cv=2)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -108,6 +108,7 @@ def test_a_classifier_is_the_one_of_the_same_rows_here(many, norm):
 SAME = ("weights_", "intercept_", "objective_", "duality_gap_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
 def test_a_fit_that_begins_from_a_sample_is_the_same_to_the_last_bit(
@@ -127,6 +128,7 @@ def test_a_fit_that_begins_from_a_sample_is_the_same_to_the_last_bit(
         np.testing.assert_array_equal(there.decision_function(X), here.decision_function(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
 @pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
 def test_a_regression_that_begins_from_a_sample_is_the_same_to_the_last_bit(many, loss, norm):
@@ -139,6 +141,7 @@ def test_a_regression_that_begins_from_a_sample_is_the_same_to_the_last_bit(many
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
 def test_regression_of_two_targets(many, loss):
     X, f = table()
@@ -281,6 +284,7 @@ def test_a_support_vector_machine_at_the_end_fetches_its_rows(passes):
     assert_same(there, here)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster, monkeypatch):
     from kernelweave.banks.nystroem.dask import DaskRows
 
@@ -304,6 +308,7 @@ def test_a_cluster_gives_a_noise_tolerant_model_to_the_last_bit(passes, cluster,
     assert_same(model, here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -547,6 +552,7 @@ def test_a_cluster_gives_the_same_bits_as_threads(many, cluster):
     np.testing.assert_array_equal(lazy.compute(), alone.predict(X))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(many, cluster, monkeypatch):
     distributed = pytest.importorskip("distributed")
     X, f = table(2000, seed=3)

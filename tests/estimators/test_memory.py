@@ -70,6 +70,7 @@ ROUTES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_fit_stays_within_the_limit_that_its_refusal_suggests(route):

@@ -412,6 +412,7 @@ print(1024 * int(status.split("VmHWM:")[1].split()[0]))
 """
 
 
+@pytest.mark.slow
 def test_ten_thousand_paths_stay_below_a_gigabyte():
     if not Path("/proc/self/status").exists():
         pytest.skip("memory is read from /proc")
