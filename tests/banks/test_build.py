@@ -269,7 +269,7 @@ class TestExtremes:
 
     def test_values_too_small_to_normalise(self):
         X = 1e-158 * table()
-        with pytest.raises(InputError, match=r"kernels\[1\].*too small to normalise"):
+        with pytest.raises(InputError, match=r"^linear: its values underflow"):
             make_bank([RBF(width=1.0), Linear()], X)
 
     def test_values_that_vanish_altogether(self):
@@ -331,3 +331,11 @@ def test_order_of_kernels_is_kept():
     assert_allclose(mixed.scales, bank.scales[order], rtol=1e-12)
     products = bank.products(V, np.arange(4))
     assert_allclose(mixed.products(V, np.arange(4)), products[order], atol=1e-10)
+
+
+def test_values_that_underflow_are_refused():
+    rows = 1e-160 * np.random.default_rng(0).normal(size=(20, 2))
+    for normalize in (None, "trace"):
+        with pytest.raises(InputError, match="underflow"):
+            make_bank([Linear()], rows, normalize=normalize)
+    make_bank([Linear()], 1e10 * rows)

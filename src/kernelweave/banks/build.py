@@ -192,6 +192,11 @@ def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
         )
     if (diagonal < 0).any():
         raise InputError(f"{kernel}: k(x, x) is negative, so this is not a valid kernel.")
+    if 0 < diagonal.max(initial=0.0) < np.finfo(np.float64).tiny:
+        raise InputError(
+            f"{kernel}: its values underflow; rescale the columns first, for example with "
+            "scikit-learn's StandardScaler."
+        )
     return diagonal
 
 
