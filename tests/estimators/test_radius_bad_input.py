@@ -407,13 +407,13 @@ SCALES = [1e-300, 1e-160, 1e-150, 1e-8, 1e8, 1e150, 1e160, 1e300]
 OVERFLOW = "linear: some values overflow; rescale the columns first"
 # What stands in the way of a fit to columns of a scale, by default and of kernels without scale.
 REFUSALS = {
-    1e-160: r"kernels\[5\] = linear: its values are too small to normalise",
+    1e-160: r"linear: its values underflow",
     1e160: OVERFLOW,
     1e300: OVERFLOW,
 }
 REFUSALS_AS_THEY_ARE = {
     1e-300: "every kernel is constant on the training rows",
-    1e-160: "values are too small or too large to compare with the radius",
+    1e-160: "linear: its values underflow",
     1e-150: "values are too small or too large to compare with the radius",
     1e150: r"polynomial\(degree=2, coef0=1\): some values overflow",
     1e160: OVERFLOW,
