@@ -565,6 +565,37 @@ def check_tolerant(instance, model, outcome):
         )
 
 
+def check_metric(instance, model, outcome):
+    """Compare leave-one-out values of an exact fit with a refit without the row."""
+    if not 0 <= model.weights_.min() <= model.weights_.sum() <= 1 + 1e-9:
+        outcome.report("wrong values", f"weights of columns sum to {model.weights_.sum():.12g}")
+    if model.trace_left_out_ > 0 or len(model.support_) > 300:
+        return
+    K = model.kernel_.block(model._rows, model._rows)
+    if np.abs(K - K.T).max() > 0 or np.linalg.eigvalsh(K)[0] < -1e-9 * len(K):
+        outcome.report("wrong kernel", "the learned kernel is not symmetric and semi-definite")
+    y, weight = instance.fit["y"], instance.fit["sample_weight"]
+    if hasattr(model, "classes_") or weight is not None or np.ndim(y) > 1:
+        return
+    if len(K) < len(y):
+        return
+    y, left_out = y[model.support_], model.loo_values_[model.support_]
+    n, i = len(K), len(K) // 2
+    rest = np.delete(np.arange(n), i)
+    system = np.ones((n, n))
+    system[:-1, :-1] = K[np.ix_(rest, rest)] + model.ridge_ * np.eye(n - 1)
+    system[-1, -1] = 0.0
+    shift, unit = y.mean(), y.std()
+    solved = np.linalg.solve(system, np.append((y[rest] - shift) / unit, 0.0))
+    value = K[i, rest] @ solved[:-1] + solved[-1]
+    error = abs((left_out[i] - shift) / unit - value)
+    if not error <= 1e-6:
+        outcome.report(
+            "wrong values",
+            f"the left-out value of row {model.support_[i]} is off by {error:.3g} units",
+        )
+
+
 # Structures and graphs
 
 
@@ -831,6 +862,8 @@ CHECKS = {
     "RadiusKernelClassifier": [check_radius],
     "NoisyLabelMKLClassifier": [check_noisy],
     "NoiseTolerantKernelClassifier": [check_tolerant],
+    "MetricKernelClassifier": [check_metric],
+    "MetricKernelRegressor": [check_metric],
     "SumProductMKLClassifier": [check_structure],
     "HierarchicalMKLClassifier": [check_hierarchy],
     "HierarchicalMKLRegressor": [check_hierarchy],

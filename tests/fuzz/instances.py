@@ -487,6 +487,19 @@ def _noise_tolerant(rng, traits):
     return Instance(0, kw.NoiseTolerantKernelClassifier(**options), fit, rows.new)
 
 
+def _metric(rng, traits, kind):
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "pandas", "polars"))
+    draw_y = draw_labels if kind is kw.MetricKernelClassifier else draw_targets
+    y = draw_y(rng, traits, rows)
+    options = {"n_steps": int(rng.integers(0, 4)), "shrink": float(rng.random()), "n_jobs": 1}
+    if chance(rng, 0.3):
+        options |= {"max_exact": 0, "metric_rows": 40, "n_landmarks": int(rng.integers(1, 60))}
+    if kind is kw.MetricKernelClassifier:
+        options["class_weight"] = draw_class_weight(rng, y)
+    fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    return Instance(0, kind(**options), fit, rows.new)
+
+
 def draw_structure(rng, rows):
     """Draw an expression, and the same as tuples of numbers of its kernels."""
     kernels = [draw_kernel(rng, rows) for _ in range(4)]
@@ -670,6 +683,8 @@ ESTIMATORS = {  # how often each is drawn, and how
     "RadiusKernelClassifier": (3, _radius_kernel),
     "NoisyLabelMKLClassifier": (10, _noisy),
     "NoiseTolerantKernelClassifier": (5, _noise_tolerant),
+    "MetricKernelClassifier": (4, partial(_metric, kind=kw.MetricKernelClassifier)),
+    "MetricKernelRegressor": (4, partial(_metric, kind=kw.MetricKernelRegressor)),
     "SumProductMKLClassifier": (8, _sum_product),
     "HierarchicalMKLClassifier": (6, _hierarchical_classifier),
     "HierarchicalMKLRegressor": (6, _hierarchical_regressor),

@@ -34,6 +34,7 @@ NOT_FINITE = {
     "duality_gap_": "inf nan",
     "lower_bound_": "-inf",
     "label_quality_": "nan",
+    "loo_values_": "nan",  # of rows of weight zero
 }
 
 
