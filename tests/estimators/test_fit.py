@@ -129,7 +129,14 @@ def refused(model):
     return cases
 
 
-LEARN_GAPS = {"Propositions", "EnderClassifier", "SlipperClassifier", "HKLTwoStageClassifier"}
+LEARN_GAPS = {
+    "Propositions",
+    "EnderClassifier",
+    "SlipperClassifier",
+    "HKLTwoStageClassifier",
+    "MetricKernelClassifier",
+    "MetricKernelRegressor",
+}
 
 
 @pytest.mark.parametrize("fitted", [False, True])
