@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from kernelweave._linalg import eigh
 from kernelweave._types import Floats, Indices
 
 _BATCH = 64  # landmarks chosen between two updates of the residuals
@@ -123,7 +124,7 @@ def solve_nystroem(
         scaled = weight[part][:, None] * Z
         gram += Z.T @ scaled
         along += scaled.T @ (Y[part] - means)
-    values, vectors = scipy.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     values, turned = np.maximum(values, 0.0), vectors.T @ along
     inverse = 1.0 / (values[:, None] + ridges)  # (n_features, n_ridges)
     residuals = np.empty((len(ridges), *Y.shape))
