@@ -17,7 +17,7 @@ _METHODS = {
 }
 _LIMIT_SEARCH, _LIMIT_ROWS = 10.0, 600.0  # seconds
 _LIMIT_MEMORY, _LIMIT_BLOCKS = 4e9, 8e9
-_COLUMNS = ["wall s", "CPU s", "MB added", "GB peak", "gap", "rules", "in play", "solves", "acc."]
+_COLUMNS = ["wall s", "CPU s", "MB added", "GB peak", "gap", "rules", "active", "solves", "acc."]
 
 
 def run(session: Session) -> None:
