@@ -57,6 +57,27 @@ void test_distances_of(std::size_t n) {
     check(worst <= (sizeof(T) == 4 ? 1e-5 : 1e-13), "absolute distances " + suffix);
 }
 
+// Ties, as between a row and itself, count as zero.
+void test_signed_sums_of(std::size_t n) {
+    const std::size_t d = 3, other = n / 2 + 1;
+    const auto X = normals(n * d, 7), V = normals(n * other, 9);
+    auto Z = normals(other * d, 8);
+    for (std::size_t c = 0; c < d && n > 0; ++c) Z[c] = X[c];
+    std::vector<double> sums(n * d, -1.0);
+    signed_sums(as_matrix(X, n, d), as_matrix(Z, other, d), as_matrix(V, n, other), as_matrix(sums, n, d));
+    double worst = 0.0;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t c = 0; c < d; ++c) {
+            double sum = 0.0;
+            for (std::size_t k = 0; k < other; ++k) {
+                const double difference = X[i * d + c] - Z[k * d + c];
+                if (difference != 0.0) sum += V[i * other + k] * (difference > 0.0 ? 1.0 : -1.0);
+            }
+            worst = std::max(worst, std::abs(sums[i * d + c] - sum));
+        }
+    check(worst <= 1e-11, "signed sums" + at("", n));
+}
+
 }  // namespace
 
 void test_distances() {
@@ -65,6 +86,7 @@ void test_distances() {
             if (n > 1) test_squared_distances_of(n, offset);
         test_distances_of<double>(n);
         test_distances_of<float>(n);
+        test_signed_sums_of(n);
     }
 }
 
