@@ -36,7 +36,9 @@ class Square(Loss):
         bias = np.zeros(Y.shape[1])
         if self.fit_intercept:
             weight = cost.sum(axis=0)
-            np.divide((cost * residual).sum(axis=0), weight, out=bias, where=weight > 0)
+            for _ in range(2):  # the second time corrects the rounding of the first mean
+                total = (cost * (residual - bias)).sum(axis=0)
+                bias += np.divide(total, weight, out=np.zeros_like(bias), where=weight > 0)
         return float(0.5 * (cost * (residual - bias) ** 2).sum()), bias
 
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
