@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
+from kernelweave.banks import Bank
 from kernelweave.errors import InputError
 from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
@@ -51,7 +52,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
-        self, bank: Any, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
+        self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
         """Solve for targets less their median, which the intercept adds without a penalty.
 
