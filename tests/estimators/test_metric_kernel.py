@@ -120,6 +120,14 @@ def test_files_keep_the_model(target, tmp_path):
     assert again.kernel_ == model.kernel_
 
 
+def test_columns_chosen_by_a_function_are_saved_by_name(tmp_path):
+    model = MetricKernelRegressor(columns=lambda X: ["size", "town"]).fit(FRAME, PRICE)
+    save(model, tmp_path / "model.kw")
+    again = load(tmp_path / "model.kw")
+    assert again.columns == ["size", "town"]
+    np.testing.assert_array_equal(again.predict(FRAME), model.predict(FRAME))
+
+
 def test_probabilities_are_honest():
     model = MetricKernelClassifier().fit(FRAME[:120], CLASS[:120])
     proba = model.predict_proba(FRAME[120:])

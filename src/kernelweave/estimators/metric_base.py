@@ -87,7 +87,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "_rows": "float[support, encoded]",
         },
         optional={"feature_names_in_": "names"},
-        substitutes={"columns": "_columns", "random_state": "_seed"},
+        substitutes={"columns": "_columns"},
         aspects=("kernels",),
     )
     kernels_ = None  # weights are those of columns
@@ -271,6 +271,11 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         """The same: shares in the squared gradients of the function."""
         check_is_fitted(self)
         return self.weights_
+
+    @property
+    def _columns(self) -> list[Any]:
+        """The columns in use, which a model file holds where they were chosen by a function."""
+        return list(self.kernel_.encoding.keys)
 
     def _weights_by_column(self) -> Floats:
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
