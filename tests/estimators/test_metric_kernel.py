@@ -1,4 +1,6 @@
 import pickle
+import re
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -223,6 +225,22 @@ def test_bad_data_get_a_sentence():
     model = MetricKernelRegressor().fit(FRAME, PRICE)
     with pytest.raises(InputError, match="held numbers in training, but now 'big'"):
         model.predict(FRAME.assign(size="big"))
+
+
+@pytest.mark.parametrize(
+    ("n", "options"), [(900, {}), (6000, {"n_landmarks": 300, "metric_rows": 100})]
+)
+def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
+    X = RANDOM.normal(size=(n, 4))
+    model = MetricKernelRegressor(n_jobs=1, n_steps=1, **options)
+    with pytest.raises(MemoryBudgetError) as refusal:
+        clone(model).set_params(memory_limit=1e3 if not options else "1MB").fit(X, X[:, 0])
+    need = 1e9 * float(re.search(r"need (\S+) GB", str(refusal.value))[1])
+    tracemalloc.start()
+    model.set_params(memory_limit=1.01 * need).fit(X, X[:, 0] * X[:, 1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 1.1 * need
 
 
 def test_few_rows_for_many_columns_are_said():

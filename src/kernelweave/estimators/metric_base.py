@@ -25,7 +25,7 @@ from kernelweave._validation import (
 from kernelweave.errors import InputError, MemoryBudgetError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.landmarks import solve_nystroem
+from kernelweave.ridge.landmarks import nystroem_bytes, solve_nystroem
 from kernelweave.ridge.metric import (
     MetricOptions,
     MetricStep,
@@ -179,7 +179,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             part = np.arange(len(used))
             if not exact and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
-            self._check_memory(len(part))
+            self._check_memory(len(part), None if exact else Y.shape)
             report = Counter(self.verbose, options.n_steps + 1, "steps")
             steps = learn_metric(
                 rows[part], Y[part], weight[part], groups, options, random, lambda _: report()
@@ -229,14 +229,21 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         """Return what is subtracted from the targets, and what they are then divided by."""
         raise NotImplementedError
 
-    def _check_memory(self, n: int) -> None:
-        need, limit = _MATRICES * 8.0 * n * n, parse_bytes(self.memory_limit)
-        if need > limit:
-            raise MemoryBudgetError(
-                f"memory_limit: {_MATRICES} matrices of {n} rows need {need / 1e9:.3g} GB, but the "
-                f"limit is {limit / 1e9:.3g} GB. Hint: lower max_exact or metric_rows, so that "
-                "landmarks are used."
-            )
+    def _check_memory(self, n: int, nystroem: tuple[int, ...] | None) -> None:
+        """Refuse what the limit does not hold: matrices of n rows, or Nystroem features."""
+        limit = parse_bytes(self.memory_limit)
+        needs = {f"{_MATRICES} matrices of {n} rows": _MATRICES * 8.0 * n * n}
+        if nystroem is not None:
+            rows, n_outputs = nystroem
+            marks = min(self.n_landmarks, rows)
+            need = nystroem_bytes(rows, marks, n_outputs, len(_NYSTROEM_RIDGES))
+            needs[f"{marks} features of {rows} rows"] = need
+        for what, need in needs.items():
+            if need > limit:
+                raise MemoryBudgetError(
+                    f"memory_limit: {what} need {need / 1e9:.3g} GB, but the limit is "
+                    f"{limit / 1e9:.3g} GB. Hint: lower max_exact, metric_rows or n_landmarks."
+                )
 
     def _keep_metric(
         self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep

@@ -56,6 +56,12 @@ class LandmarkRidge:
     left_out: float
 
 
+def nystroem_bytes(n: int, n_landmarks: int, n_outputs: int, n_ridges: int) -> float:
+    """Return the memory that `solve_nystroem` takes: features, blocks of them, and residuals."""
+    features = (1.1 * n + 4.0 * min(n, _BLOCK_ROWS) + 8.0 * n_landmarks) * n_landmarks
+    return 8.0 * (features + 2.0 * n_ridges * n * n_outputs)
+
+
 def choose_landmarks(
     block: Callable[[Indices, Indices], Floats], candidates: Indices, n_landmarks: int
 ) -> tuple[Indices, Floats]:

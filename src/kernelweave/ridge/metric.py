@@ -192,8 +192,9 @@ class _Search:
         if setting not in self.seen:
             E1, E2 = self.exponentials(setting)
             share = self.options.shares[setting.share]
-            K = share * E1
-            K += (1.0 - share) * E2
+            K = E1 - E2  # share * E1 + (1 - share) * E2 without a further matrix
+            K *= share
+            K += E2
             found = solve_ridge(K, self.options.ridges[setting.ridge], self.Y, self.weight)
             error = np.inf if found is None else self._relative(found.loo_residuals)
             if found is not None and error < min(self.seen.values(), default=np.inf):
@@ -252,6 +253,14 @@ def _shifted(setting: Setting, by: Setting, limits: Setting) -> Setting | None:
     return moved if inside else None
 
 
+def _exponential(D: Floats, width: float, factor: float) -> Floats:
+    """Return ``factor * exp(-D / width)``; D is overwritten."""
+    D /= -width
+    np.exp(D, out=D)
+    D *= factor
+    return D
+
+
 def gradients(
     A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
 ) -> Floats:
@@ -265,9 +274,9 @@ def gradients(
     gradients : ndarray of shape (n_outputs, n_rows, n_columns)
     """
     (D1, D2), (L1, L2) = metric.distances(A, B), widths
-    S1 = (share / L1) * np.exp(-D1 / L1)
+    S1 = _exponential(D1, L1, share / L1)
     far = D2 > _CONE * L2
-    S2 = np.exp(-D2 / L2) * ((1.0 - share) / L2)
+    S2 = _exponential(D2.copy(), L2, (1.0 - share) / L2)
     np.divide(S2, D2, out=S2, where=far)
     S2[~far] = 0.0
     M = metric.root @ metric.root
