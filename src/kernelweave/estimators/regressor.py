@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,12 +14,15 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import Bank
 from kernelweave.errors import InputError
+from kernelweave.kernels.spread import column_deviations
 from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
 from .fit import PathMixin
 from .targets import Targets, real_targets
+
+_LINEAR = ("epsilon_insensitive", "quantile")  # losses that grow linearly with the residual
 
 
 def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
@@ -32,24 +36,48 @@ def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
     return EpsilonInsensitive(epsilon=epsilon, fit_intercept=fit_intercept)
 
 
+def _unit(target_scale: float | str | None, targets: Targets) -> float:
+    """Return the unit of the targets: their spread, or the one given."""
+    if target_scale is None:
+        return 1.0
+    if target_scale != "spread":
+        return float(target_scale)
+    deviations = column_deviations(targets.Y, targets.weight)
+    # Several targets share one unit, as they share the weights; constant ones have none.
+    known = deviations[np.isfinite(deviations)]
+    largest = float(known.max(initial=0.0)) or 1.0  # its square may overflow
+    return largest * float(np.sqrt(np.mean((known / largest) ** 2))) if known.size else 1.0
+
+
 class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
-    _declaration = BaseMKL._declaration.extended({"_one_output": "flag"})
+    _declaration = BaseMKL._declaration.extended(
+        {"_one_output": "flag"},
+        optional={**BaseMKL._declaration.optional, "target_scale_": "positive"},
+    )
+    _shared_attributes = BaseMKL._shared_attributes | {"target_scale_"}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
+        "target_scale": [
+            StrOptions({"spread"}),
+            Interval(Real, 0, None, closed="neither"),
+            None,
+        ],
     }
 
     loss: str
     epsilon: float
+    target_scale: float | str | None
 
     def _n_solved(self, n: int) -> int:
         return n if self.loss == "square" else super()._n_solved(n)
 
     def _make_loss(self) -> Loss:
-        return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
+        epsilon = self.epsilon * self.target_scale_
+        return regression_loss(self.loss, epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
@@ -73,8 +101,17 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
+        """Return the checked table and the targets, with costs in units of the targets.
+
+        With targets and predictions in units of u, ``1/2 |f|^2 + C sum loss`` is u^2 times the
+        problem of plain numbers whose linear losses cost C u, quadratic ones C.
+        """
         X = check_table(self, X, reset=True, parts=self._takes_features)
-        return X, real_targets(self, X, y, sample_weight)
+        targets = real_targets(self, X, y, sample_weight)
+        self.target_scale_ = _unit(self.target_scale, targets)
+        if self.loss in _LINEAR:
+            targets = replace(targets, cost=targets.cost * self.target_scale_)
+        return X, targets
 
     @by_parts
     def predict(self, X: Any) -> Floats:

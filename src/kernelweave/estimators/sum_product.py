@@ -25,6 +25,7 @@ from kernelweave.kernels import (
     KernelFamily,
     Precomputed,
     Scaled,
+    encodes_gaps,
     expand_kernels,
 )
 from kernelweave.kernels.base import is_number
@@ -209,6 +210,9 @@ class SumProductMKLClassifier(KernelClassifier):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _takes_gaps(self) -> bool:
+        return encodes_gaps(self.structure)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)

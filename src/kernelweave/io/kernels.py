@@ -16,7 +16,7 @@ from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled, Wo
 from kernelweave.kernels.base import Rows
 from kernelweave.kernels.discrete import N_WORDS
 from kernelweave.kernels.expression import Composite
-from kernelweave.kernels.table import Table
+from kernelweave.kernels.table import Encoding, Table
 from kernelweave.kernels.vector import VectorKernel
 
 from .checks import check_array, check_rows_and_columns, check_type
@@ -136,6 +136,8 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
             _check_rows(part, own, table, n)
         return None
     n_columns = len(table.positions(kernel.columns, str(kernel)))
+    if isinstance(kernel.columns, Encoding):
+        n_columns = kernel.columns.n_encoded
     name = f"{kernel}: support rows"
     if isinstance(kernel, Precomputed):
         check_array(name, rows, "i", (n,))
