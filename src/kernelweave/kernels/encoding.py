@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 
+from .spread import clip_outliers, warn_of_outliers
 from .table import Columns, Encoding, Table, read_table
 
 _CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
@@ -268,10 +269,14 @@ class TableEncoding(Encoding):
         weight = np.ones(n) if sample_weight is None else sample_weight
         used = weight > 0
         found: dict[Key, ColumnEncoding] = {}
+        absurd: list[Key] = []
         for key, position in zip(table.keys(positions), positions, strict=True):
             kind, values = _read(table, position)
             if (learned := kind.learn(values[used], weight[used])) is not None:
                 found[key] = learned
+            if isinstance(learned, NumberEncoding) and _is_absurd(values[used], weight[used]):
+                absurd.append(key)
+        warn_of_outliers(absurd)
         if not found:
             raise NothingToEncodeError(
                 "X: no column to learn from: every column is constant, or a category in which "
@@ -294,6 +299,12 @@ class TableEncoding(Encoding):
     def n_encoded(self) -> int:
         """Number of columns after encoding."""
         return len(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableEncoding) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __repr__(self) -> str:
         return f"<TableEncoding of {', '.join(map(str, self.keys))}>"
@@ -340,6 +351,12 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return (type(value).__name__, *(_plain(v) for v in vars(value).values()))
     return value
+
+
+def _is_absurd(values: Floats, weight: Floats) -> bool:
+    known = np.isfinite(values)
+    share = weight[known] if (weight != 1.0).any() else None
+    return bool(clip_outliers(values[known][:, None], share)[1].any())
 
 
 def _weighted_median(values: Floats, weight: Floats) -> float:

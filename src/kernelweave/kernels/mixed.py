@@ -43,7 +43,9 @@ class MixedLadder(KernelFamily):
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``."""
-        if read_table(X, str(self)).is_sparse:
+        table = read_table(X, str(self))
+        table.positions(self.columns, str(self))
+        if table.is_sparse:
             return self._of_sparse(X, sample_weight)
         try:
             encoding = TableEncoding.learn(X, self.columns, sample_weight)

@@ -61,11 +61,11 @@ def _quantiles(values: Floats, q: float | Sequence[float], weight: Floats | None
     return np.asarray(np.quantile(values, q, axis=0, weights=weight, method="inverted_cdf"))
 
 
-def warn_of_outliers(columns: Sequence[str | int], absurd: Bools) -> None:
+def warn_of_outliers(columns: Sequence[str | int]) -> None:
     """Warn of columns with values a million interquartile ranges away."""
-    if not absurd.any():
+    if not columns:
         return
-    names = [repr(columns[j]) for j in np.flatnonzero(absurd).tolist()]
+    names = [repr(column) for column in columns]
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     warn(
         f"X: column{'s' if len(names) > 1 else ''} {listed}: some values are more than a million "
@@ -99,7 +99,7 @@ def typical_distance(
     if not is_sparse(rows):
         rows, absurd = clip_outliers(rows, weight)
         if columns is not None:
-            warn_of_outliers(columns, absurd)
+            warn_of_outliers([columns[j] for j in np.flatnonzero(absurd).tolist()])
     # Measured in units of the largest entry, so that squares neither overflow nor vanish.
     unit = float(abs(rows).max()) or 1.0
     rows = rows / unit
