@@ -72,9 +72,10 @@ def coefficients(model, n):
 
 def total_loss(model, task, targets, values, cost):
     gap = np.abs(targets - values)
-    epsilon = getattr(model, "epsilon", 0.0)
+    unit = getattr(model, "target_scale_", 1.0)
+    epsilon = unit * getattr(model, "epsilon", 0.0)
     losses = {
-        "epsilon_insensitive": np.maximum(gap - epsilon, 0),
+        "epsilon_insensitive": unit * np.maximum(gap - epsilon, 0),
         "square": gap**2 / 2,
         "huber": np.where(gap <= epsilon, gap**2 / 2, epsilon * gap - epsilon**2 / 2),
     }
@@ -179,9 +180,11 @@ def test_coefficients_are_feasible(task):
         assert (dual_coef * signed(model, y) >= 0).all()
         assert np.abs(dual_coef).max() <= model.C
     elif task == "epsilon_insensitive":
-        assert np.abs(dual_coef).max() <= model.C
+        assert np.abs(dual_coef).max() <= model.C * model.target_scale_
     elif task == "huber":
-        assert np.abs(dual_coef).max() <= model.C * model.epsilon * (1 + 1e-12)
+        assert np.abs(dual_coef).max() <= model.C * model.epsilon * model.target_scale_ * (
+            1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -411,7 +414,9 @@ def test_one_kernel_is_svc(norm, C):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_one_kernel_is_svr(C, epsilon):
     X, y = make_data("epsilon_insensitive", 60)
-    model = MKLRegressor(RBF(0.8), normalize=None, C=C, epsilon=epsilon, tol=1e-9).fit(X, y)
+    model = MKLRegressor(
+        RBF(0.8), normalize=None, C=C, epsilon=epsilon, target_scale=None, tol=1e-9
+    ).fit(X, y)
     peer = SVR(gamma=1 / (2 * 0.8**2), C=C, epsilon=epsilon, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=1e-4)
 

@@ -109,7 +109,7 @@ def fit(case, tol, max_iter=200):
     if case.loss == "hinge":
         model = MKLClassifier(kernels, **options)
     else:
-        model = MKLRegressor(kernels, loss=case.loss, **options)
+        model = MKLRegressor(kernels, loss=case.loss, target_scale=None, **options)
     weight = problem.cost[:, 0] if case.weighted else None
     return model.fit(np.arange(len(problem.y))[:, None], problem.y, sample_weight=weight)
 
@@ -243,7 +243,9 @@ def test_targets_share_weights(loss, norm):
     problem = random_problem(9, kind="regression", n=25, m=4)
     Y = np.column_stack([problem.y, np.cos(problem.X[:, 1]), 3 * problem.X[:, 2]])
     kernels = [Precomputed(gram) for gram in problem.grams]
-    model = MKLRegressor(kernels, loss=loss, norm=norm, normalize=None, C=5.0, tol=TIGHT)
+    model = MKLRegressor(
+        kernels, loss=loss, norm=norm, normalize=None, target_scale=None, C=5.0, tol=TIGHT
+    )
     model.fit(np.arange(25)[:, None], Y)
     optimum = solve_mkl(problem.grams, Y, np.full_like(Y, 5.0), p=norm, loss=loss)
     assert model.objective_ == pytest.approx(optimum.objective, rel=1e-6)

@@ -16,7 +16,6 @@ from kernelweave.kernels import (
     RBF,
     Laplacian,
     Linear,
-    Overlap,
     Polynomial,
     Precomputed,
     expand_kernels,

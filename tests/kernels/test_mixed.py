@@ -100,8 +100,8 @@ def test_joint_kernels_see_interactions_of_numbers_and_categories():
         *mixed_ladder(columns="town").expand(FRAME),
     ]
     sums = MKLRegressor(apart, C=30).fit(FRAME[train], TARGET[train])
-    assert model.score(FRAME[test], TARGET[test]) > 0.7
-    assert sums.score(FRAME[test], TARGET[test]) < 0.3
+    assert model.score(FRAME[test], TARGET[test]) > 0.6
+    assert sums.score(FRAME[test], TARGET[test]) < 0.1
 
 
 def test_mean_distance_counts_pairs_of_rows():

@@ -22,8 +22,8 @@ class MKLClassifier(KernelClassifier):
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
-        columns, `Overlap` on the others.
+        What to combine. None: `mixed_ladder`, kernels on numbers, categories, dates and gaps
+        together, and on each column.
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
