@@ -594,8 +594,9 @@ def test_equal_rows_with_opposite_labels_cannot_both_be_right():
 def test_targets_on_equal_weights_are_separate(loss):
     X, y = make_data(loss)
     Y = np.column_stack([y, np.cos(X[:, 1]), X[:, 2]])
-    together = make_model(loss, norm="uniform").fit(X, Y)
-    alone = [make_model(loss, norm="uniform").fit(X, column) for column in Y.T]
+    options = {"norm": "uniform", "target_scale": 1.5}  # several targets share one unit
+    together = make_model(loss, **options).fit(X, Y)
+    alone = [make_model(loss, **options).fit(X, column) for column in Y.T]
     assert together.objective_ == pytest.approx(sum(m.objective_ for m in alone), rel=4 * TIGHT)
     predictions = np.column_stack([m.predict(X) for m in alone])
     np.testing.assert_allclose(together.predict(X), predictions, atol=2e-3)

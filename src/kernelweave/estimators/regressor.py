@@ -42,7 +42,8 @@ def _unit(target_scale: float | str | None, targets: Targets) -> float:
         return 1.0
     if target_scale != "spread":
         return float(target_scale)
-    deviations = column_deviations(targets.Y, targets.weight)
+    # Less the median, beside which a small spread would seem to be rounding.
+    deviations = column_deviations(targets.Y - np.median(targets.Y, axis=0), targets.weight)
     # Several targets share one unit, as they share the weights; constant ones have none.
     known = deviations[np.isfinite(deviations)]
     largest = float(known.max(initial=0.0)) or 1.0  # its square may overflow
