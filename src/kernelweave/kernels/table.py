@@ -188,6 +188,11 @@ class Table:
             raise InputError(f"{who}: no column is selected of the {self.n_columns} X has.")
         return picked
 
+    def n_prepared(self, columns: Any, who: str) -> int:
+        """Return the number of columns that a kernel prepares of the chosen ones."""
+        chosen = self.positions(columns, who)
+        return columns.n_encoded if isinstance(columns, Encoding) else len(chosen)
+
     def _find(self, columns: Any, who: str) -> list[int]:
         if isinstance(columns, Selector):
             if self.names is None:
