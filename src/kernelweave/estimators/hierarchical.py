@@ -288,11 +288,15 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     True
     """
 
-    _declaration = BaseHierarchical._declaration.extended({"_one_output": "flag"})
+    _declaration = BaseHierarchical._declaration.extended(
+        {"_one_output": "flag"}, optional=KernelRegressor._declaration.optional
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
-        "loss": KernelRegressor._parameter_constraints["loss"],
-        "epsilon": KernelRegressor._parameter_constraints["epsilon"],
+        **{
+            name: KernelRegressor._parameter_constraints[name]
+            for name in ("loss", "epsilon", "target_scale")
+        },
     }
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -14,11 +14,12 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import Bank
 from kernelweave.errors import InputError
-from kernelweave.kernels.spread import column_deviations
+from kernelweave.kernels.spread import column_deviations, quantiles
 from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
+from .duplicates import MergedRows
 from .fit import PathMixin
 from .targets import Targets, real_targets
 
@@ -36,14 +37,14 @@ def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
     return EpsilonInsensitive(epsilon=epsilon, fit_intercept=fit_intercept)
 
 
-def _unit(target_scale: float | str | None, targets: Targets) -> float:
+def _unit(target_scale: float | str | None, rows: MergedRows) -> float:
     """Return the unit of the targets: their spread, or the one given."""
     if target_scale is None:
         return 1.0
     if target_scale != "spread":
         return float(target_scale)
     # Less the median, beside which a small spread would seem to be rounding.
-    deviations = column_deviations(targets.Y - np.median(targets.Y, axis=0), targets.weight)
+    deviations = column_deviations(rows.Y - quantiles(rows.Y, 0.5, rows.weight), rows.weight)
     # Several targets share one unit, as they share the weights; constant ones have none.
     known = deviations[np.isfinite(deviations)]
     largest = float(known.max(initial=0.0)) or 1.0  # its square may overflow
@@ -57,7 +58,6 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         {"_one_output": "flag"},
         optional={**BaseMKL._declaration.optional, "target_scale_": "positive"},
     )
-    _shared_attributes = BaseMKL._shared_attributes | {"target_scale_"}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
@@ -102,17 +102,19 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
-        """Return the checked table and the targets, with costs in units of the targets.
-
-        With targets and predictions in units of u, ``1/2 |f|^2 + C sum loss`` is u^2 times the
-        problem of plain numbers whose linear losses cost C u, quadratic ones C.
-        """
         X = check_table(self, X, reset=True, parts=self._takes_features)
-        targets = real_targets(self, X, y, sample_weight)
-        self.target_scale_ = _unit(self.target_scale, targets)
-        if self.loss in _LINEAR:
-            targets = replace(targets, cost=targets.cost * self.target_scale_)
-        return X, targets
+        return X, real_targets(self, X, y, sample_weight)
+
+    def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
+        """Return the rows with costs in units of the targets.
+
+        The problem of targets and functions in units of u is that of plain numbers divided by u^2
+        when linear losses cost C u, quadratic ones C.
+        """
+        unit = _unit(self.target_scale, rows)
+        for model in models:
+            model.target_scale_ = unit
+        return replace(rows, cost=rows.cost * unit) if self.loss in _LINEAR else rows
 
     @by_parts
     def predict(self, X: Any) -> Floats:

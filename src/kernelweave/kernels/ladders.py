@@ -280,7 +280,13 @@ def expand_kernels(
 
 
 def encodes_gaps(kernels: Any) -> bool:
-    """Return whether some of the kernels that an estimator was given encode missing values."""
+    """Return whether some of the kernels that an estimator was given encode missing values.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        Each kernel checks its own columns.
+    """
     if kernels is None or isinstance(kernels, MixedLadder):
         return True
     if isinstance(kernels, list | tuple):
