@@ -182,27 +182,30 @@ def chance(estimator, check):
     return None
 
 
-# scikit-learn's own test of the type of y casts an infinite label to a whole number.
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-# Some of its tests have labels that nothing can be learned about.
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
-@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
-@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
-@pytest.mark.filterwarnings("ignore:reliability. .* of the kernels get a negative mean:UserWarning")
-@pytest.mark.filterwarnings("ignore:X. .* similar to none:UserWarning")
-@pytest.mark.filterwarnings("ignore:MetricKernel.* rows are few for:UserWarning")
-# Others have a class with fewer rows than there are folds.
-@pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[:1]])
+IGNORED = (
+    # scikit-learn's own test of the type of y casts an infinite label to a whole number.
+    "invalid value encountered in cast:RuntimeWarning",
+    # Some of its tests have labels that nothing can be learned about.
+    "NoiseTolerantKernelClassifier. the kernels tell:UserWarning",
+    "SumProductMKLClassifier. the best weights are:UserWarning",
+    "PairwiseKernelLearner. all weights are zero:UserWarning",
+    "reliability. .* of the kernels get a negative mean:UserWarning",
+    "X. .* similar to none:UserWarning",
+    "MetricKernel.* rows are few for:UserWarning",
+    # Others have a class with fewer rows than there are folds.
+    "The least populated class in y:UserWarning",
+)
+quietly = pytest.mark.filterwarnings(*(f"ignore:{message}" for message in IGNORED))
+
+
+@quietly
+@parametrize_with_checks([models[0] for models in CONFIGURATIONS.values()])
 def test_scikit_learn_contract(estimator, check):
     passes(estimator, check)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
-@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
-@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
+@quietly
 @parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[1:]])
 def test_scikit_learn_contract_of_other_configurations(estimator, check):
     passes(estimator, check)
