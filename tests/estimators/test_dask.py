@@ -542,6 +542,7 @@ def test_unfitted_and_wrong_columns_are_refused_at_once(many):
         model.predict(da.from_array(X[:, :2], chunks=100))
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits_as_threads(many, cluster):
     X, f = table()
     with dask.config.set(scheduler="synchronous"):

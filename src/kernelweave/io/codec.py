@@ -139,7 +139,7 @@ def _encode_kernel(value: Kernel | KernelFamily, writer: Writer) -> Any:
     if KERNELS.get(kind.__name__) is not kind and kind not in _FAMILIES:
         why = (
             "the code of its function cannot be stored"
-            if isinstance(value, FromCallable)
+            if kind is FromCallable
             else "only kernelweave's own kernels can be stored"
         )
         raise ModelFileError(
