@@ -12,7 +12,9 @@ P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kerne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -81,12 +83,19 @@ class Hierarchy:
         return float(scale * (zeta @ (quadratic_forms / scale) ** self.power) ** (1.0 / self.power))
 
     def squared_dual_norm(
-        self, quadratic_forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
+        self,
+        quadratic_forms: Floats,
+        eta: Floats,
+        *,
+        enough: float = 0.0,
+        max_steps: int = 50,
+        suffices: Callable[[float, float], bool] | None = None,
     ) -> float:
         """Return an upper bound of the squared dual norm from quadratic forms ``tr(V' K_w V)``.
 
         Any shares ``eta`` give one, ``max_v G_v^(1/rhobar)``, and the best shares the norm itself;
-        they are improved until the relative error is at most ``enough``.
+        they are improved until the relative error is at most ``enough``, or until ``suffices``
+        accepts a lower and an upper bound of it.
         """
         power = self.power
         best = np.inf
@@ -100,6 +109,8 @@ class Hierarchy:
             reached = top * float(eta @ (slopes / top) ** power) ** (1.0 / power)
             if best - reached <= enough * best:
                 break
+            if suffices is not None and suffices(reached, best):
+                break
             # The maximiser of a minorant of the concave problem in eta, over-relaxed.
             eta = eta * (slopes / top) ** (_OVERRELAXATION * power / self.rho)
             eta = fill_up(eta, _MIN_SHARE / len(eta))
@@ -110,9 +121,18 @@ class Hierarchy:
         """Half the exponent of the dual norm, ``rhobar`` in the paper."""
         return self.rho / (2.0 * (self.rho - 1.0))
 
+    @cached_property
+    def _descendants(self) -> csr_array[np.float64]:
+        """One at ``[v, w]`` where ``v`` is ``w`` or an ancestor of it."""
+        return self.ancestors.T.tocsr()
+
+    @cached_property
+    def _powered_costs(self) -> Floats:
+        return np.asarray(self.costs**self.rho)
+
     def omega(self, eta: Floats) -> Floats:
         """Return the weight of ``Q_w^rho`` of every node in the norm for fixed shares."""
-        return np.asarray(self.ancestors @ (self.costs**self.rho * eta ** (1.0 - self.rho)))
+        return np.asarray(self.ancestors @ (self._powered_costs * eta ** (1.0 - self.rho)))
 
     def slopes(self, quadratic_forms: Floats, eta: Floats) -> Floats:
         """Return ``G_v^(1/rhobar)``; at the best shares all with a positive share are equal."""
@@ -120,7 +140,7 @@ class Hierarchy:
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(quadratic_forms)
-        sums = np.asarray(self.ancestors.T @ (terms / scale) ** self.power)
+        sums = np.asarray(self._descendants @ (terms / scale) ** self.power)
         ratios = (self.costs / eta) ** (self.rho / self.power)
         return np.asarray(ratios * scale * sums ** (1.0 / self.power))
 
@@ -129,7 +149,7 @@ class Hierarchy:
         scale = float(Q.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(Q)
-        sums = np.asarray(self.ancestors.T @ (Q / scale) ** self.rho)
+        sums = np.asarray(self._descendants @ (Q / scale) ** self.rho)
         return np.asarray(scale * sums ** (1.0 / self.rho))
 
 
@@ -142,12 +162,16 @@ def fill_up(x: Floats, least: float) -> Floats:
     if not largest > 0.0:
         return np.full(len(x), 1.0 / len(x))
     x = x / largest
-    ordered = np.sort(x)[::-1]
-    sums = np.cumsum(ordered)
-    kept = np.arange(1, len(x) + 1)
-    # With the k largest above the floor, c follows; k is right where the k-th is not below it.
-    factors = (1.0 - least * (len(x) - kept)) / sums
-    right = np.flatnonzero(factors * ordered >= least)
-    if not len(right):
-        return np.full(len(x), 1.0 / len(x))
-    return np.asarray(np.maximum(least, factors[right[-1]] * x))
+    above = x
+    while True:
+        # With these above the floor, c follows. Dropping those that c leaves below it lowers c, so
+        # none of them comes back.
+        factor = (1.0 - least * (len(x) - len(above))) / above.sum()
+        kept = above[factor * above >= least]
+        if not len(kept):
+            return np.full(len(x), 1.0 / len(x))
+        if len(kept) == len(above):
+            break
+        above = kept
+    total = np.cumsum(np.sort(above)[::-1])[-1]  # does not depend on the order of the values
+    return np.asarray(np.maximum(least, (1.0 - least * (len(x) - len(above))) / total * x))

@@ -57,13 +57,15 @@ def mirror_descent(
         omega = hierarchy.omega(smooth)
         for _ in range(OPTIONS.max_rounds):
             weights = hierarchy.weights(norms, omega, floor)
-            found = active.evaluate(bounds, weights, smooth, aim, dual_coef)
+            known = -np.inf if best is None else best.value
+            found = active.evaluate(bounds, weights, smooth, aim, dual_coef, known)
             norms, dual_coef = found.norms, found.bound.dual_coef
             if best is None or found.bound.value > best.value:
                 best = found.bound
             gap = bounds.upper - best.value
             met = gap <= aim * bounds.size or bounds.upper <= bounds.rounding
-            if met or bounds.solves >= max_iter or patience.is_exhausted(gap, bounds.solves):
+            stalled = patience.is_exhausted(gap, bounds.solves, found.solved)
+            if met or bounds.solves >= max_iter or stalled:
                 return best, norms
             if hierarchy.rho == 2.0 or _fixed_gap(active, found, omega) <= floor * bounds.size:
                 break
