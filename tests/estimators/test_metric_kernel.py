@@ -281,6 +281,20 @@ def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
     assert peak <= 1.1 * need
 
 
+def test_steps_chosen_by_folds_reject_a_metric_of_noise():
+    X = RANDOM.normal(size=(60, 30))
+    noise = RANDOM.normal(size=60)
+    model = MetricKernelRegressor(select="cv").fit(X, noise)
+    errors = [step["cv_error"] for step in model.steps_]
+    assert model.step_ == int(np.argmin(errors))
+    assert model.cv_error_ == min(errors)
+    assert model.cv_error_ > 0.95  # where leave-one-out promises much less
+    assert min(step["loo_error"] for step in model.steps_) < 0.9
+    with pytest.warns(UserWarning, match="select='cv'"):
+        model.set_params(select="loo").fit(X, noise)
+    assert not hasattr(model, "cv_error_")
+
+
 def test_few_rows_for_many_columns_are_said():
     X = RANDOM.normal(size=(40, 30))
     with pytest.warns(UserWarning, match="40 rows are few for 30 encoded columns"):

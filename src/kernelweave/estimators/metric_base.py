@@ -20,15 +20,18 @@ from kernelweave._types import Floats
 from kernelweave._validation import (
     N_JOBS,
     Interval,
+    StrOptions,
     check_mixed_table,
 )
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
 from kernelweave.ridge.all_rows import RowLimits, fit_all_rows
+from kernelweave.ridge.conjugate import stratified_folds
 from kernelweave.ridge.metric import (
     MetricOptions,
     MetricStep,
+    cross_validate,
     gradient_outer_product,
     learn_metric,
 )
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST_ROWS = 10
+_SELECT_FOLDS = 3  # in which the metric is learned anew to choose the step
 _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misjudges the metric
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
@@ -52,6 +56,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
     shares: Sequence[float]
     widths: Sequence[float]
     ridges: Sequence[float]
+    select: str
     metric_rows: int
     max_exact: int
     max_full: int
@@ -85,7 +90,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "intercept_": "float[outputs]",
             "_rows": "float[support, encoded]",
         },
-        optional={"feature_names_in_": "names"},
+        optional={"feature_names_in_": "names", "cv_error_": "real"},
         substitutes={"columns": "_columns"},
         aspects=("kernels",),
     )
@@ -98,6 +103,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         "shares": ["array-like"],
         "widths": ["array-like"],
         "ridges": ["array-like"],
+        "select": [StrOptions({"loo", "cv"})],
         "metric_rows": [Interval(Integral, _LEAST_ROWS, None, closed="left")],
         "max_exact": [Interval(Integral, 0, None, closed="left")],
         "max_full": [Interval(Integral, 0, None, closed="left")],
@@ -117,6 +123,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
         max_full: int = 20000,
@@ -132,6 +139,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.shares = shares
         self.widths = widths
         self.ridges = ridges
+        self.select = select
         self.metric_rows = metric_rows
         self.max_exact = max_exact
         self.max_full = max_full
@@ -197,8 +205,13 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                     "X: no kernel on these columns can be solved. Hint: raise ridges, or look for "
                     "columns in which nearly all values are equal."
                 )
-            step = min(steps, key=lambda s: s.loo_error)
-            self._keep_metric(encoding, steps, step)
+            errors = np.array([s.loo_error for s in steps])
+            if self.select == "cv":
+                folds = stratified_folds(Y[part], random, _SELECT_FOLDS)
+                sample = (rows[part], Y[part], weight[part])
+                errors = cross_validate(*sample, groups, options, random, folds)[: len(steps)]
+            step = steps[int(np.argmin(errors)) if len(errors) else 0]
+            self._keep_metric(encoding, steps, step, errors)
             F = gradient_outer_product(rows[part], weight[part], step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
             found = fit_all_rows(
@@ -224,7 +237,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         raise NotImplementedError
 
     def _keep_metric(
-        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep
+        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep, errors: Floats
     ) -> None:
         self.kernel_ = MetricLaplacian(encoding, step.metric, step.widths, step.share)
         self.metric_ = step.metric.root @ step.metric.root
@@ -233,16 +246,21 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
+        self.__dict__.pop("cv_error_", None)
+        if self.select == "cv":
+            for k, error in enumerate(errors.tolist()):
+                self.steps_[k]["cv_error"] = error
+            self.cv_error_ = float(errors.min(initial=np.inf))
         self.n_iter_ = sum(s.n_solves for s in steps)
         # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
         self.duality_gap_, self.converged_ = float("nan"), True
         self.history_: list[Any] = []
         n, d = len(step.solution.dual_coef), len(self.metric_)
-        if self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
+        if self.select == "loo" and self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
             warn(
                 f"{type(self).__name__}: {n} rows are few for {d} encoded columns, so that the "
-                "leave-one-out errors of the learned metric are too small. Hint: compare with "
-                "n_steps=0 by cross-validation."
+                "leave-one-out errors of the learned metric are too small. Hint: select='cv' "
+                "chooses the step by cross-validation."
             )
 
     @property

@@ -48,6 +48,10 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
@@ -167,6 +171,10 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, for targets of plus and minus one.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
@@ -231,6 +239,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
         max_full: int = 20000,
@@ -248,6 +257,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             shares=shares,
             widths=widths,
             ridges=ridges,
+            select=select,
             metric_rows=metric_rows,
             max_exact=max_exact,
             max_full=max_full,
