@@ -36,6 +36,7 @@ from kernelweave.ridge.metric import (
     learn_metric,
 )
 
+from .metric_intervals import LeftOutRows
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misj
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
-class BaseMetricKernel(NotebookSummary, BaseEstimator):
+class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     """Base of the estimators with a learned metric."""
 
     columns: Any
@@ -89,6 +90,9 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "dual_coef_": "float[outputs, support]",
             "intercept_": "float[outputs]",
             "_rows": "float[support, encoded]",
+            "_residuals": "float[used, outputs]",
+            "_row_weight": "float[used]",
+            "coverage_guarantee_": "real",
         },
         optional={"feature_names_in_": "names", "cv_error_": "real"},
         substitutes={"columns": "_columns"},
@@ -228,8 +232,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self._rows = rows[found.support]
         self.dual_coef_ = np.ascontiguousarray((found.dual_coef * scale).T)
         self.intercept_ = found.intercept * scale + shift
+        self._residuals, self._row_weight = found.residuals * scale, weight
+        self.coverage_guarantee_ = float("nan")  # the metric has seen the targets of all rows
         values = np.full(targets.Y.shape, np.nan)
-        values[used] = targets.Y[used] - found.residuals * scale
+        values[used] = targets.Y[used] - self._residuals
         return values
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:

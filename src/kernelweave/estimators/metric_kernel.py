@@ -10,12 +10,14 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._types import Floats
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import StrOptions, check_mixed_table, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
+from .metric_intervals import class_sets, interval_ends, interval_rank, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
@@ -143,6 +145,32 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         values = self._decide(X)
         return values[:, 0] if self._one_output else values
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return an interval for every row that should hold its target.
+
+        Up to `max_exact` rows this is the jackknife+ in closed form with kernel and ridge held;
+        beyond, the prediction plus and minus a quantile of the residuals of left-out rows. The
+        metric has seen the targets, so that the coverage is nominal and `coverage_guarantee_` NaN:
+        intervals are too narrow where rows are few for the number of encoded columns.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose interval should hold their target, between 0 and 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends; infinite where the training rows are too few for the coverage.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._residuals))
+        parts = [interval_ends(part, self._residuals, rank) for part in self._left_out(X)]
+        ends = np.concatenate(parts)
+        return ends[:, 0] if self._one_output else ends
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -222,6 +250,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             "classes_": "labels[classes]",
             "calibration_coef_": "float[outputs, outputs]",
             "calibration_intercept_": "float[outputs]",
+            "_scores": "float[used]",
         }
     )
 
@@ -291,6 +320,9 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         targets = class_targets(self, X, y, sample_weight)
         values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
+        used = ~np.isnan(values).any(axis=1)
+        own = _class_codes(targets.Y[used])[:, None]
+        self._scores = np.take_along_axis(margins(values[used]), own, axis=1)[:, 0]
         self.loo_values_ = values[:, 0] if values.shape[1] == 1 else values
         return self
 
@@ -312,9 +344,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """Fit a logistic regression to the leave-one-out values."""
         weight = targets.cost.mean(axis=1)
         used = weight > 0
-        codes = (targets.Y[:, 0] > 0).astype(int)
-        if targets.Y.shape[1] > 1:
-            codes = targets.Y.argmax(axis=1)
+        codes = _class_codes(targets.Y)
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
         model.fit(values[used], codes[used], weight[used])
         self.calibration_coef_ = np.asarray(model.coef_)
@@ -390,3 +420,31 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         decision = self.decision_function(X)
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
+        """Return which classes cannot be excluded for every row.
+
+        The score of a class is the largest value of another class minus its own, among models that
+        leave one training row out (in closed form up to `max_exact` rows). The metric has seen the
+        labels, so that the coverage is nominal and `coverage_guarantee_` NaN.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose set should hold their class, between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            An empty set is a row unlike all classes.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._scores))
+        return np.concatenate([class_sets(v, self._scores, rank) for v in self._left_out(X)])
+
+
+def _class_codes(Y: Floats) -> Indices:
+    """Return the class of every row of signed targets."""
+    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))
