@@ -57,7 +57,7 @@ class MKLClassifier(KernelClassifier):
 
     References
     ----------
-    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9, equation (9).
+    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9.
     Kloft, Brefeld, Sonnenburg and Zien (2011), lp-norm multiple kernel learning, JMLR 12.
 
     Examples
