@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
     from .pairs import constraints_from_graph, estimate_pair_rates
+    from .ridge import learned_metric
     from .rules import Propositions
 
 __all__ = [
@@ -89,6 +90,7 @@ __all__ = [
     "estimate_rates",
     "group",
     "label_quality",
+    "learned_metric",
     "polynomial_ladder",
     "rbf_ladder",
     "suspects",
@@ -104,6 +106,7 @@ _HOMES = {
     "estimate_pair_rates": "pairs",
     "estimate_rates": "noise",
     "label_quality": "noise",
+    "learned_metric": "ridge",
     "suspects": "noise",
 }
 

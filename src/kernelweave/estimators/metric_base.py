@@ -27,14 +27,8 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
 from kernelweave.ridge.all_rows import RowLimits, fit_all_rows
-from kernelweave.ridge.conjugate import stratified_folds
-from kernelweave.ridge.metric import (
-    MetricOptions,
-    MetricStep,
-    cross_validate,
-    gradient_outer_product,
-    learn_metric,
-)
+from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
+from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
 from .metric_intervals import LeftOutRows
 from .targets import Targets
@@ -43,7 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST_ROWS = 10
-_SELECT_FOLDS = 3  # in which the metric is learned anew to choose the step
 _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misjudges the metric
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
@@ -154,20 +147,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         self.verbose = verbose
 
     def _options(self) -> MetricOptions:
-        grids = {}
-        for name in ("shares", "widths", "ridges"):
-            given = getattr(self, name)
-            try:
-                values = tuple(sorted(float(value) for value in given))
-            except (TypeError, ValueError):
-                values = ()
-            low, high = (0.0, 1.0) if name == "shares" else (np.nextafter(0.0, 1.0), np.inf)
-            if not values or not all(np.isfinite(v) and low <= v <= high for v in values):
-                allowed = "between 0 and 1" if name == "shares" else "> 0"
-                raise InputError(
-                    f"{name}: must be one or more finite numbers {allowed}, got {given!r}."
-                )
-            grids[name] = values
+        grids = read_grids(shares=self.shares, widths=self.widths, ridges=self.ridges)
         return MetricOptions(self.n_steps, self.shrink, **grids)
 
     def _fit(self, X: Any, targets: Targets) -> Floats:
@@ -201,21 +181,10 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
             report = Counter(self.verbose, options.n_steps + 1, "steps")
-            steps = learn_metric(
-                rows[part], Y[part], weight[part], groups, options, random, lambda _: report()
-            )
-            if not steps:
-                raise InputError(
-                    "X: no kernel on these columns can be solved. Hint: raise ridges, or look for "
-                    "columns in which nearly all values are equal."
-                )
-            errors = np.array([s.loo_error for s in steps])
-            if self.select == "cv":
-                folds = stratified_folds(Y[part], random, _SELECT_FOLDS)
-                sample = (rows[part], Y[part], weight[part])
-                errors = cross_validate(*sample, groups, options, random, folds)[: len(steps)]
-            step = steps[int(np.argmin(errors)) if len(errors) else 0]
-            self._keep_metric(encoding, steps, step, errors)
+            sample = (rows[part], Y[part], weight[part])
+            chosen = choose_step(*sample, groups, options, self.select, random, lambda _: report())
+            self._keep_metric(encoding, chosen)
+            step = chosen.step
             F = gradient_outer_product(rows[part], weight[part], step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
             found = fit_all_rows(
@@ -242,21 +211,20 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         """Return what is subtracted from the targets, and what they are then divided by."""
         raise NotImplementedError
 
-    def _keep_metric(
-        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep, errors: Floats
-    ) -> None:
+    def _keep_metric(self, encoding: TableEncoding, chosen: ChosenStep) -> None:
+        steps, step = chosen.steps, chosen.step
         self.kernel_ = MetricLaplacian(encoding, step.metric, step.widths, step.share)
         self.metric_ = step.metric.root @ step.metric.root
         self.share_, self.widths_ = step.share, step.widths
-        self.step_ = steps.index(step)
+        self.step_ = chosen.index
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
         self.__dict__.pop("cv_error_", None)
         if self.select == "cv":
-            for k, error in enumerate(errors.tolist()):
+            for k, error in enumerate(chosen.errors.tolist()):
                 self.steps_[k]["cv_error"] = error
-            self.cv_error_ = float(errors.min(initial=np.inf))
+            self.cv_error_ = float(chosen.errors.min(initial=np.inf))
         self.n_iter_ = sum(s.n_solves for s in steps)
         # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
         self.duality_gap_, self.converged_ = float("nan"), True

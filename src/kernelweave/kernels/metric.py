@@ -48,6 +48,10 @@ class Metric:
 
     def distances(self, A: Floats, B: Floats) -> tuple[Floats, Floats]:
         """Return ``sum_j w_j |a_j - b_j|`` and ``|R (a - b)|`` between rows."""
+        return self.absolute(A, B), self.euclidean(A, B)
+
+    def absolute(self, A: Floats, B: Floats) -> Floats:
+        """Return ``sum_j w_j |a_j - b_j|`` between rows."""
         sizes = B.max(axis=0, initial=0.0)
         binary = ((B == 0) | (B == sizes)).all(axis=0) & ((A == 0) | (A == sizes)).all(axis=0)
         D1 = np.empty((len(A), len(B)))
@@ -59,9 +63,13 @@ class Metric:
             scales = np.sqrt(self.weights[known] / np.abs(sizes[known]))
             a, b = A[:, known], B[:, known]
             D1 += squared_distances(a, a if A is B else b, scales=scales)
+        return D1
+
+    def euclidean(self, A: Floats, B: Floats) -> Floats:
+        """Return ``|R (a - b)|`` between rows."""
         a = A @ self.root
-        D2 = squared_distances(a, a if A is B else B @ self.root)
-        return D1, np.sqrt(D2, out=D2)
+        D = np.asarray(squared_distances(a, a if A is B else B @ self.root))
+        return np.sqrt(D, out=D)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,25 +128,32 @@ class MetricLaplacian(Kernel):
 
     def block(self, A: Floats, B: Floats) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""
-        D1, D2 = self.metric.distances(A, B)
-        D1 /= -self.widths[0]
-        D2 /= -self.widths[1]
-        np.exp(D1, out=D1)
-        np.exp(D2, out=D2)
-        D1 *= self.share
-        D2 *= 1.0 - self.share
-        D1 += D2
-        return D1
+        parts = [
+            share * _laplacian(distances(A, B), width)
+            for share, distances, width in (
+                (self.share, self.metric.absolute, self.widths[0]),
+                (1.0 - self.share, self.metric.euclidean, self.widths[1]),
+            )
+            if share
+        ]
+        return parts[0] if len(parts) == 1 else np.add(*parts, out=parts[0])
 
     def diagonal(self, A: Floats) -> Floats:
         """Return ones."""
         return np.ones(len(A))
 
     def _title(self) -> str:
-        return f"learned metric on {len(self.encoding.keys)} columns"
+        part = {0.0: " (l2)", 1.0: " (l1)"}.get(self.share, "")
+        return f"learned metric{part} on {len(self.encoding.keys)} columns"
 
     def __repr__(self) -> str:
         return f"<MetricLaplacian on {', '.join(map(str, self.encoding.keys))}>"
+
+
+def _laplacian(D: Floats, width: float) -> Floats:
+    """Return ``exp(-D / width)``, in place."""
+    D /= -width
+    return np.exp(D, out=D)
 
 
 def _plain(value: Any) -> Any:
