@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import is_dask, is_parted
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
@@ -22,11 +23,12 @@ from kernelweave._validation import (
     Interval,
     StrOptions,
     check_mixed_table,
+    check_table,
 )
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.all_rows import RowLimits, fit_all_rows
+from kernelweave.ridge.all_rows import CANDIDATES, RowLimits, fit_all_rows, fit_parts
 from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
 from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
@@ -167,29 +169,40 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
                 f"X: {type(self).__name__} needs {_LEAST_ROWS} rows of positive weight or more, "
                 f"got {len(used)}."
             )
-        weight = weight[used] / weight[used].mean()
+        weight = weight / weight[used].mean()
         random = check_random_state(self.random_state)
         with threads(self.n_jobs):
-            encoding = TableEncoding.learn(X, self.columns, targets.cost.mean(axis=1))
-            rows = encoding.encode(X)[used]
-            Y = targets.Y[used]
-            shift, scale = self._units(Y, weight)
-            Y = (Y - shift) / scale
-            groups = np.array([column.group for column in encoding.columns])
-            self.solver_ = limits.solver(*Y.shape)
-            part = np.arange(len(used))
+            shift, scale = self._units(targets.Y[used], weight[used])
+            Y = (targets.Y - shift) / scale
+            self.solver_ = limits.solver(len(used), Y.shape[1], parted=is_parted(X))
+            # Numbers of the rows that are encoded here, and places among them of those that the
+            # metric is learned from.
+            sample, part = used, np.arange(len(used))
             if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
+            if is_parted(X):
+                n_more = min(len(used), CANDIDATES * self.n_landmarks)
+                places = np.union1d(part, random.choice(len(used), n_more, replace=False))
+                sample, part = used[places], np.searchsorted(places, part)
+            table, known = (X.take(sample), sample) if is_parted(X) else (X, np.arange(len(Y)))
+            encoding = TableEncoding.learn(table, self.columns, weight[known])
+            rows = encoding.encode(table)[np.searchsorted(known, sample)]
+            groups = np.array([column.group for column in encoding.columns])
             report = Counter(self.verbose, options.n_steps + 1, "steps")
-            sample = (rows[part], Y[part], weight[part])
-            chosen = choose_step(*sample, groups, options, self.select, random, lambda _: report())
+            learned = (rows[part], Y[sample[part]], weight[sample[part]])
+            chosen = choose_step(*learned, groups, options, self.select, random, lambda _: report())
             self._keep_metric(encoding, chosen)
-            step = chosen.step
-            F = gradient_outer_product(rows[part], weight[part], step, random)
+            F = gradient_outer_product(learned[0], learned[2], chosen.step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
-            found = fit_all_rows(
-                self.solver_, step, self.kernel_, rows, Y, weight, self.n_landmarks, random
-            )
+            if is_parted(X):
+                found = fit_parts(X, sample, rows, self.kernel_, Y, weight, self.n_landmarks)
+                support, residuals = np.searchsorted(sample, found.support), found.residuals[used]
+            else:
+                data = (rows, Y[used], weight[used])
+                found = fit_all_rows(
+                    self.solver_, chosen.step, self.kernel_, *data, self.n_landmarks, random
+                )
+                support, residuals = found.support, found.residuals
         self.ridge_, self.loo_error_, self.trace_left_out_ = (
             found.ridge,
             found.error,
@@ -197,15 +210,22 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         )
         self.objective_ = self.loo_error_
         self.weights_ = self._weights_by_column()
-        self.support_ = used[found.support]
-        self._rows = rows[found.support]
+        self.support_ = sample[support]
+        self._rows = rows[support]
         self.dual_coef_ = np.ascontiguousarray((found.dual_coef * scale).T)
         self.intercept_ = found.intercept * scale + shift
-        self._residuals, self._row_weight = found.residuals * scale, weight
+        self._residuals, self._row_weight = residuals * scale, weight[used]
         self.coverage_guarantee_ = float("nan")  # the metric has seen the targets of all rows
         values = np.full(targets.Y.shape, np.nan)
         values[used] = targets.Y[used] - self._residuals
         return values
+
+    def _table(self, X: Any) -> Any:
+        """Check a table to learn from; that of Dask stays in its parts where rows are many."""
+        if not is_dask(X):
+            return check_mixed_table(self, X, reset=True)
+        parted = check_table(self, X, reset=True, parts=True, finite=False)
+        return parted if len(parted) > self.max_exact else parted.take(np.arange(len(parted)))
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return what is subtracted from the targets, and what they are then divided by."""

@@ -12,8 +12,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Bools, Floats, Indices
-from kernelweave._validation import StrOptions, check_mixed_table, fit_context
+from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
@@ -26,7 +27,7 @@ _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-ou
 
 
 @shared_attributes(METRIC, SUPPORT)
-class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
+class MetricKernelRegressor(ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
     Numbers, categories, booleans, dates and gaps are encoded without looking at the target. One
@@ -104,7 +105,9 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             Targets; several share the metric.
         sample_weight : array of shape (n_samples,), optional
@@ -115,7 +118,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         self : MetricKernelRegressor
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = real_targets(self, X, y, sample_weight)
         values = self._fit(X, targets)
         self.loo_values_ = values[:, 0] if self._one_output else values
@@ -129,6 +132,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
             raise InputError(f"y: has one value only: {Y[0, int(np.argmax(constant))]:g}.")
         return mean, scale
 
+    @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted target of every row.
 
@@ -145,6 +149,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         values = self._decide(X)
         return values[:, 0] if self._one_output else values
 
+    @by_parts
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return an interval for every row that should hold its target.
 
@@ -178,7 +183,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(ScoredByParts, ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -305,7 +310,9 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,)
             Class labels.
         sample_weight : array of shape (n_samples,), optional
@@ -316,7 +323,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         self : MetricKernelClassifier
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
         values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
@@ -355,6 +362,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             self.calibration_coef_ = np.zeros((1, 1))
             self.calibration_intercept_ = np.array([np.log(share / (1.0 - share))])
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return calibrated log-odds, or one score per class.
 
@@ -371,6 +379,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         values: Floats = self._decide(X) @ self.calibration_coef_.T + self.calibration_intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class.
 
@@ -389,6 +398,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             decision = np.column_stack([np.zeros(len(decision)), decision])
         return np.asarray(softmax(decision, axis=1))
 
+    @by_parts
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities.
 
@@ -404,6 +414,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.
 
@@ -421,6 +432,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
+    @by_parts
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
         """Return which classes cannot be excluded for every row.
 

@@ -128,15 +128,15 @@ class MetricLaplacian(Kernel):
 
     def block(self, A: Floats, B: Floats) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""
-        parts = [
-            share * _laplacian(distances(A, B), width)
-            for share, distances, width in (
-                (self.share, self.metric.absolute, self.widths[0]),
-                (1.0 - self.share, self.metric.euclidean, self.widths[1]),
-            )
-            if share
-        ]
-        return parts[0] if len(parts) == 1 else np.add(*parts, out=parts[0])
+        if self.share == 0.0:
+            return _laplacian(self.metric.euclidean(A, B), self.widths[1])
+        K = _laplacian(self.metric.absolute(A, B), self.widths[0])
+        if self.share < 1.0:
+            K *= self.share
+            K2 = _laplacian(self.metric.euclidean(A, B), self.widths[1])
+            K2 *= 1.0 - self.share
+            K += K2
+        return K
 
     def diagonal(self, A: Floats) -> Floats:
         """Return ones."""

@@ -133,7 +133,7 @@ def _target_columns(y: Any) -> Floats:
     """Return targets as columns of numbers; labels become one column of signs for each class."""
     y = np.asarray(y)
     if y.dtype.kind in "fiu":
-        return y.reshape(len(y), -1).astype(np.float64)
+        return np.asarray(y.reshape(len(y), -1), dtype=np.float64)
     classes, codes = np.unique(y.astype(str), return_inverse=True)
     return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
 
