@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
     from .pairs import constraints_from_graph, estimate_pair_rates
+    from .ridge import learned_metric
     from .rules import Propositions
 
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "estimate_rates",
     "group",
     "label_quality",
+    "learned_metric",
     "mixed_ladder",
     "polynomial_ladder",
     "rbf_ladder",
@@ -106,6 +108,7 @@ _HOMES = {
     "estimate_pair_rates": "pairs",
     "estimate_rates": "noise",
     "label_quality": "noise",
+    "learned_metric": "ridge",
     "suspects": "noise",
 }
 

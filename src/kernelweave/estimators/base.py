@@ -22,11 +22,12 @@ from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
-from kernelweave.errors import numbering
+from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
+from kernelweave.ridge.metric_family import with_targets
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
@@ -150,7 +151,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _bank(self, rows: MergedRows, C: float) -> Bank:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
-        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, centre=centre)
+        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, rows.Y, centre=centre)
         return self._make_bank(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
@@ -184,25 +185,43 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         return min(n, MAX_FREE)
 
     def _expand_kernels(
-        self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False
+        self,
+        kernels: Any,
+        X: Any,
+        weight: Floats | None = None,
+        Y: Floats | None = None,
+        *,
+        centre: bool = False,
     ) -> list[Kernel]:
         """Return the kernels with families written out; widths come from rows spread over X.
 
-        With ``centre``, linear kernels on columns far from zero are centred.
+        Families that learn from targets get those of the rows. With ``centre``, linear kernels on
+        columns far from zero are centred.
         """
         n = _num_samples(X)
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
             X = gather(X)
-            expanded = expand_kernels(kernels, X, weight)
+            expanded = expand_kernels(self._with_targets(kernels, Y), X, weight)
             return centre_linear(expanded, X) if centre else expanded
         if weight is not None:  # rows without weight do not count
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
         X = X.take(some) if is_parted(X) else pick_rows(X, some)
+        kernels = self._with_targets(kernels, None if Y is None else Y[some])
         with numbering(some):
             expanded = expand_kernels(kernels, X, None if weight is None else weight[some])
             return centre_linear(expanded, X) if centre else expanded
+
+    def _with_targets(self, kernels: Any, Y: Floats | None) -> Any:
+        """Give targets to the kernels that learn from them, which weights of norm 1 prefer."""
+        found = kernels if Y is None else with_targets(kernels, Y)
+        if found is not kernels and getattr(self, "norm", None) == 1:
+            warn(
+                "norm=1: prefers kernels that have seen the targets, as those of learned_metric "
+                "have. Hint: norm=2 or norm='uniform'."
+            )
+        return found
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None

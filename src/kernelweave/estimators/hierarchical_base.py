@@ -84,6 +84,7 @@ class BaseHierarchical(BaseMKL):
 
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
+        kernels = self._with_targets(kernels, rows.Y)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, check_mixed_table, fit_context
+from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._types import Bools, Floats, Indices
+from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
+from .metric_intervals import class_sets, interval_ends, interval_rank, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
+_RARE = 0.1  # share of the rows below which a class is rare
 _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-out values
 
 
 @shared_attributes(METRIC, SUPPORT)
-class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
+class MetricKernelRegressor(ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
     Numbers, categories, booleans, dates and gaps are encoded without looking at the target. One
@@ -46,10 +51,18 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -92,7 +105,9 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             Targets; several share the metric.
         sample_weight : array of shape (n_samples,), optional
@@ -103,7 +118,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         self : MetricKernelRegressor
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = real_targets(self, X, y, sample_weight)
         values = self._fit(X, targets)
         self.loo_values_ = values[:, 0] if self._one_output else values
@@ -117,6 +132,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
             raise InputError(f"y: has one value only: {Y[0, int(np.argmax(constant))]:g}.")
         return mean, scale
 
+    @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted target of every row.
 
@@ -133,6 +149,33 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         values = self._decide(X)
         return values[:, 0] if self._one_output else values
 
+    @by_parts
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return an interval for every row that should hold its target.
+
+        Up to `max_exact` rows this is the jackknife+ in closed form with kernel and ridge held;
+        beyond, the prediction plus and minus a quantile of the residuals of left-out rows. The
+        metric has seen the targets, so that the coverage is nominal and `coverage_guarantee_` NaN:
+        intervals are too narrow where rows are few for the number of encoded columns.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose interval should hold their target, between 0 and 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends; infinite where the training rows are too few for the coverage.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._residuals))
+        parts = [interval_ends(part, self._residuals, rank) for part in self._left_out(X)]
+        ends = np.concatenate(parts)
+        return ends[:, 0] if self._one_output else ends
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -140,7 +183,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(ScoredByParts, ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -161,14 +204,24 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, for targets of plus and minus one.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
-    class_weight : dict, "balanced" or None
-        Weights of the classes.
+    class_weight : dict, "balanced", "auto" or None
+        Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
+        rows, its squared errors count more, by the root of the ratio; probabilities still refer to
+        classes as frequent as in the data.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of what is free.
     n_jobs : int or None
@@ -202,12 +255,13 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             "classes_": "labels[classes]",
             "calibration_coef_": "float[outputs, outputs]",
             "calibration_intercept_": "float[outputs]",
+            "_scores": "float[used]",
         }
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
     }
 
     def __init__(
@@ -219,10 +273,12 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
+        max_full: int = 20000,
         n_landmarks: int = 1000,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | str | None = "auto",
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -235,8 +291,10 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             shares=shares,
             widths=widths,
             ridges=ridges,
+            select=select,
             metric_rows=metric_rows,
             max_exact=max_exact,
+            max_full=max_full,
             n_landmarks=n_landmarks,
             memory_limit=memory_limit,
             n_jobs=n_jobs,
@@ -252,7 +310,9 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,)
             Class labels.
         sample_weight : array of shape (n_samples,), optional
@@ -263,23 +323,35 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         self : MetricKernelClassifier
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
-        values = self._fit(X, targets)
+        values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
+        used = ~np.isnan(values).any(axis=1)
+        own = _class_codes(targets.Y[used])[:, None]
+        self._scores = np.take_along_axis(margins(values[used]), own, axis=1)[:, 0]
         self.loo_values_ = values[:, 0] if values.shape[1] == 1 else values
         return self
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
 
+    def _with_rare_classes(self, targets: Targets) -> Targets:
+        """Return targets in which errors of a rare class count more, where that is automatic."""
+        if self.class_weight != "auto" or len(self.classes_) > 2:
+            return targets
+        rare = targets.Y[:, 0] > 0
+        counts = np.array([targets.cost[~rare].sum(), targets.cost[rare].sum()])
+        if not counts.min() < _RARE * counts.sum():
+            return targets
+        factors = np.sqrt(counts.max() / counts)
+        return replace(targets, cost=targets.cost * factors[rare.astype(int)][:, None])
+
     def _calibrate(self, values: Floats, targets: Targets) -> None:
         """Fit a logistic regression to the leave-one-out values."""
         weight = targets.cost.mean(axis=1)
         used = weight > 0
-        codes = (targets.Y[:, 0] > 0).astype(int)
-        if targets.Y.shape[1] > 1:
-            codes = targets.Y.argmax(axis=1)
+        codes = _class_codes(targets.Y)
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
         model.fit(values[used], codes[used], weight[used])
         self.calibration_coef_ = np.asarray(model.coef_)
@@ -290,6 +362,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             self.calibration_coef_ = np.zeros((1, 1))
             self.calibration_intercept_ = np.array([np.log(share / (1.0 - share))])
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return calibrated log-odds, or one score per class.
 
@@ -306,6 +379,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         values: Floats = self._decide(X) @ self.calibration_coef_.T + self.calibration_intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class.
 
@@ -324,6 +398,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             decision = np.column_stack([np.zeros(len(decision)), decision])
         return np.asarray(softmax(decision, axis=1))
 
+    @by_parts
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities.
 
@@ -339,6 +414,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.
 
@@ -355,3 +431,32 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         decision = self.decision_function(X)
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+    @by_parts
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
+        """Return which classes cannot be excluded for every row.
+
+        The score of a class is the largest value of another class minus its own, among models that
+        leave one training row out (in closed form up to `max_exact` rows). The metric has seen the
+        labels, so that the coverage is nominal and `coverage_guarantee_` NaN.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose set should hold their class, between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            An empty set is a row unlike all classes.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._scores))
+        return np.concatenate([class_sets(v, self._scores, rank) for v in self._left_out(X)])
+
+
+def _class_codes(Y: Floats) -> Indices:
+    """Return the class of every row of signed targets."""
+    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))

@@ -232,7 +232,7 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""
-        network = Network.of(_expanded(self.structure, rows))
+        network = Network.of(_expanded(self._with_targets(self.structure, rows.Y), rows))
         network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
         kernels: list[Kernel] = [network.nodes[i].kernel for i in network.leaves]  # type: ignore[misc]
         n = len(rows.Y)
