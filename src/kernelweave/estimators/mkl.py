@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from kernelweave.losses import Hinge, Loss
+from kernelweave._validation import StrOptions
+from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 
 from .classifier import KernelClassifier
+from .probabilities import NativeProbabilities
 from .regressor import KernelRegressor
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
-class MKLClassifier(KernelClassifier):
-    """Support vector classifier on a learned combination of kernels.
+class MKLClassifier(NativeProbabilities, KernelClassifier):
+    """Support vector or logistic classifier on a learned combination of kernels.
 
-    Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i max(0, 1 - y_i f(x_i))`` over the functions
+    Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i loss(y_i, f(x_i))`` over the functions
     ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``.
-    Several classes are learned one against the rest with one shared set of weights.
+    Several classes share one set of weights. They are learned one against the rest, or all
+    together where the loss is logistic.
 
     Parameters
     ----------
@@ -27,6 +30,11 @@ class MKLClassifier(KernelClassifier):
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        ``max(0, 1 - y f)``, half its square, or ``log(1 + exp(-y f))``; of several classes the
+        multinomial ``log(sum_k exp f_k) - f_y``. The logistic loss gives `predict_proba`. All rows
+        then have a coefficient, so that prediction takes longer than with few support vectors. Its
+        certificate is one of the objective: `tol` is not a number of digits of a probability.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned: the mean centred diagonal (the plain one
         without an intercept), the mean diagonal, every diagonal entry, the radius of the smallest
@@ -72,12 +80,17 @@ class MKLClassifier(KernelClassifier):
 
     _declaration = KernelClassifier._declaration.extended({}, method="mkl")
     _takes_features = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KernelClassifier._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
+    }
 
     def __init__(
         self,
         kernels: Any = None,
         *,
         norm: float | str = 1.0,
+        loss: str = "hinge",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
@@ -91,6 +104,7 @@ class MKLClassifier(KernelClassifier):
     ) -> None:
         self.kernels = kernels
         self.norm = norm
+        self.loss = loss
         self.normalize = normalize
         self.C = C
         self.tol = tol
@@ -103,7 +117,10 @@ class MKLClassifier(KernelClassifier):
         self.verbose = verbose
 
     def _make_loss(self) -> Loss:
-        return Hinge(fit_intercept=self.fit_intercept)
+        kind: Any = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic}[self.loss]
+        if self.loss == "logistic" and len(self.classes_) > 2:
+            kind = Softmax
+        return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)

@@ -29,6 +29,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        The loss, as in `MKLClassifier`.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -76,6 +78,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         cv: Any = 3,
         scoring: Any = None,
         norm: float | str = 1.0,
+        loss: str = "hinge",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -90,6 +93,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.cv = cv
         self.scoring = scoring
         self.norm = norm
+        self.loss = loss
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter

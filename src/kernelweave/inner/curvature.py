@@ -19,6 +19,8 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelOperator, WeightedSum
 from kernelweave.losses.base import Loss
 
+from .systems import DenseSystem
+
 
 @dataclass(frozen=True)
 class Curvature:
@@ -66,6 +68,8 @@ def weight_curvature(
     dual_coef, Y, cost : ndarray of shape (n_samples, n_outputs)
         The solution for K, targets and costs.
     """
+    if loss.is_coupled:
+        return _coupled_curvature(loss, K, products, dual_coef, Y, cost)
     curved = loss.inverse_curvature(dual_coef, Y, cost)
     rows = np.unique(np.concatenate([free for free, _ in curved]))
     values = products(rows)
@@ -90,6 +94,26 @@ def weight_curvature(
             hessian += V.T @ response
         responses.append(response)
     return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
+
+
+def _coupled_curvature(
+    loss: Loss,
+    K: KernelOperator,
+    products: Callable[[Indices], Floats],
+    dual_coef: Floats,
+    Y: Floats,
+    cost: Floats,
+) -> Curvature:
+    """Return the same for outputs whose second derivatives are a block for every row."""
+    every = np.arange(len(Y))
+    V = np.ascontiguousarray(products(every).transpose(1, 2, 0))
+    weights = np.where(Y > 0, cost, 0.0) - dual_coef  # cost times the probabilities
+    system = DenseSystem(K, np.maximum(weights, 0.0), True, loss.fit_intercept)
+    response = system.projected(V)
+    hessian = np.tensordot(V, response, axes=((0, 1), (0, 1)))
+    n_outputs = Y.shape[1]
+    parts = [response[:, o] for o in range(n_outputs)]
+    return Curvature(0.5 * (hessian + hessian.T), [every] * n_outputs, parts)
 
 
 def _solve_block(K: KernelOperator, rows: Indices, ridge: Floats, sides: Floats) -> Floats:

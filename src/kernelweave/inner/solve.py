@@ -12,6 +12,7 @@ from kernelweave.losses.base import InnerSolver, Loss
 
 from .cvar import solve_cvar
 from .feature_newton import solve_on_features
+from .newton import solve_newton
 from .ridge import solve_ridge
 from .smo import solve_smo
 from .solution import Solution
@@ -20,6 +21,7 @@ _SOLVERS: dict[InnerSolver, Callable[..., Solution]] = {
     InnerSolver.SMO: solve_smo,
     InnerSolver.LINEAR_SYSTEM: solve_ridge,
     InnerSolver.CVAR: solve_cvar,
+    InnerSolver.NEWTON: solve_newton,
 }
 
 
