@@ -15,6 +15,7 @@ from .feature_newton import solve_on_features
 from .newton import solve_newton
 from .ridge import solve_ridge
 from .smo import solve_smo
+from .smooth_features import solve_smooth_on_features
 from .solution import Solution
 
 _SOLVERS: dict[InnerSolver, Callable[..., Solution]] = {
@@ -55,6 +56,8 @@ def solve_inner(
     """
     features = K.features()
     if features is not None:
-        return solve_on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
+        smooth = loss.inner_solver is InnerSolver.NEWTON
+        on_features = solve_smooth_on_features if smooth else solve_on_features
+        return on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
     solve = _SOLVERS[loss.inner_solver]
     return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)
