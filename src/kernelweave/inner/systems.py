@@ -8,6 +8,7 @@ coefficients of every output that sum to zero.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -16,8 +17,16 @@ from kernelweave._linalg import factor_upper
 from kernelweave._types import Floats
 from kernelweave.banks import KernelOperator
 
-_CG_TOL = 1e-3  # relative residual of conjugate gradients: enough for a step
-_CG_STEPS = 300
+
+@dataclass(frozen=True)
+class IterativeOptions:
+    """Tunable numbers of `IterativeSystem`, chosen by hand."""
+
+    tol: float = 1e-2  # relative residual: enough for a step
+    max_steps: int = 200
+    rank: int = 500  # of the preconditioner, all outputs together,
+    least_rank: int = 100  # and of one
+
 
 
 class CurvedSystem(ABC):
@@ -117,33 +126,83 @@ class DenseSystem(CurvedSystem):
 
 
 class IterativeSystem(CurvedSystem):
-    """By conjugate gradients on ``I + L'K L`` with ``W = L L'``, for steps on many rows."""
+    """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
+
+    The preconditioner is the same matrix with the Nystroem approximation of K by evenly spaced
+    rows, which has its largest eigenvalues.
+    """
+
+    def __init__(
+        self,
+        K: KernelOperator,
+        weights: Floats,
+        coupled: bool,
+        intercept: bool,
+        options: IterativeOptions = IterativeOptions(),
+    ) -> None:
+        super().__init__(K, weights, coupled, intercept)
+        self.options, self.gram = options, K.dense()
+        n, n_outputs = weights.shape
+        rank = min(n, max(options.least_rank, options.rank // n_outputs))
+        some = np.linspace(0, n - 1, rank, dtype=np.intp)
+        corner = K.block(some, some)
+        corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
+        root = np.linalg.cholesky(corner)
+        self.Z = scipy.linalg.solve_triangular(
+            root, self.gram[some].astype(np.float64), lower=True, check_finite=False
+        ).T
+        inner = np.empty((n_outputs, rank, n_outputs, rank))
+        for o in range(n_outputs):
+            for other in range(n_outputs):
+                w = weights[:, o] if o == other else np.zeros(n)
+                if coupled:
+                    w = w - weights[:, o] * self._shares()[:, other]
+                inner[o, :, other] = (self.Z.T * w) @ self.Z
+        system = inner.reshape(n_outputs * rank, -1)
+        system[np.diag_indices_from(system)] += 1.0
+        self.factor = factor_upper(system)
 
     def apply(self, V: Floats) -> Floats:
-        shape = V.shape
+        shape, options = V.shape, self.options
         x = np.zeros(shape)
-        r = self._left(V, transposed=True)
-        p = r.copy()
-        first = rho = (r * r).sum(axis=(0, 1))
-        for _ in range(_CG_STEPS):
-            product = self.K @ np.ascontiguousarray(self._left(p).reshape(shape[0], -1))
-            Bp = p + self._left(product.reshape(shape), transposed=True)
+        r = self._root(V, transposed=True)
+        z = self._precondition(r)
+        p, rho = z, (r * z).sum(axis=(0, 1))
+        first = rho
+        for _ in range(options.max_steps):
+            Bp = p + self._root(self._times(self._root(p)), transposed=True)
             alpha = rho / np.maximum((p * Bp).sum(axis=(0, 1)), 1e-300)
             x += alpha * p
-            r -= alpha * Bp
-            new = (r * r).sum(axis=(0, 1))
-            if (new <= _CG_TOL**2 * first).all():
+            r = r - alpha * Bp
+            z = self._precondition(r)
+            new = (r * z).sum(axis=(0, 1))
+            if (new <= options.tol**2 * first).all():
                 break
-            p = r + (new / np.maximum(rho, 1e-300)) * p
-            rho = new
-        return self._left(x)
+            p, rho = z + (new / np.maximum(rho, 1e-300)) * p, new
+        return self._root(x)
 
-    def _left(self, V: Floats, *, transposed: bool = False) -> Floats:
+    def _times(self, V: Floats) -> Floats:
+        """Multiply by the matrix as it is stored: enough for a step."""
+        flat = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
+        return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
+
+    def _precondition(self, V: Floats) -> Floats:
+        n, n_outputs, n_sides = V.shape
+        inward = np.tensordot(self.Z, self._root(V), axes=(0, 0))  # rank, outputs, sides
+        side = inward.transpose(1, 0, 2).reshape(-1, n_sides)
+        solved = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
+        outward = np.tensordot(self.Z, solved.reshape(n_outputs, -1, n_sides), axes=(1, 1))
+        return V - self._root(outward, transposed=True)
+
+    def _shares(self) -> Floats:
+        return self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+
+    def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
         s = np.sqrt(self.weights)[:, :, None]
         if not self.coupled:
             return np.asarray(s * V)
-        w = self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+        shares = self._shares()[:, :, None]
         if transposed:
-            return np.asarray(s * (V - (w[:, :, None] * V).sum(axis=1, keepdims=True)))
-        return np.asarray(s * V - w[:, :, None] * (s * V).sum(axis=1, keepdims=True))
+            return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
+        return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
