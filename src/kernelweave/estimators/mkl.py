@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any, ClassVar
 
 from kernelweave._validation import StrOptions
@@ -9,7 +11,7 @@ from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 
 from .classifier import KernelClassifier
 from .probabilities import NativeProbabilities
-from .regressor import KernelRegressor
+from .quantiles import QuantileRegressor
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 
 
@@ -124,7 +126,7 @@ class MKLClassifier(NativeProbabilities, KernelClassifier):
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
-class MKLRegressor(KernelRegressor):
+class MKLRegressor(QuantileRegressor):
     """Regression on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + C sum_i loss(y_i, f(x_i))`` over functions and weights
@@ -136,11 +138,15 @@ class MKLRegressor(KernelRegressor):
         What to combine, as in `MKLClassifier`.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"epsilon_insensitive", "square", "huber"}
-        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
-        ``epsilon`` and linear beyond.
+    loss : {"epsilon_insensitive", "square", "huber", "quantile"}
+        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; the square up to a residual of
+        ``epsilon`` and linear beyond; or ``max(t (y - f), (t - 1) (y - f))`` with the quantile t.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold.
+    quantile : float or increasing sequence of float
+        Level or levels of the quantiles, each between 0 and 1; other losses ignore it. Several
+        levels share one set of weights, and `predict` returns one column for each; they never
+        cross. A pair of quantiles covers fewer new rows than its levels promise.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
@@ -175,8 +181,13 @@ class MKLRegressor(KernelRegressor):
     True
     """
 
-    _declaration = KernelRegressor._declaration.extended({}, method="mkl")
+    _declaration = QuantileRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **QuantileRegressor._parameter_constraints,
+        "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],
+        "quantile": [Real, "array-like"],
+    }
 
     def __init__(
         self,
@@ -185,6 +196,7 @@ class MKLRegressor(KernelRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        quantile: float | Sequence[float] = 0.5,
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
@@ -199,6 +211,7 @@ class MKLRegressor(KernelRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
+        self.quantile = quantile
         self.normalize = normalize
         self.C = C
         self.tol = tol

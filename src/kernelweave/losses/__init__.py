@@ -6,6 +6,7 @@ from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber import Huber
 from .logistic import Logistic
+from .quantile import Quantile
 from .smoothed import Smoothed
 from .softmax import Softmax
 from .square import Square
@@ -19,6 +20,7 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "Quantile",
     "Smoothed",
     "Softmax",
     "Square",
