@@ -9,20 +9,22 @@ from typing import Any, ClassVar
 from kernelweave._validation import StrOptions
 from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 
-from .classifier import KernelClassifier
+from .classifier import LabelClassifier
 from .probabilities import NativeProbabilities
 from .quantiles import QuantileRegressor
 from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .targets import Targets, refuse_absent_class
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
-class MKLClassifier(NativeProbabilities, KernelClassifier):
+class MKLClassifier(NativeProbabilities, LabelClassifier):
     """Support vector or logistic classifier on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i loss(y_i, f(x_i))`` over the functions
     ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``.
     Several classes share one set of weights. They are learned one against the rest, or all
-    together where the loss is logistic.
+    together where the loss is logistic. Several labels of every row (``y`` of zeros and ones with
+    one column per label) are learned one by one, with one set of weights.
 
     Parameters
     ----------
@@ -80,10 +82,12 @@ class MKLClassifier(NativeProbabilities, KernelClassifier):
     (True, True)
     """
 
-    _declaration = KernelClassifier._declaration.extended({}, method="mkl")
+    _declaration = LabelClassifier._declaration.extended(
+        {}, optional={**LabelClassifier._declaration.optional, "_several": "flag"}, method="mkl"
+    )
     _takes_features = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelClassifier._parameter_constraints,
+        **LabelClassifier._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
     }
 
@@ -118,9 +122,15 @@ class MKLClassifier(NativeProbabilities, KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
+        X, targets = super()._targets(X, y, sample_weight)
+        if self.loss == "logistic" and not self._several:
+            refuse_absent_class(self, targets)
+        return X, targets
+
     def _make_loss(self) -> Loss:
         kind: Any = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic}[self.loss]
-        if self.loss == "logistic" and len(self.classes_) > 2:
+        if self.loss == "logistic" and len(self.classes_) > 2 and not self._several:
             kind = Softmax
         return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 

@@ -25,6 +25,7 @@ class NativeProbabilities:
     """Mixin of classifiers with a parameter ``loss`` that may be "logistic"."""
 
     loss: str
+    _several: bool
 
     @available_if(_has_probabilities)
     @by_parts
@@ -39,7 +40,8 @@ class NativeProbabilities:
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; each row sums to one.
+            In the order of `classes_`; each row sums to one. Of several labels, the probability
+            that a row has the label.
         """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
@@ -62,6 +64,8 @@ class NativeProbabilities:
 
     def _native_log_proba(self, decision: Floats) -> Floats:
         """Return log-probabilities from decision values, one column per output."""
+        if self._several:  # of every label
+            return np.asarray(-np.logaddexp(0.0, -decision))
         if decision.shape[1] == 1:  # of the two classes, those of log-odds
-            return -np.logaddexp(0.0, decision * np.array([[1.0, -1.0]]))
+            return np.asarray(-np.logaddexp(0.0, decision * np.array([[1.0, -1.0]])))
         return np.asarray(log_softmax(decision, axis=1))

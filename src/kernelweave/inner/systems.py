@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelweave._linalg import factor_upper
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
 
 
@@ -26,7 +26,6 @@ class IterativeOptions:
     max_steps: int = 200
     rank: int = 500  # of the preconditioner, all outputs together,
     least_rank: int = 100  # and of one
-
 
 
 class CurvedSystem(ABC):
@@ -44,9 +43,7 @@ class CurvedSystem(ABC):
         Whether coefficients sum to zero.
     """
 
-    def __init__(
-        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool
-    ) -> None:
+    def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
         self._ones: Floats | None = None
 
@@ -83,9 +80,7 @@ class CurvedSystem(ABC):
 class DenseSystem(CurvedSystem):
     """By Cholesky factors, one per output, and one more where they are coupled."""
 
-    def __init__(
-        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool
-    ) -> None:
+    def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         super().__init__(K, weights, coupled, intercept)
         gram = K.dense()
         self.roots = np.sqrt(weights)
@@ -103,7 +98,7 @@ class DenseSystem(CurvedSystem):
             )
 
     @staticmethod
-    def _factor(gram: Floats, s: Floats) -> tuple[Floats, bool]:
+    def _factor(gram: Stored, s: Floats) -> tuple[Floats, bool]:
         B = np.multiply(gram, s, dtype=np.float64)  # I + S K S has no eigenvalue below one
         B *= s[:, None]
         B[np.diag_indices_from(B)] += 1.0
@@ -187,7 +182,7 @@ class IterativeSystem(CurvedSystem):
         return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
-        n, n_outputs, n_sides = V.shape
+        _, n_outputs, n_sides = V.shape
         inward = np.tensordot(self.Z, self._root(V), axes=(0, 0))  # rank, outputs, sides
         side = inward.transpose(1, 0, 2).reshape(-1, n_sides)
         solved = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
@@ -195,7 +190,9 @@ class IterativeSystem(CurvedSystem):
         return V - self._root(outward, transposed=True)
 
     def _shares(self) -> Floats:
-        return self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+        return np.asarray(
+            self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+        )
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""

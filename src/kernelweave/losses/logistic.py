@@ -57,7 +57,7 @@ class Logistic(LogLikelihood):
 
     def row_losses(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
         margin = Y * fitted
-        return cost * (np.maximum(-margin, 0.0) + np.log1p(np.exp(-np.abs(margin))))
+        return np.asarray(cost * (np.maximum(-margin, 0.0) + np.log1p(np.exp(-np.abs(margin)))))
 
     def linear(self, dual_coef: Floats, Y: Floats, cost: Floats) -> float:
         u = other_probabilities(dual_coef, Y, cost)
@@ -124,7 +124,7 @@ def _log_odds(Y: Floats, cost: Floats) -> Floats:
     """Return the log-odds of the summed costs of every output, those of an absent class clipped."""
     with np.errstate(divide="ignore", invalid="ignore"):
         plus, minus = np.log((cost * (Y > 0)).sum(axis=0)), np.log((cost * (Y < 0)).sum(axis=0))
-        return np.clip(np.nan_to_num(plus - minus), -_FARTHEST, _FARTHEST)
+        return np.asarray(np.clip(np.nan_to_num(plus - minus), -_FARTHEST, _FARTHEST))
 
 
 def _search_bias(odds: float, f: Floats, y: Floats, c: Floats) -> float:

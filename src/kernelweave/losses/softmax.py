@@ -147,7 +147,7 @@ def _probabilities(values: Floats) -> Floats:
 def _shares(Y: Floats, cost: Floats) -> Floats:
     """Return the shares of the classes in the summed costs, none of them zero."""
     sums = (cost * (Y > 0)).sum(axis=0)
-    return np.maximum(sums / max(float(sums.sum()), 1e-300), _RAREST)
+    return np.asarray(np.maximum(sums / max(float(sums.sum()), 1e-300), _RAREST))
 
 
 def _coefficients(p: Floats, Y: Floats, cost: Floats) -> Floats:
@@ -168,4 +168,4 @@ def _with_shares(p: Floats, Y: Floats, cost: Floats) -> Floats:
     take = np.maximum(-excess, 0.0)
     if not take.any():
         return p
-    return p * (1.0 - give) + (p @ give)[:, None] * (take / take.sum())
+    return np.asarray(p * (1.0 - give) + (p @ give)[:, None] * (take / take.sum()))
