@@ -36,7 +36,9 @@ def test_bounds_enclose_the_reference(name, norm):
     levels = LEVELS if name == "quantiles" else (0.7,)
     if name == "quantiles":
         Y, cost = np.repeat(Y, 3, axis=1), np.repeat(cost, 3, axis=1)
-    bank = make_bank([Precomputed(g) for g in problem.grams], np.arange(18)[:, None], normalize=None)
+    bank = make_bank(
+        [Precomputed(g) for g in problem.grams], np.arange(18)[:, None], normalize=None
+    )
     loss = make(fit_intercept=fit_intercept)
     found = learn_weights(Problem(bank, Y, cost, loss, SETS[norm]), Limits(1e-9, 500))
     formula = {"one against the rest": "logistic", "quantiles": "quantile"}.get(name, name)
