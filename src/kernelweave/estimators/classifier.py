@@ -13,6 +13,7 @@ from kernelweave._validation import StrOptions, check_table
 
 from .base import BaseMKL
 from .fit import PathMixin
+from .probabilities import CALIBRATION, CalibratedClassifier
 from .targets import Targets, class_targets
 
 
@@ -60,12 +61,13 @@ class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
         return np.asarray(self.classes_[codes])
 
 
-class KernelClassifier(PathMixin, BaseClassifier):
+class KernelClassifier(CalibratedClassifier, PathMixin, BaseClassifier):
     """Base of the classifiers: several classes are learned one against the rest."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CALIBRATION,
     }
 
     class_weight: dict[Any, float] | str | None
