@@ -13,7 +13,7 @@ from kernelweave._validation import StrOptions, check_table
 
 from .base import BaseMKL
 from .fit import PathMixin
-from .probabilities import CALIBRATION, CalibratedClassifier
+from .calibration import CALIBRATION, CalibratedClassifier
 from .targets import Targets, class_targets
 
 

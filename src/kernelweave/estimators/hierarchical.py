@@ -16,7 +16,7 @@ from kernelweave.losses import Hinge, Loss
 from .classifier import KernelClassifier
 from .hierarchical_base import BaseHierarchical
 from .intervals import INTERVALS
-from .probabilities import CALIBRATION
+from .calibration import CALIBRATION
 from .regressor import KernelRegressor
 from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
 from .targets import Targets, weighted

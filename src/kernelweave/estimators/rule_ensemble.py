@@ -17,7 +17,7 @@ from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Loss
 
 from .duplicates import MergedRows
-from .probabilities import CALIBRATION, CalibratedClassifier, lacks_probabilities
+from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
 from .rule_base import BaseRuleEnsemble
 from .shared_docs import BOUNDS, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
