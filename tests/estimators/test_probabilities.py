@@ -309,3 +309,15 @@ def test_no_worse_than_five_fits():
     peer = CalibratedClassifierCV(kw.MKLClassifier(kernels), ensemble=False)
     theirs = log_loss(y[200:], peer.fit(rows[:200], y[:200]).predict_proba(rows[200:]))
     assert log_loss(y[200:], model.predict_proba(rows[200:])) < theirs + 0.01
+
+
+def test_native_probabilities_may_be_calibrated_too():
+    for loss in ("logistic", "squared_hinge"):
+        for y in (TWO, THREE):
+            native = kw.MKLClassifier(KERNELS, loss=loss).fit(X, y)
+            model = kw.MKLClassifier(KERNELS, loss=loss, calibration="auto").fit(X, y)
+            assert np.array_equal(native.decision_function(NEW), model.decision_function(NEW))
+            for p in (native.predict_proba(NEW), model.predict_proba(NEW)):
+                np.testing.assert_allclose(p.sum(axis=1), 1.0)
+                assert ((p > 0) & (p < 1)).all()
+            assert not np.allclose(native.predict_proba(NEW), model.predict_proba(NEW))

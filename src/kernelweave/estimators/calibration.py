@@ -68,7 +68,7 @@ class CalibratedClassifier(OutOfFold):
     @property
     def _is_native(self) -> bool:
         """Whether the loss itself gives probabilities."""
-        return getattr(self, "loss", "hinge") != "hinge"
+        return False
 
     def _native_log_proba(self, decision: Floats) -> Floats:
         """Return logarithms of the probabilities that the loss gives, one column per class."""

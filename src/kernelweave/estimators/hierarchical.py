@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
-
-from kernelweave._dask import by_parts
-from kernelweave._validation import check_table, check_weights
-from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Loss
 
-from .classifier import KernelClassifier
+from .calibration import CALIBRATION
+from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
 from .intervals import INTERVALS
-from .calibration import CALIBRATION
 from .regressor import KernelRegressor
 from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
-from .targets import Targets, weighted
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT)
-class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
+class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
     Minimises
@@ -126,7 +118,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
-        "class_weight": KernelClassifier._parameter_constraints["class_weight"],
+        "class_weight": LabelClassifier._parameter_constraints["class_weight"],
         **CALIBRATION,
     }
 
@@ -175,51 +167,6 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
 
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
-
-    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
-        table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-        self._several = table.ndim == 2 and table.shape[1] > 1
-        if not self._several:
-            return super()._targets(X, y, sample_weight)
-        X = check_table(self, X, reset=True)
-        labels = _read_indicator(table)
-        check_consistent_length(X, labels)
-        weight = check_weights(sample_weight, len(labels))
-        self.classes_ = np.arange(labels.shape[1])
-        cost = weighted(np.ones(labels.shape), weight)
-        counted = slice(None) if weight is None else weight > 0
-        for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
-            if len(np.unique(column[counted])) < 2:
-                warn(f"y: label {label} is the same in all rows, so nothing is learned about it.")
-                continue
-            factors *= compute_class_weight(
-                self.class_weight, classes=np.arange(2), y=column, sample_weight=weight
-            )[column]
-        return X, Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
-
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels; of several labels a zero or one for each.
-        """
-        check_is_fitted(self)
-        if not self._several:
-            return super().predict(X)
-        return (self._decide(X) > 0).astype(int)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT)
@@ -349,15 +296,3 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-
-def _read_indicator(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the zeros and ones of several labels."""
-    if table.dtype == object:
-        table = np.asarray(table.tolist())
-    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise InputError(
-            "y: several columns must be labels, each a zero or one for every row; learn classes of "
-            "several columns one column at a time."
-        )
-    return table.astype(int)

@@ -131,7 +131,7 @@ class IntervalRegressor(OutOfFold):
     @property
     def _has_pair(self) -> bool:
         """Whether outputs are quantiles of one target, whose outermost pair makes the interval."""
-        return getattr(self, "loss", None) == "quantile" and self.out_of_fold_.shape[1] > 1
+        return getattr(self, "_several_levels", False) and self.out_of_fold_.shape[1] > 1
 
     def _score_rows(self, targets: Targets) -> Floats:
         """Return residuals of held-out rows, NaN where a row has no part in an output."""
@@ -157,10 +157,11 @@ class IntervalRegressor(OutOfFold):
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
-            Lower and upper ends; infinite where the training rows are too few for the coverage.
+            Lower and upper ends; infinite where the training rows are too few for the coverage. Of
+            several quantiles the outermost pair is widened or narrowed to the coverage.
         """
         intervals = self._intervals_of_outputs(X, coverage)
-        return intervals[:, 0] if self._one_output else intervals
+        return intervals[:, 0] if self._one_output or self._has_pair else intervals
 
     def _intervals_of_outputs(self, X: Any, coverage: float) -> Floats:
         """Return intervals of shape (n_rows, n_targets, 2)."""

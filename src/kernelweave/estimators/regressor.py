@@ -73,7 +73,8 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
         loss = self._make_loss()
         shape, scale = loss.box(Y, cost), loss.zero_loss(Y, cost)
-        growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
+        steepest = np.maximum(shape.upper, -shape.lower)
+        growth = error * np.where(shape.ridge > 0.0, 0.0, steepest)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)
 

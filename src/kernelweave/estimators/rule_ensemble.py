@@ -16,8 +16,8 @@ from kernelweave._validation import StrOptions, check_weights, offered_if, refus
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Loss
 
-from .duplicates import MergedRows
 from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
+from .duplicates import MergedRows
 from .rule_base import BaseRuleEnsemble
 from .shared_docs import BOUNDS, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
