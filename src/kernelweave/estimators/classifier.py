@@ -13,6 +13,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import StrOptions, check_table
 
 from .base import BaseMKL
+from .calibration import CALIBRATION, CalibratedClassifier
 from .fit import PathMixin
 from .targets import Targets, class_targets, label_table, label_targets
 
@@ -61,12 +62,13 @@ class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
         return np.asarray(self.classes_[codes])
 
 
-class KernelClassifier(PathMixin, BaseClassifier):
+class KernelClassifier(CalibratedClassifier, PathMixin, BaseClassifier):
     """Base of the classifiers: several classes are learned one against the rest."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CALIBRATION,
     }
 
     class_weight: dict[Any, float] | str | None

@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 from kernelweave.losses import Hinge, Loss
 
+from .calibration import CALIBRATION
 from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
+from .intervals import INTERVALS
 from .regressor import KernelRegressor
 from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
 
@@ -68,6 +70,10 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class; of several labels, by the values 0 and 1 of each.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -113,6 +119,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
         "class_weight": LabelClassifier._parameter_constraints["class_weight"],
+        **CALIBRATION,
     }
 
     def __init__(
@@ -132,6 +139,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
         max_nodes: int = 5000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -150,6 +159,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -197,6 +208,10 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         Maximum number of activated nodes.
     fit_intercept : bool
         Whether to add a bias to every output.
+    intervals : {"auto", "guaranteed", "jackknife+"} or None
+        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLRegressor`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -234,6 +249,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         **BaseHierarchical._constraints,
         "loss": KernelRegressor._parameter_constraints["loss"],
         "epsilon": KernelRegressor._parameter_constraints["epsilon"],
+        **INTERVALS,
     }
 
     def __init__(
@@ -254,6 +270,8 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         max_iter: int = 1000,
         max_nodes: int = 5000,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -273,6 +291,8 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         self.max_iter = max_iter
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,7 +18,10 @@ from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
+from .duplicates import MergedRows
 from .fit import PathMixin
+from .intervals import INTERVALS, IntervalRegressor
+from .out_of_fold import HeldProblem
 from .targets import Targets, real_targets
 
 
@@ -32,7 +36,7 @@ def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
     return EpsilonInsensitive(epsilon=epsilon, fit_intercept=fit_intercept)
 
 
-class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
+class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
     _declaration = BaseMKL._declaration.extended({"_one_output": "flag"})
@@ -40,6 +44,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         **BaseMKL._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
+        **INTERVALS,
     }
 
     loss: str
@@ -75,7 +80,16 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         X = check_table(self, X, reset=True, parts=self._takes_features)
-        return X, real_targets(self, X, y, sample_weight)
+        targets = real_targets(self, X, y, sample_weight)
+        self._check_intervals(len(targets.Y))
+        return X, targets
+
+    def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
+        problem = super()._hold(shared, result, rows)
+        if problem is None or not self.fit_intercept:
+            return problem
+        shift = np.median(rows.Y, axis=0)  # as in `_solve`
+        return replace(problem, Y=rows.Y - shift, shift=shift)
 
     @by_parts
     def predict(self, X: Any) -> Floats:
