@@ -9,8 +9,9 @@ from .noisy_labels import NoisyLabelMKLClassifier
 from .pairwise import PairwiseKernelLearner
 from .radius import RadiusMKLClassifier
 from .radius_kernel import RadiusKernelClassifier
-from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
+from .rule_ensemble import RuleEnsembleClassifier
 from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
+from .rule_regressor import RuleEnsembleRegressor
 from .spectral import KernelSpectralClustering
 from .sum_product import SumProductMKLClassifier
 

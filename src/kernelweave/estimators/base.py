@@ -33,6 +33,7 @@ from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin
+from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class RefinableBank:
         refines = factors or self.bank.n_features is not None
         self._refinement = self.bank.refinement if refines else None
 
+    def keep(self) -> None:
+        """Never rebuild the bank from now on: fits without some rows use it as it is."""
+        self._refinement = None
+
     def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
         """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
 
@@ -80,7 +85,7 @@ class RefinableBank:
         return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
-class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
+class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
     kernels: Any
@@ -106,7 +111,12 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
             "intercept_": "float[outputs]",
             "n_features_in_": "integer",
         },
-        optional={"feature_names_in_": "names", "_last": "any", "landmark_gap_": "real"},
+        optional={
+            "feature_names_in_": "names",
+            "_last": "any",
+            "landmark_gap_": "real",
+            **SAVED,
+        },
         substitutes={"kernels": "kernels_"},
         aspects=("kernels",),
     )
@@ -251,6 +261,47 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
 
+    def _n_learned(self, shared: Any) -> float:
+        n_kernels = shared.bank.n_kernels
+        return 0 if getattr(self, "norm", None) == "uniform" or n_kernels == 1 else n_kernels
+
+    def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
+        bank = shared.bank
+        return HeldProblem(
+            bank.combine(result.weights / self._divisor),
+            self._make_loss(),
+            rows.Y,
+            self.C * rows.cost,
+            result.dual_coef,
+            self.tol,
+            bank=bank,
+            function=result.function,
+        )
+
+    def _place(self, shared: Any, rows: MergedRows, solution: HeldSolution) -> None:
+        support = self._store_support(solution.dual_coef, solution.intercept, rows)
+        used = in_use(self.weights_)
+        self._store_predictor(shared.bank.predictor(support, used, solution.function))
+
+    def _row_values(self, shared: Any, result: Result, rows: MergedRows, test: Indices) -> Floats:
+        if result.function is not None:
+            values = shared.bank.values(result.function)[test]
+        else:
+            kernel = shared.bank.combine(result.weights / self._divisor)
+            values = (kernel @ result.dual_coef)[test]
+        return np.asarray(values + result.intercept)
+
+    def _leave_out_learned(
+        self, shared: Any, result: Result, rows: MergedRows, *options: Any
+    ) -> LeftOut:
+        refinable = getattr(shared, "refinable", shared)
+        if isinstance(refinable, RefinableBank):
+            refinable.keep()
+        return super()._leave_out_learned(shared, result, rows, *options)
+
+    def _outputs(self, X: Any) -> Floats:
+        return self._decide(X)
+
     def _store_predictor(self, predictor: Predictor) -> None:
         found = {"_support_views": predictor.support, "_function": predictor.function}
         for name, value in found.items():
@@ -292,9 +343,13 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _active(self) -> tuple[list[Kernel], Floats]:
         """Return the kernels in use, with weights for the kernels as written."""
         active = in_use(self.weights_)
-        radius = getattr(self, "squared_radius_", 1.0)  # the radius methods divide by it
-        weights = (self.weights_ * self.scales_)[active] / radius
+        weights = (self.weights_ * self.scales_)[active] / self._divisor
         return [self.kernels_[j] for j in active], weights
+
+    @property
+    def _divisor(self) -> float:
+        """What the weighted kernel is divided by: of the radius methods, the squared radius."""
+        return float(getattr(self, "squared_radius_", 1.0))
 
     def _decide(self, X: Any) -> Floats:
         """Return decision values, one column per output."""

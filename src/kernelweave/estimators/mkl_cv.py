@@ -29,6 +29,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        The loss, as in `MKLClassifier`.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -76,6 +78,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         cv: Any = 3,
         scoring: Any = None,
         norm: float | str = 1.0,
+        loss: str = "hinge",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -90,6 +93,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.cv = cv
         self.scoring = scoring
         self.norm = norm
+        self.loss = loss
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
@@ -116,10 +120,11 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     cv : int, splitter or iterable, default=3
         How to split.
     scoring : str, callable or None, default=None
-        What to maximise; None is R^2. Of equal scores the smaller C wins.
+        What to maximise; None is R^2, or the explained share of the loss of quantiles. Of equal
+        scores the smaller C wins.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"epsilon_insensitive", "square", "huber"}
+    loss : {"epsilon_insensitive", "square", "huber", "quantile"}
         The loss, as in `MKLRegressor`.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold, in units of the target.
@@ -127,6 +132,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
         same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
         off; None: one.
+    quantile : float or increasing sequence of float
+        Level or levels of the quantiles, as in `MKLRegressor`.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -177,6 +184,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
         target_scale: float | str | None = "spread",
+        quantile: float | Sequence[float] = 0.5,
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -193,6 +201,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.loss = loss
         self.epsilon = epsilon
         self.target_scale = target_scale
+        self.quantile = quantile
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter

@@ -9,7 +9,8 @@ from kernelweave._dask import fetch
 from kernelweave._validation import fit_context
 
 from .path_cv import SAVED, PathCV, search_constraints
-from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
+from .rule_ensemble import RuleEnsembleClassifier
+from .rule_regressor import RuleEnsembleRegressor
 from .shared_docs import BOUNDS, CHOSEN, RULES, shared_attributes
 
 

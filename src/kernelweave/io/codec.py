@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kernelweave import kernels
 from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
+from kernelweave.estimators.calibrators import Calibrator
 from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
 from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.encoding import (
@@ -62,6 +63,7 @@ _RECORDS: dict[str, Any] = {
     "numbers": NumberEncoding,
     "levels": CategoryEncoding,
     "dates": DateEncoding,
+    "calibrator": Calibrator,
 }
 
 
