@@ -19,7 +19,7 @@ Y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * RANDOM.normal(size=N)
 NEW = RANDOM.normal(size=(40, 3))
 KERNELS = [RBF(1.0, columns=[j]) for j in range(3)] + [Linear()]
 NODES = {f"k{j}": RBF(1.0, columns=[j]) for j in range(3)}
-FIXED = {"norm": "uniform", "normalize": None, "C": 5.0}
+FIXED = {"norm": "uniform", "normalize": None, "C": 5.0, "target_scale": 1.2}
 
 
 def mkl(**options):
@@ -158,7 +158,7 @@ def test_targets_may_be_moved_and_scaled():
         scaled.predict_interval(NEW), 8.0 * base.predict_interval(NEW), atol=1e-6
     )
     eps = mkl(intervals="auto", tol=1e-6).fit(X, Y)
-    large = mkl(intervals="auto", tol=1e-6, C=40.0, epsilon=0.8).fit(X, 8.0 * Y)
+    large = mkl(intervals="auto", tol=1e-6).fit(X, 8.0 * Y)
     np.testing.assert_allclose(
         large.predict_interval(NEW), 8.0 * eps.predict_interval(NEW), atol=0.1
     )

@@ -114,7 +114,7 @@ class IntervalRegressor(OutOfFold):
                 "intervals='guaranteed': a Dask table of this size cannot be split; use "
                 "intervals='auto', or pass X.compute()."
             )
-        count = Counter(self.verbose, n_folds, "folds")
+        count, cost = Counter(self.verbose, n_folds, "folds"), self._unscale(rows)
         values, models = np.empty_like(rows.Y), []
         for k in range(n_folds):
             test, kept = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
@@ -122,7 +122,7 @@ class IntervalRegressor(OutOfFold):
             twin: Any = self._twin()
             with silenced():
                 X = pick_rows(rows.X, kept)
-                twin._fit_models([twin], X, Targets(rows.Y[kept], rows.cost[kept], weight))
+                twin._fit_models([twin], X, Targets(rows.Y[kept], cost[kept], weight))
                 values[test] = twin._outputs(pick_rows(rows.X, test))
             models.append(twin)
             count()

@@ -129,6 +129,14 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
             model.target_scale_ = unit
         return replace(rows, cost=rows.cost * unit) if self.loss in _LINEAR else rows
 
+    def _unscale(self, rows: MergedRows) -> Floats:
+        return rows.cost / self.target_scale_ if self.loss in _LINEAR else rows.cost
+
+    def _ignores_rows(self) -> bool:
+        # The spread of the targets is that of all rows; a square loss does not depend on it.
+        fixed = self.target_scale != "spread" or self.loss == "square"
+        return fixed and super()._ignores_rows()
+
     @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted value of every row.
