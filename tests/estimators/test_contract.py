@@ -75,11 +75,13 @@ CONFIGURATIONS = {
     MKLClassifier: [
         MKLClassifier(),
         MKLClassifier(norm=2.0, normalize="cosine", class_weight="balanced"),
+        MKLClassifier(calibration="auto"),
         MKLClassifier([rbf_ladder([1.0, 3.0]), Linear()], norm="uniform", normalize=None, n_jobs=1),
     ],
     MKLRegressor: [
         MKLRegressor(),
         MKLRegressor([Linear(), RBF(2.0)], loss="square", norm="uniform", fit_intercept=False),
+        MKLRegressor(loss="square", intervals="jackknife+"),
         MKLRegressor([Polynomial(2), RBF(2.0)], loss="huber", norm=1.5, normalize="diagonal"),
     ],
     MKLClassifierCV: [

@@ -284,3 +284,10 @@ def test_coverage_of_a_linear_model_is_near_nominal():
         found = model.fit(rows[:40], y[:40]).predict_interval(rows[40:])
         share.append(((found[:, 0] <= y[40:]) & (y[40:] <= found[:, 1])).mean())
     assert 0.87 < np.mean(share) < 0.94
+
+
+@pytest.mark.parametrize("kind", [kw.MKLRegressorCV, kw.RuleEnsembleRegressorCV])
+def test_estimators_that_choose_their_c(kind, tmp_path):
+    model = quiet(kind(Cs=[0.1, 1.0], intervals="auto"), X, Y)
+    again = load(save(model, tmp_path / "model.kw"))
+    assert np.array_equal(again.predict_interval(NEW), model.predict_interval(NEW))

@@ -100,10 +100,6 @@ class FitMixin:
         """Return the rows with costs in the units of the targets, which the models store."""
         return rows
 
-    def _unscale(self, rows: MergedRows) -> Floats:
-        """Return the costs of the rows before `_scale`."""
-        return rows.cost
-
     def _fit_models(self, models: list[Self], X: Any, targets: Targets) -> list[Self]:
         """Fit models in the given order on one preparation of the rows."""
         with threads(self.n_jobs), quiet_overflow():

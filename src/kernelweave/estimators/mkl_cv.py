@@ -41,6 +41,10 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -84,6 +88,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -99,6 +105,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -142,6 +150,10 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         Maximum number of inner solves of one fit.
     fit_intercept : bool
         Whether to add a bias.
+    intervals : {"auto", "guaranteed", "jackknife+"} or None
+        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLRegressor`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -189,6 +201,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         tol: float = 1e-3,
         max_iter: int = 200,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -206,6 +220,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -191,6 +191,10 @@ class OutOfFold:
         """Give a copy of this model the coefficients of other functions of the same kernel."""
         raise NotImplementedError
 
+    def _unscale(self, rows: MergedRows) -> Floats:
+        """Return the costs of the rows in the units of the caller."""
+        return rows.cost
+
     def _fold_start(self, shared: Any, result: Result, rows: MergedRows) -> Any:
         """Return the start of a fit in which some rows have no cost."""
         return self._continue(result, 1.0)  # type: ignore[attr-defined]

@@ -91,6 +91,10 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None, default=None
+        How decisions become probabilities, as in `RuleEnsembleClassifier`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `RuleEnsembleClassifier`.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -136,6 +140,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -156,6 +162,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -205,6 +213,10 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
+    intervals : {"auto", "guaranteed"} or None, default=None
+        How `predict_interval` gets models that did not see a row, as in `RuleEnsembleRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `RuleEnsembleRegressor`.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -250,6 +262,8 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         max_iter: int = 2000,
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -271,5 +285,7 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         self.max_iter = max_iter
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.n_jobs = n_jobs
         self.verbose = verbose
