@@ -89,7 +89,6 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         optional={"feature_names_in_": "names"},
         substitutes={"columns": "_columns"},
         aspects=("kernels",),
-        method="metric",
     )
     kernels_ = None  # weights are those of columns
 

@@ -193,12 +193,12 @@ def _check_members(model: Any) -> None:
     n = len(model.weights_)
     if not n or not model.weights_.sum() > 0 or len(model.members_) != n:
         raise ValueError("a combination needs weights of its members")
-    classes = getattr(model, "classes_", None)
+    classes: Any = getattr(model, "classes_", None)
     n_outputs = 1 if classes is None or classes.size == 2 else classes.size
     for name, member in model._named():
         check_type("the name of a member", name, str)
-        own = getattr(member, "classes_", None)
-        if (own is None) != (classes is None) or (own is not None and list(own) != list(classes)):
+        own: Any = getattr(member, "classes_", None)
+        if not np.array_equal(np.ravel(own), np.ravel(classes)):
             raise ValueError("the members have other classes")
     if classes is None:
         model._logarithms(n)

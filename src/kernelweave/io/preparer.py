@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import narwhals as nw
@@ -14,7 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import all_or_nothing
 from kernelweave.errors import InputError, InputTypeError
-from kernelweave.kernels.encoding import TableEncoding, linear_encoding
+from kernelweave.kernels.encoding import (
+    CategoryEncoding,
+    DateEncoding,
+    TableEncoding,
+)
 from kernelweave.kernels.spread import clip_outliers
 
 from .dates import read_dates, read_times
@@ -140,8 +145,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.encoding_ = None
             if self.encode:
                 typed = nw.to_native(self._typed(frame))
-                columns = [name for name in names if name not in self.texts]
-                self.encoding_ = linear_encoding(TableEncoding.learn(typed, columns))
+                columns = tuple(name for name in names if name not in self.texts)
+                self.encoding_ = _standardised(TableEncoding.learn(typed, columns))
                 return self
             if self.missing == "refuse":
                 _refuse_missing(frame)
@@ -304,6 +309,21 @@ def check_options(preparer: TablePreparer) -> None:
         raise ValueError("the dates, plain columns and texts of the table must have names")
     if not isinstance(preparer.keep_dates, bool) or not isinstance(preparer.encode, bool):
         raise ValueError("keep_dates and encode must be true or false")
+
+
+def _standardised(encoding: TableEncoding) -> TableEncoding:
+    """Return the encoding whose numbers are standardised only, without their normal scores."""
+
+    def straight(part: Any) -> Any:
+        if isinstance(part, DateEncoding):
+            return replace(part, number=straight(part.number))
+        if isinstance(part, CategoryEncoding) or not np.isfinite(part.deviation):
+            return part
+        # The line through the ends of the range replaces the normal scores.
+        ends = part.knots[[0, -1]]
+        return replace(part, knots=ends, scores=(ends - part.mean) / part.deviation, scale=1.0)
+
+    return TableEncoding(encoding.keys, tuple(map(straight, encoding.encodings)))
 
 
 def _row_numbers(X: Any) -> NDArray[Any] | None:

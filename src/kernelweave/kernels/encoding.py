@@ -8,7 +8,7 @@ leave-one-out errors stay honest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -297,21 +297,6 @@ class TableEncoding:
         if unseen:
             warn(f"X: {unseen} values are levels that no training row had; they match no level.")
         return np.ascontiguousarray(np.hstack(parts))
-
-
-def linear_encoding(encoding: TableEncoding) -> TableEncoding:
-    """Return the encoding whose numbers are standardised only, without their normal scores."""
-
-    def straight(part: ColumnEncoding) -> ColumnEncoding:
-        if isinstance(part, DateEncoding):
-            return replace(part, number=straight(part.number))
-        if isinstance(part, CategoryEncoding) or not np.isfinite(part.deviation):
-            return part
-        ends = part.knots[[0, -1]]
-        # The line through the ends of the range replaces the normal scores.
-        return replace(part, knots=ends, scores=(ends - part.mean) / part.deviation, scale=1.0)
-
-    return TableEncoding(encoding.keys, tuple(map(straight, encoding.encodings)))
 
 
 def _weighted_median(values: Floats, weight: Floats) -> float:
