@@ -8,6 +8,8 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave import (
     RBF,
+    CombinedClassifier,
+    CombinedRegressor,
     HierarchicalMKLClassifier,
     HierarchicalMKLRegressor,
     KernelSpectralClustering,
@@ -62,6 +64,25 @@ def prepared(model):
 ALWAYS = {"performance", "convergence", "data", "reproduce"}
 MODELS = {
     "metric": (MetricKernelClassifier(), FRAME, TWO, {"kernels"}),
+    "combination": (
+        CombinedClassifier(
+            [("learned metric", MetricKernelClassifier()), ("linear", prepared(MKLClassifier()))],
+            weights=[0.7, 0.3],
+            calibrations=[None, (np.array([[2.0]]), np.array([0.1]))],
+        ),
+        FRAME,
+        TWO,
+        {"kernels"},
+    ),
+    "combination of a quantity": (
+        CombinedRegressor(
+            [("log", MetricKernelRegressor()), ("plain", MetricKernelRegressor(n_steps=0))],
+            logarithms=[(4.0, 1.01), None],
+        ),
+        FRAME,
+        QUANTITY,
+        {"kernels"},
+    ),
     "metric of a quantity": (MetricKernelRegressor(), FRAME, QUANTITY, {"kernels"}),
     "mkl": (MKLClassifier([rbf_ladder(), Linear()]), X, TWO, {"kernels"}),
     "mkl, C chosen": (MKLClassifierCV([RBF(1.0), Linear()], Cs=[0.1, 1.0]), X, TWO, {"kernels"}),

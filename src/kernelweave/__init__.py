@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from .banks import enclosing_ball
     from .candidates import ProductLattice
     from .estimators import (
+        CombinedClassifier,
+        CombinedRegressor,
         HierarchicalMKLClassifier,
         HierarchicalMKLRegressor,
         KernelSpectralClustering,
@@ -54,6 +56,8 @@ __all__ = [
     "ARD",
     "RBF",
     "Additive",
+    "CombinedClassifier",
+    "CombinedRegressor",
     "FromCallable",
     "HierarchicalMKLClassifier",
     "HierarchicalMKLRegressor",

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Learned = Literal["kernels", "paths", "nodes", "widths", "metric", "rules", "pairs", "clusters"]
+Learned = Literal[
+    "kernels", "paths", "nodes", "widths", "metric", "rules", "pairs", "clusters", "members"
+]
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Declaration:
     learns : str
         What the model consists of: weights of all kernels, of paths of kernels, of active nodes of
         a graph; one kernel with learned widths or in a learned metric; rules; a kernel learned from
-        pairs; clusters.
+        pairs; clusters; other models that are combined.
     saved : dict of str
         Fitted attributes in a model file with their kinds, in the order of the file. Kinds are
         ``real``, ``positive``, ``integer``, ``flag``, ``names``, ``history``, ``dict``, ``kernel``

@@ -66,7 +66,9 @@ def is_vacuous(gap: float, tol: float) -> bool:
 
 
 def weight_names(model: Any) -> list[str]:
-    """Return the kernel, path of kernels or column that each weight belongs to."""
+    """Return the kernel, path of kernels, column or member that each weight belongs to."""
+    if _declared(model).learns == "members":
+        return list(map(str, model.names_))
     if _declared(model).learns == "paths":
         return [str(model.network_.describe(path)) for path in model.paths_]
     if model.kernels_ is None:
@@ -87,7 +89,9 @@ def shares(model: Any) -> Floats:
 
 
 def weight_noun(model: Any) -> str:
-    """Return "kernel", "path" or "column", the owner of a weight."""
+    """Return "kernel", "path", "column" or "model", the owner of a weight."""
+    if _declared(model).learns == "members":
+        return "model"
     if _declared(model).learns == "paths":
         return "path"
     return "column" if model.kernels_ is None else "kernel"
@@ -218,6 +222,11 @@ def fit_status(model: Any) -> FitStatus:
             "the choice of the metric.",
             True,
         )
+    if learns == "members":
+        good = bool(model.converged_)
+        ended = "Each of them met" if good else "One or more did not meet"
+        text = f"{count(len(model.members_), 'model')} combined. {ended} the tolerance of its fit."
+        return FitStatus("converged" if good else "not converged", text, good)
     gap, solves = relative_gap(model), count(int(model.n_iter_), "inner solve")
     if np.isnan(gap):
         text = "The model has a closed form, so there was no iteration to converge."

@@ -130,6 +130,11 @@ def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "LiveDisplay", _recording(shown))
     assert main(["fit", "t.csv", "--target", "y"]) == 0
     stages = [what for what, _ in shown]
+    assert "fold 1 of 5: learned metric" in stages
+    assert stages[-1] == "fitting to all 60 rows"
+    shown.clear()
+    assert main(["fit", "t.csv", "--target", "y", "--method", "mkl"]) == 0
+    stages = [what for what, _ in shown]
     assert "choosing C (0.1, 1, 10), fold 3 of 3" in stages
     assert stages[-3:] == ["fitting to 45 rows", "evaluating on 15 rows", "fitting to all 60 rows"]
     assert any(state.startswith("gap ") for _, state in shown)

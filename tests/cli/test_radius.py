@@ -123,7 +123,8 @@ def test_report_as_json(folder, capsys):
 
 
 def test_other_methods_have_no_radius(folder, capsys):
-    run(capsys, "fit", "table.csv", "--target", "two", "--quiet", "--test-share", 0)
+    options = ("--method", "mkl", "--quiet", "--test-share", 0)
+    run(capsys, "fit", "table.csv", "--target", "two", *options)
     about = json.loads(run(capsys, "info", "table.kw", "--json")[1])
     assert about["squared_radius"] is None
     assert about["lower_bound"] <= about["objective"]

@@ -9,6 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernelweave
 from kernelweave import (
     RBF,
+    CombinedClassifier,
+    CombinedRegressor,
     HierarchicalMKLClassifier,
     HierarchicalMKLRegressor,
     KernelSpectralClustering,
@@ -60,6 +62,21 @@ CONFIGURATIONS = {
             tol=1e-2,
         ),
         HierarchicalMKLClassifier([RBF(2.0), Linear()], solver="mirror", task_correlation=1.0),
+    ],
+    CombinedClassifier: [
+        CombinedClassifier(),
+        CombinedClassifier(
+            [("wide", MKLClassifier([RBF(3.0)])), ("linear", MKLClassifier([Linear()]))],
+            weights=[3, 1],
+        ),
+    ],
+    CombinedRegressor: [
+        CombinedRegressor(),
+        CombinedRegressor(
+            [("wide", MKLRegressor([RBF(3.0)])), ("plain", MKLRegressor([Linear()]))],
+            weights=[1, 3],
+            logarithms=[(1000.0, 1.0), None],
+        ),
     ],
     HierarchicalMKLRegressor: [
         HierarchicalMKLRegressor(),

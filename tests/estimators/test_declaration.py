@@ -27,6 +27,7 @@ def test_saved_attributes_are_those_of_the_fit(name):
     assert not [key for key in declaration.saved if not hasattr(model, key)]
     public = {key for key in vars(model) if key.endswith("_") and not key.startswith("_")}
     kept_elsewhere = {"kernels_", "rates_", "statistic_", "setting_", "selection_"}
+    kept_elsewhere |= {"members_"}  # each as a model of its own
     kept_elsewhere |= {"network_", "paths_"}  # derived from the structure
     assert public <= {*declaration.saved, *declaration.optional, *kept_elsewhere}
 

@@ -88,7 +88,7 @@ def test_many_rows_are_sampled():
 
 
 def test_c_is_chosen_on_training_rows():
-    fit = fit_table(TABLE, "ill", ignore=["level", "note"])
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl")
     assert fit.search.n_rows == N - fit.held_out["rows"]
     assert fit.model[-1].C == fit.search.C
     assert fit.search.scores.shape == (len(fit.search.values), 3)
@@ -138,8 +138,8 @@ def test_samples_keep_all_classes():
 
 
 def test_mistakes():
-    with pytest.raises(InputError, match="method: must be one of auto, mkl"):
-        fit_table(TABLE, "ill", method="svm")
+    with pytest.raises(InputError, match="method: must be one of auto, metric, linear, svm, mkl"):
+        fit_table(TABLE, "ill", method="tree")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
 

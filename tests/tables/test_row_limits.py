@@ -86,7 +86,7 @@ def test_C_is_chosen_on_some_rows_and_used_on_all(monkeypatch):
         return search(problem, *args, **kwargs)
 
     monkeypatch.setattr(fitting, "search_cost", spy)
-    found = fit(C="auto")
+    found = fit(C="auto", method="mkl")
     assert seen == [PART]
     assert found.model[-1].C == found.search.C
 

@@ -13,6 +13,7 @@ from kernelweave._summary import (
     is_vacuous,
     relative_landmark_gap,
     weight_names,
+    weight_noun,
 )
 from kernelweave._text import clip
 
@@ -33,6 +34,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
         **(_rules if has_aspect(model, "rules") else _kernels)(model),
+        "column_weights": _column_weights(model),
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
         "relative_gap": _known(gap / max(abs(model.objective_), 1e-300)),
@@ -74,6 +76,7 @@ def _kernels(model: Any) -> dict[str, Any]:
     used = [int(j) for j in order if model.weights_[j] > 0]
     names, shares = weight_names(model), getattr(model, "contributions_", None)
     return {
+        "weights_of": weight_noun(model),
         "kernels_offered": len(order),
         "kernels_used": len(used),
         "kernels": [
@@ -86,6 +89,22 @@ def _kernels(model: Any) -> dict[str, Any]:
         ],
         "support_rows": len(model.support_) if hasattr(model, "support_") else None,
     }
+
+
+def _column_weights(model: Any) -> dict[str, float] | None:
+    """Return the weights of the columns in a learned metric, the largest first; None without one.
+
+    Those of the members of a combination are averaged with the weights of the members.
+    """
+    found: dict[str, float] = {}
+    members = getattr(model, "members_", [model])
+    shares = np.asarray(getattr(model, "weights_", [1.0])) if members[0] is not model else [1.0]
+    for member, share in zip(members, shares, strict=True):
+        for name, weight in getattr(member, "column_weights_", {}).items():
+            found[str(name)] = found.get(str(name), 0.0) + float(share) * weight
+    total = sum(found.values())
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return {name: weight / total for name, weight in ordered} if total else None
 
 
 def _plain(label: Any) -> Any:
@@ -102,6 +121,8 @@ def _known(value: Any) -> float | None:
 
 def certificate(summary: dict[str, Any]) -> tuple[str, str]:
     """Return the objective and the bound on its distance from the optimum of its problem."""
+    if summary["tol"] is None and summary["objective"] is None:
+        return "weights", "by predictions for rows that were left out"
     if summary["tol"] is None:
         return "leave-one-out error", f"{summary['objective']:.6g}, in closed form"
     reached = "" if summary["converged"] else ", not reached"
@@ -159,14 +180,16 @@ def print_weights(console: Any, summary: dict[str, Any]) -> None:
 def print_kernels(console: Any, summary: dict[str, Any]) -> None:
     """Print a table of the kernels with the largest weights."""
     kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
-    named = ["kernel", "weight"]
+    noun = summary["weights_of"]
+    named = [noun, "weight"]
     lines = [[k["kernel"], f"{k['weight']:.4g}"] for k in kernels[:_SHOWN]]
-    if kernels and kernels[0]["contribution"] is not None:
+    # The weights of columns are their contributions.
+    if kernels and kernels[0]["contribution"] is not None and noun != "column":
         named.append("contribution")
         for line, kernel in zip(lines, kernels, strict=False):
             line.append(f"{kernel['contribution']:.1%}")
     print_table(console, named, lines, most=_KERNEL)
-    kept = f"{summary['kernels_used']} of {summary['kernels_offered']} kernels are in use"
+    kept = f"{summary['kernels_used']} of {summary['kernels_offered']} {noun}s are in use"
     if len(kernels) > _SHOWN:
         share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
         kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"

@@ -20,35 +20,60 @@ from .commands import (
     seed_option,
     table_options,
 )
-from .terminal import open_console, print_facts, print_notes, shown, write_json
+from .terminal import open_console, print_facts, print_notes, print_table, shown, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kernelweave.tables import TableFit
 
-_METHODS = ["auto", "mkl", "radius", "noisy", "rules", "structure", "pairs"]
+_METHODS = [
+    "auto",
+    "metric",
+    "linear",
+    "svm",
+    "mkl",
+    "radius",
+    "noisy",
+    "rules",
+    "structure",
+    "pairs",
+]
+
+_LITTLE, _MOST = 0.02, 6  # weight of a column, and number of columns, that are shown
+_SCORES = ["auto", "log_loss", "roc_auc", "accuracy", "balanced_accuracy", "r2", "absolute_error"]
 
 _HELP = """\
-Looks at the columns first. Numbers and dates are offered as Gaussian kernels of five widths, each
-alone and all together, and as a linear kernel; categories are compared by equality, text by its
-words, and Gram matrices are taken as they are (--gram). Columns that hold one value only, count
-the rows or look like names are left out; missing values are filled. A note reports every step.
+Compares models on the same folds of the table and writes the best one, fitted to all rows: a model
+in a learned metric, a linear model, an SVM, multiple kernel learning where there is time or text,
+or a combination of them if it is significantly better. Gradient boosting is compared as a
+reference. Classes are compared by log-loss, numbers by R2, both scales of a skewed target are
+tried. The output says first what was chosen, against what and by how much.
 
-C is chosen by cross-validation. The score is measured on held-out rows beside an SVM baseline; the
-model that is written is then fitted to all rows, or to as many as the method can take in reasonable
-time. Everything done to the columns is part of the model, so predict takes the raw file.
+Columns that hold one value only, count the rows, identify them or look like names are left out;
+dates become years and places in the year, week and day; missing values are filled and marked. A
+note reports every step. Everything done to the columns is part of the model, so predict takes the
+raw file.
 
 methods:
-  auto, mkl   weights for kernels, for classification and regression
+  auto        the best of those below that are marked with *, or a combination
+  metric *    one kernel in a metric that is learned from the table
+  linear *    a linear model
+  svm *       one Gaussian kernel
+  mkl *       weights for kernels on single columns and on all
   radius      classes by margin and radius: the scale of kernels cannot matter
   noisy       classes of which some labels are wrong; then see kernelweave suspects
   rules       a sum of readable rules, for classification and regression; then see kernelweave rules
   structure   classes, by products and sums of groups of kernels
   pairs       kernels that separate the classes; then see kernelweave cluster
 
+The methods from mkl on choose C by cross-validation and are scored on held-out rows. With --gram,
+--C, --norm, --tol or --max-iter, auto is mkl.
+
 examples:
   kernelweave fit patients.csv --target outcome
+  kernelweave fit patients.csv --target outcome --time 60
+  kernelweave fit patients.csv --target outcome --scoring roc_auc --class-weight balanced
   kernelweave fit patients.csv --target outcome --method rules
   kernelweave fit patients.csv --target outcome --method radius --C 10
   kernelweave fit houses.parquet --target price --ignore agent --gram photos=photos.npy --C 10"""
@@ -74,6 +99,23 @@ def _named_file(text: str) -> tuple[str, str]:
 @option("--out", "the model file (FILE with ending .kw)", "MODEL", FILE)
 @option("--method", "see above (auto)", type=click.Choice(_METHODS), default="auto")
 @option(
+    "--scoring",
+    "what models are compared by (auto: log_loss for classes, r2 for numbers)",
+    type=click.Choice(_SCORES),
+    default="auto",
+)
+@option(
+    "--class-weight",
+    "balanced: all classes count the same, however many rows they have",
+    type=click.Choice(["balanced"]),
+)
+@option(
+    "--time",
+    "about how long the comparison may take, in seconds (2 for 1000 rows, 60 at most)",
+    "SECONDS",
+    POSITIVE,
+)
+@option(
     "--C C",
     "cost of errors, auto by cross-validation; regression: in units of the standard deviation of "
     "the target; radius: for a kernel of unit radius",
@@ -90,8 +132,8 @@ def _named_file(text: str) -> tuple[str, str]:
 )
 @option(
     "--max-rows",
-    "maximum number of rows to fit to, drawn at random (mkl: all, or 5000 where these would take "
-    "long; noisy 4000; radius, structure 2000; pairs 20000; rules 10000)",
+    "maximum number of rows to use, drawn at random (50000; mkl: all, or 5000 where these would "
+    "take long; noisy 4000; radius, structure 2000; pairs 20000; rules 10000)",
     "NUMBER",
     COUNT,
 )
@@ -101,7 +143,7 @@ def _named_file(text: str) -> tuple[str, str]:
 @option("--standardize/--no-standardize", "put numeric columns on one scale", default=True)
 @option(
     "--test-share",
-    "share of rows held out for the score (0.25); 0 skips it",
+    "methods from mkl on: share of rows held out for the score (0.25); 0 skips it",
     "SHARE",
     SHARE,
     default=0.25,
@@ -123,6 +165,7 @@ def fit(args: Any) -> int:
 
     from kernelweave.io import save
     from kernelweave.tables import Settings, fit_table, read_table
+    from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
 
     from .console import summarize, warn_unless_converged
     from .live import live
@@ -145,9 +188,12 @@ def fit(args: Any) -> int:
                 per_feature=args.per_feature,
                 standardize=args.standardize,
                 seed=args.seed,
+                class_weight=args.class_weight,
             ),
             test_share=args.test_share,
             max_rows=args.max_rows,
+            scoring=args.scoring,
+            seconds=args.time,
             announce=announce,
         )
     save(found.model, out)
@@ -162,6 +208,8 @@ def fit(args: Any) -> int:
         "task": "regression" if problem.regression else "classification",
         "n_classes": None if problem.regression else int(problem.y.nunique()),
         "method": found.method,
+        "choice": None if found.choice is None else choice_as_json(found.choice),
+        "verdict": [] if found.choice is None else describe_choice(found.choice),
         "rows": len(problem.y),
         "fitted_rows": found.n_rows,
         "columns": list(problem.X.columns),
@@ -174,6 +222,8 @@ def fit(args: Any) -> int:
     }
     if args.json:
         write_json(report)
+    elif console is not None and found.choice is not None:
+        _print_choice(console, report, score_table(found.choice))
     elif console is not None:
         _print(console, report)
     warn_unless_converged(summary)
@@ -200,6 +250,8 @@ def _write_page(found: TableFit, page: Path, args: Any) -> None:
     from kernelweave import report
 
     score, held_out = found.held_out, None
+    if found.choice is not None:
+        held_out = _compared(found.choice, found.n_rows)
     if score is not None:
         rows = score["svm_baseline_rows"]
         fewer = f", fitted to {rows} rows" if rows else ""
@@ -220,16 +272,57 @@ def _write_page(found: TableFit, page: Path, args: Any) -> None:
     report.write(found.model, page, X, y, cv=None, held_out=held_out, facts=facts)
 
 
+def _compared(choice: Any, n_rows: int) -> Any:
+    """Return the scores on rows left out, for the page."""
+    from kernelweave import report
+    from kernelweave.tables.scoring import TITLES
+    from kernelweave.tables.verdicts import describe_choice
+
+    measure, first = choice.scoring.shows[0], choice.ranking[0]
+    beside = {item.name: item.scores[measure] for item in choice.ranking[1:]}
+    said = " ".join([*describe_choice(choice), f"It was then fitted to all {n_rows} rows."])
+    return report.HeldOut(
+        "R\u00b2" if measure == "r2" else TITLES[measure],
+        first.scores[measure],
+        first.rows,
+        choice.interval,
+        beside,
+        said,
+    )
+
+
+def _print_choice(console: Any, report: dict[str, Any], table: tuple[list[str], Any]) -> None:
+    """Print what was chosen, against what, then the notes and the columns that matter."""
+    console.print(_subject(report), soft_wrap=True)
+    for line in report["verdict"]:
+        console.print(line, soft_wrap=True)
+    print_table(console, *table)
+    print_notes(console, report["notes"])
+    facts = []
+    if report["column_weights"]:
+        top = [item for item in report["column_weights"].items() if item[1] >= _LITTLE][:_MOST]
+        said = ", ".join(f"{shown(name, 40)} {weight:.0%}" for name, weight in top)
+        facts.append(("columns that matter", said))
+    facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
+    if report["report"]:
+        facts.append(("report", report["report"]))
+    print_facts(console, facts)
+
+
+def _subject(report: dict[str, Any]) -> str:
+    regression = report["task"] == "regression"
+    task = "regression" if regression else f"{report['n_classes']} classes"
+    return (
+        f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
+        f"target {shown(repr(report['target']), 60)} ({task})."
+    )
+
+
 def _print(console: Any, report: dict[str, Any]) -> None:
     from .console import model_facts, print_weights
 
     regression = report["task"] == "regression"
-    task = "regression" if regression else f"{report['n_classes']} classes"
-    console.print(
-        f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
-        f"target {shown(repr(report['target']), 60)} ({task}).",
-        soft_wrap=True,
-    )
+    console.print(_subject(report), soft_wrap=True)
     print_notes(console, report["notes"])
     print_weights(console, report)
     facts = model_facts(report)

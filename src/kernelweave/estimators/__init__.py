@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from .combined import CombinedClassifier, CombinedRegressor
 from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
 from .metric_kernel import MetricKernelClassifier, MetricKernelRegressor
 from .mkl import MKLClassifier, MKLRegressor
@@ -16,6 +17,8 @@ from .spectral import KernelSpectralClustering
 from .sum_product import SumProductMKLClassifier
 
 __all__ = [
+    "CombinedClassifier",
+    "CombinedRegressor",
     "HierarchicalMKLClassifier",
     "HierarchicalMKLRegressor",
     "KernelSpectralClustering",

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
@@ -71,7 +72,33 @@ def read_dates(name: str, values: Iterable[Any], form: str | None) -> Floats:
     return np.array([np.nan if v is None or v != v else year(v) for v in values], dtype=np.float64)
 
 
+def read_times(name: str, values: Iterable[Any], form: str | None) -> NDArray[np.datetime64]:
+    """Return dates, or texts in the format ``form``, as times; missing values become NaT.
+
+    Examples
+    --------
+    >>> read_times("born", ["1999-12-31", None], "%Y-%m-%d").astype(str).tolist()
+    ['1999-12-31T00:00:00.000000', 'NaT']
+    """
+
+    @cache
+    def time(value: Any) -> np.datetime64:
+        found = _time(name, value, form)
+        if found.tzinfo is not None:
+            found = found.astimezone(datetime.UTC).replace(tzinfo=None)
+        return np.datetime64(found, "us")
+
+    gap = np.datetime64("NaT", "us")
+    return np.array([gap if v is None or v != v else time(v) for v in values], "datetime64[us]")
+
+
 def _year(name: str, value: Any, form: str | None) -> float:
+    time = _time(name, value, form)
+    start = datetime.datetime(2000, 1, 1, tzinfo=time.tzinfo)
+    return 2000.0 + (time - start).total_seconds() / _YEAR
+
+
+def _time(name: str, value: Any, form: str | None) -> datetime.datetime:
     if isinstance(value, str):
         try:
             value = datetime.datetime.strptime(value.strip(), form or FORMATS[0])
@@ -84,8 +111,7 @@ def _year(name: str, value: Any, form: str | None) -> float:
         value = datetime.datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime.datetime):
         raise InputError(f"The column {name!r} must hold dates, but has {value!r}.")
-    start = datetime.datetime(2000, 1, 1, tzinfo=value.tzinfo)
-    return 2000.0 + (value - start).total_seconds() / _YEAR
+    return value
 
 
 def _fits(text: str, form: str) -> bool:

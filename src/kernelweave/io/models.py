@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from kernelweave import estimators
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import Kernel, MetricLaplacian
+from kernelweave.kernels.encoding import TableEncoding
 
 from . import folds, kernels, pairs
 from .archive import Writer
@@ -21,7 +22,8 @@ from .rules import check_rules
 # Classes that a file may name.
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 # Modules that write and restore parts beside the fitted attributes; the default is `kernels`.
-_PARTS: dict[str, Any] = {"pairs": pairs, "metric": None, "rules": None, "clusters": None}
+_PARTS: dict[str, Any] = {"pairs": pairs}
+_PARTS |= dict.fromkeys(("metric", "rules", "clusters", "members"))
 
 # What replaces NaN in files, by kind: qualities are probabilities, others are never so large.
 _INSTEAD_OF_NAN = {"quality": -1.0, "partial": -float(np.finfo(np.float64).max)}
@@ -34,6 +36,7 @@ _PREPARED = {
     "n_samples_seen_": "integer",
     "rows_": "any",
     "target_": "any",
+    "encoding_": "any",
 }
 
 
@@ -51,6 +54,8 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     module = _PARTS.get(declaration.learns, kernels)
     node: dict[str, Any] = {"estimator": kind.__name__}
     own = {} if module is None else {"kernels": encode(model.kernels_, writer)}
+    if declaration.learns == "members":
+        node["members"] = [encode_model(member, writer) for member in model.members_]
     node["parameters"] = _encode_parameters(model, own, writer)
     names = [*declaration.saved, *(k for k in declaration.optional if hasattr(model, k))]
     fitted = {name: getattr(model, name) for name in names}
@@ -88,6 +93,8 @@ def _encode_parameters(model: Any, own: dict[str, Any], writer: Writer) -> dict[
     declaration, coded = model._declaration, {}
     on_graph = declaration.learns == "nodes"
     given = model._plain_parameters() if on_graph else model.get_params(deep=False)
+    if declaration.learns == "members":  # those fitted take their place
+        given = {name: value for name, value in given.items() if name != "estimators"}
     for name, value in given.items():
         try:
             coded[name] = encode(value, writer)
@@ -109,7 +116,7 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
     if "preprocess" not in node:
         return model
     preparer = _decode_preparer(node["preprocess"], decode)
-    if list(preparer.feature_names_in_) != list(getattr(model, "feature_names_in_", ())):
+    if list(preparer.get_feature_names_out()) != list(getattr(model, "feature_names_in_", ())):
         raise ValueError("the columns of the table are not those of the model")
     first, last = node["steps"]
     if not isinstance(first, str) or not isinstance(last, str):
@@ -123,9 +130,14 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     kind = ESTIMATORS[node["estimator"]]
     declaration = kind._declaration
     module = _PARTS.get(declaration.learns, kernels)
-    model = kind(**{name: decode(value) for name, value in node["parameters"].items()})
-    model._validate_params()
+    parameters = {name: decode(value) for name, value in node["parameters"].items()}
     fitted = {name: decode(value) for name, value in node["fitted"].items()}
+    members = None
+    if declaration.learns == "members":
+        members = [decode_model(member, decode) for member in node["members"]]
+        parameters["estimators"] = list(zip(fitted["names_"], members, strict=True))
+    model = kind(**parameters)
+    model._validate_params()
     kinds = {**declaration.saved, **declaration.optional}
     if not set(declaration.saved) <= set(fitted) <= set(kinds):
         raise ValueError(f"the fitted attributes are {sorted(fitted)}")
@@ -134,6 +146,8 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
         model.kernels_ = decode(node["kernels"])
         sizes["kernels"] = _count_kernels(model, fitted["n_features_in_"])
     check_fitted(fitted, kinds, sizes)
+    if members is not None:
+        model.members_ = members
     for name, value in fitted.items():
         setattr(model, name, value)
         missing = _INSTEAD_OF_NAN.get(kinds[name].partition("[")[0])
@@ -186,7 +200,29 @@ def _check_metric(model: Any) -> None:
         raise ValueError(f"the number of outputs cannot be {n_outputs}")
 
 
+def _check_members(model: Any) -> None:
+    n = len(model.weights_)
+    if not n or not model.weights_.sum() > 0 or len(model.members_) != n:
+        raise ValueError("a combination needs weights of its members")
+    classes: Any = getattr(model, "classes_", None)
+    n_outputs = 1 if classes is None or classes.size == 2 else classes.size
+    for name, member in model._named():
+        check_type("the name of a member", name, str)
+        own: Any = getattr(member, "classes_", None)
+        if not np.array_equal(np.ravel(own), np.ravel(classes)):
+            raise ValueError("the members have other classes")
+    if classes is None:
+        model._logarithms(n)
+        return
+    for item in model._per_member("calibrations", n):
+        if item is not None:
+            check_type("a calibration", item, tuple)
+            check_array("the slopes of a calibration", item[0], "f", (n_outputs, n_outputs))
+            check_array("the intercepts of a calibration", item[1], "f", (n_outputs,))
+
+
 _CHECKS: dict[str, Any] = {
+    "members": _check_members,
     "metric": _check_metric,
     "rules": check_rules,
     "clusters": _check_clusters,
@@ -195,7 +231,8 @@ _CHECKS: dict[str, Any] = {
 
 def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     preparer = TablePreparer(**decode(node["parameters"]))
-    fitted = {name: decode(node["fitted"][name]) for name in _PREPARED}
+    known = {"encoding_": None} | node["fitted"]  # files of earlier versions have none
+    fitted = {name: decode(known[name]) for name in _PREPARED}
     check_type("standardize", preparer.standardize, bool)
     check_options(preparer)
     check_type("columns", fitted["feature_names_in_"], np.ndarray)
@@ -209,4 +246,5 @@ def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     if preparer.rows_ is not None:
         check_array("rows_", preparer.rows_, "i", (int(preparer.n_samples_seen_),))
     check_type("target_", preparer.target_, str | None)
+    check_type("encoding_", preparer.encoding_, TableEncoding if preparer.encode else type(None))
     return preparer

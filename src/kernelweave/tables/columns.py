@@ -114,14 +114,20 @@ def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
     return "its values are all different, as of identifiers" if dense or named else ""
 
 
-def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str]:
+def note_columns(
+    kinds: Sequence[ColumnKind], *, kept: bool = False, encoded: bool = False
+) -> list[str]:
     """Return a sentence for each column that is left out, converted, or has missing values.
 
-    ``kept``: the method handles missing values itself.
+    ``kept``: the method handles missing values itself. ``encoded``: dates and missing values get
+    columns of their own.
     """
     notes = [f"the column {c.name!r} is left out: {c.why}" for c in kinds if c.kind == "none"]
+    parts = "years with decimals"
+    if encoded:
+        parts = "a number and places in the year, the week and the day"
     for kind, how in (
-        ("date", "hold dates, which become years with decimals"),
+        ("date", f"hold dates, which become {parts}"),
         ("text", "hold text, which is compared by its words"),
     ):
         if names := [repr(c.name) for c in kinds if c.kind == kind]:
@@ -129,6 +135,8 @@ def note_columns(kinds: Sequence[ColumnKind], *, kept: bool = False) -> list[str
                 f"{_listed(names)} {how if len(names) > 1 else how.replace('hold', 'holds', 1)}"
             )
     fills = {"number": "filled with the median", "category": "a value of their own"}
+    if encoded:
+        fills["number"] += ", and marked"
     fills |= {"date": fills["number"], "text": fills["category"]}
     for fill in ["kept as such"] if kept else dict.fromkeys(fills.values()):
         gaps = [c for c in kinds if c.missing and (kept or fills.get(c.kind) == fill)]

@@ -14,16 +14,22 @@ from sklearn.pipeline import Pipeline
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 
+from .candidates import LINEAR, METRIC, SVM
+from .choosing import Choice, Race, build_model, decide, encode_target
 from .columns import note_columns
 from .held_out import evaluate_model, hold_out
 from .kernels import MANY_COLUMNS
-from .methods import METHODS, Settings, choose_method, for_method, make_model
+from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
+from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
 from .problem import Problem, make_problem
 from .row_limits import ENOUGH, kernels_for_all
+from .scoring import choose_scoring
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CANDIDATES = dict(zip(COMPARED, (METRIC, LINEAR, SVM), strict=True))
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class TableFit:
         The columns and the target.
     n_rows : int
         Rows that the model was fitted to.
+    choice : Choice or None
+        How the model was chosen among candidates; None where one method was asked for.
     search : Search or None
         How C was chosen.
     held_out : dict or None
@@ -57,6 +65,7 @@ class TableFit:
     method: str
     problem: Problem
     n_rows: int
+    choice: Choice | None
     search: Search | None
     held_out: dict[str, Any] | None
     seconds: float
@@ -75,12 +84,22 @@ def fit_table(
     settings: Settings | None = None,
     test_share: float = 0.25,
     max_rows: int | None = None,
+    scoring: str = "auto",
+    seconds: float | None = None,
     announce: Announce = silent,
 ) -> TableFit:
-    """Choose kernels by the kinds of the columns, choose C, fit, and evaluate on held-out rows.
+    """Compare candidates on folds of a table, and fit the best one, or a combination, to all rows.
 
-    C is chosen on some of the rows that are not held out. The model that is returned was fitted to
-    all rows with it, unless these are more than ``max_rows``: then it is the evaluated one.
+    With the method "auto", a model in a learned metric, a linear model, an SVM and, where there is
+    time or text, multiple kernel learning are compared on the same folds, beside gradient boosting.
+    The best of them, or a convex combination if it is significantly better, is fitted to all rows,
+    up to 50 000. "metric", "linear" and "svm" fit that candidate, with the same comparison.
+
+    The other methods choose kernels by the kinds of the columns and C by cross-validation, and are
+    evaluated on held-out rows; so is "auto" where C, options of kernels or Gram matrices are given,
+    which is then "mkl". C is chosen on some of the rows that are not held out. The model that is
+    returned was fitted to all rows with it, unless these are more than ``max_rows``: then it is the
+    evaluated one.
 
     With the method "mkl", a large table and no ``max_rows``, a first fit to 5000 rows selects the
     kernels. These are then fitted to all rows if that takes minutes at most; otherwise the first
@@ -93,7 +112,8 @@ def fit_table(
     target : str
         The column to predict.
     method : str
-        "auto", "mkl", "radius", "noisy", "rules", "structure" or "pairs".
+        "auto", "metric", "linear", "svm", "mkl", "radius", "noisy", "rules", "structure" or
+        "pairs".
     task : {"auto", "classification", "regression"}
         What the target is.
     C : float or "auto"
@@ -106,9 +126,15 @@ def fit_table(
     settings : Settings, optional
         Options of the method.
     test_share : float
-        Share of the rows to hold out; 0 skips the evaluation.
+        Share of the rows to hold out; 0 skips the evaluation. Folds need none.
     max_rows : int, optional
         Maximum number of rows to fit to; None leaves it to the method.
+    scoring : str
+        Score by which candidates are compared: "auto" is the log-loss of classes and R squared of
+        numbers; "roc_auc", "accuracy", "balanced_accuracy", "absolute_error".
+    seconds : float, optional
+        About how long the comparison may take, by which candidates and folds are chosen; None: two
+        seconds for 1000 rows, a minute at most.
     announce : callable
         Called with the current step and the share of it that is done.
 
@@ -130,6 +156,10 @@ def fit_table(
     """
     settings = settings or Settings()
     problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams)
+    given = (settings.norm, settings.tol, settings.max_iter)
+    plain = C == "auto" and not problem.grams and all(option is None for option in given)
+    if method in CANDIDATES or (method == "auto" and plain and can_be_compared(problem)):
+        return _choose(problem, method, settings, scoring, seconds, max_rows, announce)
     name = choose_method(problem, method, settings)
     if C != "auto" and not METHODS[name].has_cost:
         raise InputError(f"C: the method {name} has none, got {C!r}; leave it out.")
@@ -153,11 +183,60 @@ def fit_table(
         name,
         job.problem,
         int(fit.model[0].n_samples_seen_),
+        None,
         cost.search,
         held_out,
         fit.seconds,
         (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
     )
+
+
+def can_be_compared(problem: Problem) -> bool:
+    """Tell whether a table has the rows to compare candidates, of the smallest class too."""
+    enough = len(problem.y) >= LEAST_ROWS
+    return enough and (problem.regression or problem.y.value_counts().iloc[1] >= 4)
+
+
+def _choose(
+    problem: Problem,
+    method: str,
+    settings: Settings,
+    scoring: str,
+    seconds: float | None,
+    max_rows: int | None,
+    announce: Announce,
+) -> TableFit:
+    """Compare candidates, and fit the chosen one to all rows."""
+    if not can_be_compared(problem):
+        raise InputError(
+            f"method {method}: {LEAST_ROWS} rows or more, and 4 of each class, are needed to "
+            f"compare it, got {len(problem.y)} rows; use the method mkl."
+        )
+    whole, notes = problem, []
+    limit = MAX_ROWS if max_rows is None else max_rows
+    if len(problem.y) > limit:
+        problem = problem.take(sample_rows(problem, limit, settings.seed))
+        notes.append(
+            f"{limit} of {len(whole.y)} rows are used, drawn at random; the others would make the "
+            "model more accurate, as a rule slightly (--max-rows changes that)"
+        )
+    fixed = CANDIDATES.get(method)
+    rule = choose_scoring(
+        encode_target(problem), problem.regression, scoring, settings.class_weight is not None
+    )
+    plan = make_plan(problem, seconds, fixed)
+    folds = make_folds(problem, plan.n_folds, settings.seed)
+    race = Race(problem, plan.candidates, rule, settings, folds, announce)
+    race.run()
+    choice = decide(race, None if fixed is None else fixed.name)
+    announce(f"fitting to all {len(problem.y)} rows", 0.0)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
+        model = build_model(choice, problem, settings)
+    spent = time.perf_counter() - began
+    notes = [*whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
+    return TableFit(model, method, problem, len(problem.y), choice, None, None, spent, tuple(notes))
 
 
 @dataclass(frozen=True)

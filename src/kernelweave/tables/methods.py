@@ -24,6 +24,7 @@ from kernelweave.io import TablePreparer
 from .kernels import offer_complete, offer_kernels, offer_structure
 from .problem import Problem
 
+COMPARED = ("metric", "linear", "svm")  # methods that are candidates of "auto" only
 EPSILON = 0.1  # insensitivity of regression, in standard deviations of the target
 
 
@@ -45,6 +46,8 @@ class Settings:
         Whether numeric columns are standardised.
     seed : int
         Seed of all random draws.
+    class_weight : "balanced" or None
+        "balanced": all classes count the same, however many rows they have.
     """
 
     norm: float | str | None = None
@@ -53,6 +56,7 @@ class Settings:
     per_feature: bool = True
     standardize: bool = True
     seed: int = 0
+    class_weight: str | None = None
 
     def loose(self) -> Settings:
         """Return settings that suffice to compare values of C."""
@@ -137,7 +141,7 @@ def choose_method(problem: Problem, name: str = "auto", settings: Settings | Non
     if name == "auto":
         name = "mkl"
     if name not in METHODS:
-        known = ", ".join(["auto", *METHODS])
+        known = ", ".join(["auto", *COMPARED, *METHODS])
         raise InputError(f"method: must be one of {known}, got {name!r}.")
     method = METHODS[name]
     if problem.regression and method.regressor is None:
@@ -191,10 +195,14 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     if method.has_cost:
         options["C"] = C
     if kind is MKLRegressor:
-        unit = float(problem.y.std())
-        options |= {"C": C * unit, "epsilon": EPSILON * unit}
+        options |= in_units(C, float(problem.y.std()))
     estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
+
+
+def in_units(C: float, unit: float) -> dict[str, float]:
+    """Return C and epsilon of a regression with linear losses, for a target of this spread."""
+    return {"C": C * unit, "epsilon": EPSILON * unit}
 
 
 def _preparer(problem: Problem, name: str, settings: Settings) -> TablePreparer:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -20,6 +21,8 @@ from .methods import EPSILON
 from .problem import Problem
 
 _COSTS = [0.1, 1.0, 10.0, 100.0]
+_MOST_LEVELS = 255  # of a category in scikit-learn's gradient boosting
+_WORDS = 256  # columns that count the words of a text
 
 
 def svm_baseline(problem: Problem, C: float) -> Pipeline:
@@ -68,6 +71,46 @@ def _encoded(problem: Problem) -> tuple[TablePreparer, ColumnTransformer]:
         parts.append((name, make_pipeline(HashingVectorizer(n_features=512), _DENSE), name))
     table = TablePreparer(missing="fill", dates=problem.dates)
     return table, ColumnTransformer(parts, sparse_threshold=0.0)
+
+
+def boosting(problem: Problem, rows: Any) -> Pipeline:
+    """Return gradient boosting with scikit-learn's defaults, on rows of the form "frame"."""
+    kind = HistGradientBoostingRegressor if problem.regression else HistGradientBoostingClassifier
+    model = kind(random_state=0, categorical_features="from_dtype")
+    return make_pipeline(TypedColumns(tuple(problem.columns("text"))), model)
+
+
+class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Make categories of text, days of dates and counts of words of long texts."""
+
+    def __init__(self, texts: tuple[str, ...] = ()) -> None:
+        self.texts = texts
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the levels of the categories."""
+        words = X.drop(columns=list(self.texts)).select_dtypes(exclude=["number", "datetime"])
+        self.levels_ = {name: sorted(set(words[name].dropna())) for name in words}
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return columns of numbers and categories."""
+        import pandas as pd
+
+        parts = []
+        for name in X.columns.drop(list(self.texts)):
+            column = X[name]
+            if column.dtype.kind == "M":
+                column = (column - pd.Timestamp(2000, 1, 1)) / pd.Timedelta(days=1)
+            elif name in self.levels_:
+                column = pd.Series(pd.Categorical(column, self.levels_[name]), X.index, name=name)
+                if len(self.levels_[name]) > _MOST_LEVELS:
+                    column = column.cat.codes
+            parts.append(column)
+        for name in self.texts:
+            counts = HashingVectorizer(n_features=_WORDS).fit_transform(X[name].fillna(""))
+            names = [f"{name} {k}" for k in range(_WORDS)]
+            parts.append(pd.DataFrame(counts.toarray(), X.index, names))
+        return pd.concat(parts, axis=1)
 
 
 def _to_dense(rows: Any) -> Any:

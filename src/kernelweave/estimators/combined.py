@@ -1,0 +1,423 @@
+"""Convex combinations of fitted models, with targets transformed and scores calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._declaration import CERTIFICATE, Declaration
+from kernelweave._summary import NotebookSummary
+from kernelweave._types import Floats
+from kernelweave._validation import check_mixed_table, fit_context
+from kernelweave.errors import InputError
+from kernelweave.kernels import Linear
+
+from .mkl import MKLClassifier, MKLRegressor
+from .shared_docs import CLASSES, shared_attributes
+from .targets import encode_labels, real_targets, refuse_one_class
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEAST = 1e-12  # probability below which a logarithm is not taken
+
+COMBINED = {
+    "names_ : list of str": "Their names.",
+    "weights_ : ndarray of shape (n_members,)": "Their weights, which sum to one.",
+    "intercept_ : ndarray of shape (n_outputs,)": "Zeros.",
+    "objective_ : float": "NaN: members have objectives of their own.",
+    "duality_gap_ : float": "NaN, for the same reason.",
+    "converged_ : bool": "Whether all members have converged.",
+    "n_iter_ : int": "Sum over the members.",
+    "history_ : list": "Empty.",
+}
+
+
+class BaseCombination(NotebookSummary, BaseEstimator):
+    """Base of the combinations: members, their weights and their fits."""
+
+    estimators: Sequence[tuple[str, Any]] | None
+    weights: Sequence[float] | None
+
+    _declaration: ClassVar[Declaration] = Declaration(
+        learns="members",
+        saved={
+            **CERTIFICATE,
+            "n_features_in_": "integer",
+            "names_": "list[members]",
+            "weights_": "weights[members]",
+            "intercept_": "float[outputs]",
+        },
+        optional={"feature_names_in_": "names"},
+        aspects=("kernels",),
+    )
+    kernels_ = None  # weights are those of members
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimators": [list, tuple, None],
+        "weights": ["array-like", None],
+    }
+
+    def _usual_members(self) -> list[tuple[str, Any]]:
+        raise NotImplementedError
+
+    def _named(self) -> list[tuple[str, Any]]:
+        """Return names and models, checked."""
+        given = self._usual_members() if self.estimators is None else list(self.estimators)
+        for item in given:
+            pair = isinstance(item, tuple | list) and len(item) == 2
+            if not pair or not isinstance(item[0], str) or not hasattr(item[1], "fit"):
+                raise InputError(
+                    f"estimators: must be pairs of a name and an estimator, got {item!r}."
+                )
+        if not given:
+            raise InputError("estimators: must have one item or more, got none.")
+        return given
+
+    def _per_member(self, name: str, n_members: int) -> list[Any]:
+        given = getattr(self, name)
+        values = [None] * n_members if given is None else list(given)
+        if len(values) != n_members:
+            raise InputError(
+                f"{name}: must have an item for each of the {n_members} members, got {len(values)}."
+            )
+        return values
+
+    def _fit_members(self, X: Any, targets: list[Any], sample_weight: Any) -> None:
+        """Fit a copy of every member to its target."""
+        named = self._named()
+        weights = [1.0 if w is None else float(w) for w in self._per_member("weights", len(named))]
+        if not (np.isfinite(weights).all() and min(weights) >= 0 and sum(weights) > 0):
+            raise InputError(f"weights: must be finite, not negative, not all 0, got {weights}.")
+        members = []
+        for (_, estimator), y in zip(named, targets, strict=True):
+            options = {}
+            if sample_weight is not None:
+                last = isinstance(estimator, Pipeline) and estimator.steps[-1][0]
+                options[f"{last}__sample_weight" if last else "sample_weight"] = sample_weight
+            members.append(clone(estimator).fit(X, y, **options))
+        self.names_ = [name for name, _ in named]
+        self.weights_ = np.array(weights) / sum(weights)
+        self._keep(members)
+
+    def _keep(self, members: list[Any]) -> None:
+        """Record fitted members, and how their fits ended."""
+        self.members_ = members
+        last = [m[-1] if isinstance(m, Pipeline) else m for m in members]
+        self.converged_ = all(bool(getattr(m, "converged_", True)) for m in last)
+        self.n_iter_ = sum(int(getattr(m, "n_iter_", 0)) for m in last)
+        self.objective_ = self.duality_gap_ = float("nan")
+        self.history_: list[Any] = []
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of the members and their weights, the heaviest first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``member`` and ``weight``.
+        """
+        check_is_fitted(self)
+        import pandas as pd
+
+        frame = pd.DataFrame({"member": self.names_, "weight": self.weights_})
+        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+
+@shared_attributes(COMBINED)
+class CombinedRegressor(RegressorMixin, BaseCombination):
+    """Weighted mean of the predictions of several regressors.
+
+    A member may learn the logarithm of the target, which is undone in its predictions. The command
+    ``kernelweave fit`` writes such a model where a combination predicts left-out rows better than
+    any model alone, or where a skewed target is learned on a logarithmic scale.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), or None
+        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
+        model.
+    weights : sequence of float, or None
+        Weight of each member, divided by their sum; None: equal.
+    logarithms : sequence of None or (offset, scale), or None
+        For each member None, or numbers with which it learns ``log(y + offset)`` and predicts
+        ``scale * exp(f(x)) - offset``.
+
+    Attributes
+    ----------
+    members_ : list
+        The fitted models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import CombinedRegressor, MetricKernelRegressor
+    >>> X = np.linspace(0, 5, 60)[:, None]
+    >>> metric = ("learned metric", MetricKernelRegressor())
+    >>> model = CombinedRegressor([metric], logarithms=[(0.0, 1.0)]).fit(X, np.exp(X[:, 0]))
+    >>> bool(abs(model.predict([[2.5]])[0] / np.exp(2.5) - 1) < 0.01)
+    True
+    """
+
+    _declaration = BaseCombination._declaration.extended({"_one_output": "flag"})
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseCombination._parameter_constraints,
+        "logarithms": [list, tuple, None],
+    }
+
+    def __init__(
+        self,
+        estimators: Sequence[tuple[str, Any]] | None = None,
+        *,
+        weights: Sequence[float] | None = None,
+        logarithms: Sequence[tuple[float, float] | None] | None = None,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.logarithms = logarithms
+
+    def _usual_members(self) -> list[tuple[str, Any]]:
+        return [("kernels", MKLRegressor()), ("linear", MKLRegressor([Linear()]))]
+
+    def _logarithms(self, n_members: int) -> list[tuple[float, float] | None]:
+        found = self._per_member("logarithms", n_members)
+        for item in found:
+            if item is None:
+                continue
+            if len(item) != 2 or not np.isfinite(item).all() or not item[1] > 0:
+                raise InputError(
+                    f"logarithms: must be None or (offset, scale) with a scale > 0, got {item!r}."
+                )
+        return found
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit all members.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows, for members that take them.
+
+        Returns
+        -------
+        self : CombinedRegressor
+            The fitted estimator.
+        """
+        X = check_mixed_table(self, X, reset=True)
+        Y = real_targets(self, X, y, sample_weight).Y
+        targets = []
+        for item in self._logarithms(len(self._named())):
+            if item is not None and not (Y + item[0] > 0).all():
+                raise InputError(
+                    f"logarithms: y + {item[0]:g} must be > 0, but the smallest y is {Y.min():g}."
+                )
+            own = Y if item is None else np.log(Y + item[0])
+            targets.append(own[:, 0] if self._one_output else own)
+        self._fit_members(X, targets, sample_weight)
+        self.intercept_ = np.zeros(Y.shape[1])
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predicted target of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self)
+        X = check_mixed_table(self, X, reset=False)
+        total: Any = 0.0
+        logarithms = self._logarithms(len(self.members_))
+        for weight, member, item in zip(self.weights_, self.members_, logarithms, strict=True):
+            values = np.asarray(member.predict(X))
+            total = total + weight * (values if item is None else undo_logarithm(values, *item))
+        return np.asarray(total)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.string = True
+        return tags
+
+
+@shared_attributes(COMBINED, CLASSES)
+class CombinedClassifier(ClassifierMixin, BaseCombination):
+    """Weighted mean of the probabilities of several classifiers.
+
+    Decision values of members without probabilities of their own are calibrated. The command
+    ``kernelweave fit`` writes such a model where a combination predicts left-out rows better than
+    any model alone.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), or None
+        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
+        model.
+    weights : sequence of float, or None
+        Weight of each member, divided by their sum; None: equal.
+    calibrations : sequence of None or (slopes, intercepts), or None
+        For each member None, where its own probabilities are used, or a matrix and a vector: the
+        log-odds of its classes are ``decision @ slopes.T + intercepts``. None for all, where
+        members have no probabilities: slope 1, intercept 0.
+
+    Attributes
+    ----------
+    members_ : list
+        The fitted models.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernelweave import CombinedClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> CombinedClassifier().fit(X, y).predict_proba(X).shape
+    (178, 3)
+    """
+
+    _declaration = BaseCombination._declaration.extended({"classes_": "labels[classes]"})
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseCombination._parameter_constraints,
+        "calibrations": [list, tuple, None],
+    }
+
+    def __init__(
+        self,
+        estimators: Sequence[tuple[str, Any]] | None = None,
+        *,
+        weights: Sequence[float] | None = None,
+        calibrations: Sequence[tuple[Floats, Floats] | None] | None = None,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.calibrations = calibrations
+
+    def _usual_members(self) -> list[tuple[str, Any]]:
+        return [("kernels", MKLClassifier()), ("linear", MKLClassifier([Linear()]))]
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit all members.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array of shape (n_samples,)
+            Class labels.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows, for members that take them.
+
+        Returns
+        -------
+        self : CombinedClassifier
+            The fitted estimator.
+        """
+        X = check_mixed_table(self, X, reset=True)
+        labels, codes = encode_labels(self, X, y)
+        refuse_one_class(self, codes)
+        n_members = len(self._named())
+        self._per_member("calibrations", n_members)
+        self._fit_members(X, [labels] * n_members, sample_weight)
+        self.intercept_ = np.zeros(1 if len(self.classes_) == 2 else len(self.classes_))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Rows sum to one.
+        """
+        check_is_fitted(self)
+        X = check_mixed_table(self, X, reset=False)
+        total: Any = 0.0
+        calibrations = self._per_member("calibrations", len(self.members_))
+        for weight, member, item in zip(self.weights_, self.members_, calibrations, strict=True):
+            if item is None and hasattr(member, "predict_proba"):
+                own = np.asarray(member.predict_proba(X))
+            else:
+                own = to_probabilities(member.decision_function(X), *(item or (1.0, 0.0)))
+            total = total + weight * own
+        return np.asarray(total)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return log-odds, or the logarithms of the probabilities of several classes.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive values support ``classes_[1]``.
+        """
+        logs = np.log(np.maximum(self.predict_proba(X), _LEAST))
+        return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the most probable class of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        decision = self.decision_function(X)
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
+
+def undo_logarithm(values: Floats, offset: float, scale: float) -> Floats:
+    """Return predictions of ``y`` from predictions of ``log(y + offset)``."""
+    return np.asarray(scale * np.exp(np.minimum(values, 700.0)) - offset)
+
+
+def to_probabilities(decision: Any, slopes: Any, intercepts: Any) -> Floats:
+    """Return the probabilities of calibrated decision values, one column per class."""
+    values = np.asarray(decision, dtype=np.float64)
+    if values.ndim == 1:
+        odds = values * float(np.ravel(slopes)[0]) + float(np.ravel(intercepts)[0])
+        return np.column_stack([expit(-odds), expit(odds)])
+    matrix = np.asarray(slopes, dtype=np.float64)
+    matrix = matrix if matrix.ndim == 2 else matrix * np.eye(values.shape[1])
+    return np.asarray(softmax(values @ matrix.T + intercepts, axis=1))

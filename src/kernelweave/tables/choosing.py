@@ -1,0 +1,362 @@
+"""Choose the model for a table: candidates compared on the same folds, or their combination.
+
+Every candidate predicts rows that it was not fitted to. The first fold tries all settings of a
+candidate, and both scales of a skewed target; the other folds take the best of them. Candidates
+that are clearly worse after the first fold are not fitted again. A convex combination of the rest
+is chosen where its predictions, with weights from other folds, are significantly better than those
+of the best candidate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
+
+from kernelweave._types import Floats, Indices
+from kernelweave.estimators.combined import undo_logarithm
+
+from .blending import Calibration, best_scale, blend, calibrate, learn_calibration
+from .candidates import Candidate, Task, make_preparer
+from .methods import Settings
+from .problem import Problem
+from .scoring import Scoring, paired_difference, score_interval, total_score
+from .search import Announce, sample_rows
+
+_WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
+_SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
+_BETTER = 2.0  # standard errors by which a combination must be better
+_GAIN = 0.005  # relative gain below which a combination is not worth its size
+
+
+@dataclass
+class Entry:
+    """A candidate in the race, and its predictions for rows that were left out."""
+
+    candidate: Candidate
+    settings: list[tuple[dict[str, Any], float | None]]  # with the offset of a logarithm, or None
+    values: dict[int, Floats] = field(default_factory=dict)  # by setting: raw outputs of all rows
+    has_proba: bool = False
+    active: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A model as it was compared.
+
+    Attributes
+    ----------
+    name : str
+        Of the candidate; of several with their weights.
+    scores : dict of float
+        By name, on the rows that it predicted.
+    rows : int
+        How many these are.
+    behind : tuple of two floats
+        Mean of its losses minus those of the chosen model, and the standard error of that mean.
+    written : bool
+        Whether it can be written to a model file.
+    """
+
+    name: str
+    scores: dict[str, float]
+    rows: int
+    behind: tuple[float, float]
+    written: bool = True
+
+
+@dataclass(frozen=True)
+class Member:
+    """A part of the chosen model."""
+
+    candidate: Candidate
+    setting: dict[str, Any]
+    weight: float = 1.0
+    logarithm: tuple[float, float] | None = None
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen model, and how it compared.
+
+    Attributes
+    ----------
+    members : tuple of Member
+        One, or several with weights.
+    ranking : tuple of Ranked
+        The chosen model first, then the others by their losses, best first.
+    scoring : Scoring
+        How they were compared.
+    interval : tuple of two floats or None
+        95% interval of the first score of the chosen model.
+    n_folds : int
+        Folds; 1 where one part of the rows was held out.
+    """
+
+    members: tuple[Member, ...]
+    ranking: tuple[Ranked, ...]
+    scoring: Scoring
+    interval: tuple[float, float] | None
+    n_folds: int
+
+    @property
+    def name(self) -> str:
+        """Names of the members."""
+        return self.ranking[0].name
+
+
+class Race:
+    """Candidates on the folds of a problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[Candidate],
+        scoring: Scoring,
+        settings: Settings,
+        folds: list[tuple[Indices, Indices]],
+        announce: Announce,
+    ) -> None:
+        self.problem, self.scoring, self.settings = problem, scoring, settings
+        self.folds, self.announce = folds, announce
+        offsets = [None, *log_offsets(problem)]
+        self.entries = [
+            Entry(c, list(product(c.settings(problem), offsets if c.written else [None])))
+            for c in candidates
+        ]
+        self.part = np.full(len(problem.y), -1)  # the fold in which a row was left out
+        self.n_fits = 0
+
+    @cached_property
+    def codes(self) -> Any:
+        """The target: numbers, or positions of classes."""
+        return encode_target(self.problem)
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.problem.regression else int(self.codes.max()) + 1
+
+    def run(self) -> None:
+        """Fit all candidates on all folds, fewer as the race goes on."""
+        for k, (train, test) in enumerate(self.folds):
+            self.part[test] = k
+            racing = [entry for entry in self.entries if entry.active]
+            for i, entry in enumerate(racing):
+                where = f"fold {k + 1} of {len(self.folds)}" if len(self.folds) > 1 else "comparing"
+                self.announce(f"{where}: {entry.name}", (k + i / len(racing)) / len(self.folds))
+                self._fit(entry, train, test)
+            if k == 0:
+                self._narrow()
+
+    def _fit(self, entry: Entry, train: Indices, test: Indices) -> None:
+        some = self.problem.take(train)
+        some = some.take(sample_rows(some, entry.candidate.max_rows, self.settings.seed))
+        preparer = make_preparer(some, entry.candidate.form)
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")  # of models that are not written
+            rows = preparer.fit_transform(some.X)
+            new = preparer.transform(self.problem.X.iloc[test])
+            for s in sorted(entry.values) or range(len(entry.settings)):
+                setting, offset = entry.settings[s]
+                y = some.y if offset is None else np.log(some.y + offset)
+                model = entry.candidate.make(setting, Task(rows, y, some, self.settings))
+                model.fit(rows, y)
+                self.n_fits += 1
+                entry.has_proba = hasattr(model, "predict_proba")
+                self._keep(entry, s, test, self._outputs(model, new))
+
+    def _outputs(self, model: Any, rows: Any) -> Floats:
+        """Return predictions, probabilities, or decision values with one column per class."""
+        if self.problem.regression:
+            return np.asarray(model.predict(rows), dtype=np.float64)
+        proba = hasattr(model, "predict_proba")
+        values = np.asarray(model.predict_proba(rows) if proba else model.decision_function(rows))
+        if values.ndim == 1:
+            return values[:, None]
+        # A class of few rows may be missing in a fold.
+        known = np.searchsorted(self.classes, model.classes_)
+        out = np.full((len(values), self.n_outputs), 0.0 if proba else float(values.min()))
+        out[:, known] = values
+        return out
+
+    @cached_property
+    def classes(self) -> Any:
+        return np.unique(self.problem.y)
+
+    def _keep(self, entry: Entry, s: int, test: Indices, values: Floats) -> None:
+        shape = (len(self.problem.y), *values.shape[1:])
+        entry.values.setdefault(s, np.full(shape, np.nan))[test] = values
+
+    def predicted(self, entry: Entry, s: int) -> tuple[Indices, Floats]:
+        """Return the rows that were predicted, and predictions or probabilities for them."""
+        values = entry.values[s]
+        rows = np.flatnonzero(np.isfinite(values.reshape(len(values), -1)[:, 0]))
+        values, y = values[rows], self.codes[rows]
+        if self.problem.regression:
+            offset = entry.settings[s][1]
+            if offset is None:
+                return rows, values
+            raw = undo_logarithm(values, offset, 1.0)
+            return rows, (raw + offset) * best_scale(y + offset, raw + offset) - offset
+        if entry.has_proba:
+            return rows, values
+        return rows, calibrate(values, y, self._parts(rows), self.n_outputs)
+
+    def _parts(self, rows: Indices) -> Indices:
+        """Return the folds of rows; halves where there is one."""
+        parts = self.part[rows]
+        return parts if len(np.unique(parts)) > 1 else np.arange(len(rows)) % 2
+
+    def losses(self, entry: Entry, s: int) -> Floats:
+        """Return the losses of all rows, NaN for those not predicted."""
+        rows, predicted = self.predicted(entry, s)
+        out = np.full(len(self.problem.y), np.nan)
+        out[rows] = self.scoring.losses(self.codes[rows], predicted, rows)
+        return out
+
+    def best(self, entry: Entry) -> int:
+        """Return the setting with the smallest mean loss."""
+        return min(entry.values, key=lambda s: float(np.nanmean(self.losses(entry, s))))
+
+    def _narrow(self) -> None:
+        """Keep the best setting of every candidate, and candidates that are not clearly worse."""
+        for entry in self.entries:
+            keep = self.best(entry)
+            entry.values = {keep: entry.values[keep]}
+        losses = {e.name: self.losses(e, self.best(e)) for e in self.entries}
+        leader = min(losses, key=lambda name: float(np.nanmean(losses[name])))
+        for entry in self.entries:
+            known = np.isfinite(losses[entry.name])
+            gap, error = paired_difference(losses[leader][known], losses[entry.name][known])
+            entry.active = entry.name == leader or gap <= _WORSE * error
+
+
+def encode_target(problem: Problem) -> Any:
+    """Return numbers, or positions of the classes in sorted order."""
+    if problem.regression:
+        return problem.y.to_numpy(dtype=np.float64)
+    return np.searchsorted(np.unique(problem.y), problem.y.to_numpy())
+
+
+def log_offsets(problem: Problem) -> list[float]:
+    """Return offsets with which the logarithm of a skewed target is tried, none or one."""
+    if not problem.regression:
+        return []
+    y = problem.y.to_numpy(dtype=np.float64)
+    spread = float(y.std())
+    if y.min() < 0 or float(np.mean(((y - y.mean()) / spread) ** 3)) < _SKEW:
+        return []
+    positive = y[y > 0]
+    return [0.0 if y.min() > 0 else float(positive.min())]
+
+
+def decide(race: Race, fixed: str | None = None) -> Choice:
+    """Return the best candidate that can be written, or a combination; ``fixed`` names one."""
+    chosen = {e.name: race.best(e) for e in race.entries}
+    losses = {e.name: race.losses(e, chosen[e.name]) for e in race.entries}
+    means = {name: float(np.nanmean(values)) for name, values in losses.items()}
+    able = [e for e in race.entries if e.candidate.written and (e.active or e.name == fixed)]
+    if fixed is not None:
+        able = [e for e in able if e.name == fixed]
+    winner = min(able, key=lambda e: means[e.name])
+    members = [(winner, 1.0)]
+    predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
+    rows, predicted = predictions[winner.name]
+    own, name = losses[winner.name], winner.name
+    if len(able) > 1:
+        stack = np.stack([predictions[e.name][1] for e in able])
+        mixed = blend(stack, race.codes[rows], race._parts(rows), race.problem.regression)
+        mixed_losses = race.scoring.losses(race.codes[rows], mixed.crossed, rows)
+        gain, error = paired_difference(mixed_losses, own[rows])
+        if gain > _BETTER * error and gain > _GAIN * means[winner.name]:
+            members = [(e, w) for e, w in zip(able, mixed.weights, strict=True) if w > 0]
+            predicted = mixed.crossed
+            own = np.full(len(own), np.nan)
+            own[rows] = mixed_losses
+            name = " + ".join(f"{w:.0%} {e.name}" for e, w in sorted(members, key=lambda m: -m[1]))
+    y = race.codes
+    ranking = [Ranked(name, _scores(race, y[rows], predicted), len(rows), (0.0, 0.0))]
+    for entry in sorted(race.entries, key=lambda e: means[e.name]):
+        if len(members) == 1 and entry is winner:
+            continue
+        some, values = predictions[entry.name]
+        behind = paired_difference(own[some], losses[entry.name][some])
+        scores = _scores(race, y[some], values)
+        ranking.append(Ranked(entry.name, scores, len(some), behind, entry.candidate.written))
+    interval = score_interval(race.scoring.shows[0], y[rows], predicted)
+    parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
+    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds))
+
+
+def _scores(race: Race, y: Any, predicted: Floats) -> dict[str, float]:
+    return {name: total_score(name, y, predicted) for name in race.scoring.shows}
+
+
+def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
+    """Return a part of the chosen model, with its scale or calibration on all left-out rows."""
+    setting, offset = entry.settings[s]
+    values = entry.values[s]
+    rows = np.flatnonzero(np.isfinite(values.reshape(len(values), -1)[:, 0]))
+    y, logarithm, calibration = race.codes[rows], None, None
+    if offset is not None:
+        raw = undo_logarithm(values[rows], offset, 1.0)
+        logarithm = (offset, best_scale(y + offset, raw + offset))
+    if not race.problem.regression and not entry.has_proba:
+        calibration = learn_calibration(values[rows], y, race.n_outputs)
+    return Member(entry.candidate, setting, float(weight), logarithm, calibration)
+
+
+def build_model(choice: Choice, problem: Problem, settings: Settings) -> Pipeline:
+    """Fit the chosen model to all rows of a problem."""
+    from kernelweave.estimators import CombinedClassifier, CombinedRegressor
+
+    alone = choice.members[0]
+    if len(choice.members) == 1 and alone.logarithm is None and alone.calibration is None:
+        preparer, estimator = _parts(alone, problem, settings)
+        return Pipeline([("table", preparer), ("model", estimator)]).fit(problem.X, problem.y)
+    outer = make_preparer(problem, "frame")
+    frame = outer.fit_transform(problem.X)
+    named = []
+    for member in choice.members:
+        preparer, estimator = _parts(member, problem, settings, frame)
+        model = estimator
+        if member.candidate.form != "frame":
+            model = Pipeline([("table", clone(preparer)), ("model", estimator)])
+        named.append((member.candidate.name, model))
+    weights = [member.weight for member in choice.members]
+    if problem.regression:
+        logs = [member.logarithm for member in choice.members]
+        combined: Any = CombinedRegressor(named, weights=weights, logarithms=logs)
+    else:
+        maps = [member.calibration for member in choice.members]
+        combined = CombinedClassifier(named, weights=weights, calibrations=maps)
+    return Pipeline([("table", outer), ("model", combined)]).fit(problem.X, problem.y)
+
+
+def _parts(
+    member: Member, problem: Problem, settings: Settings, frame: Any = None
+) -> tuple[Any, Any]:
+    """Return a preparer for the raw table, or for a frame with dates, and an estimator."""
+    preparer = make_preparer(problem, member.candidate.form)
+    if frame is not None:
+        preparer.set_params(dates=None)
+    rows = preparer.fit_transform(problem.X if frame is None else frame)
+    y = problem.y
+    if member.logarithm is not None:
+        y = np.log(y + member.logarithm[0])
+    return preparer, member.candidate.make(
+        member.setting, Task(rows, y, problem, settings, final=True)
+    )

@@ -1,0 +1,158 @@
+"""Scores of predictions for rows that were left out, row by row and in total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import InputError
+
+CLASS_SCORES = ("log_loss", "roc_auc", "accuracy", "balanced_accuracy")
+VALUE_SCORES = ("r2", "absolute_error")
+TITLES = {
+    "r2": "R2",
+    "absolute_error": "mean error",
+    "roc_auc": "AUC",
+    "log_loss": "log-loss",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+}
+SMALLER = {"log_loss", "absolute_error"}  # of which smaller values are better
+_LEAST = 1e-6  # probability below which all count alike
+_UNEQUAL = 0.5  # share of a class, relative to equal shares, from which classes are unequal
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How candidates are compared on one table.
+
+    Parameters
+    ----------
+    chooses : str
+        The score that decides: of `CLASS_SCORES` or `VALUE_SCORES`.
+    shows : tuple of str
+        The scores that are reported, the most telling first.
+    weights : ndarray or None
+        Weights of the rows: those of balanced classes, or None where all count alike.
+    """
+
+    chooses: str
+    shows: tuple[str, ...]
+    weights: Floats | None = None
+
+    def losses(self, y: Any, predicted: Floats, rows: Indices) -> Floats:
+        """Return the loss of each row, whose mean is smaller for better predictions."""
+        values = row_losses(self.chooses, y, predicted)
+        return values if self.weights is None else values * self.weights[rows]
+
+
+def choose_scoring(y: Any, regression: bool, name: str, balanced: bool) -> Scoring:
+    """Return the scoring of a target; ``name`` is "auto" or the score that decides.
+
+    ``y`` holds numbers, or positions of classes.
+    """
+    known = VALUE_SCORES if regression else CLASS_SCORES
+    if name not in ("auto", *known):
+        raise InputError(f"scoring: must be one of auto, {', '.join(known)}, got {name!r}.")
+    if regression:
+        return Scoring("r2" if name == "auto" else name, ("r2", "absolute_error"))
+    counts = np.bincount(y)
+    unequal = counts.min() * len(counts) < _UNEQUAL * len(y)
+    shows = ["roc_auc"] if len(counts) == 2 else ["accuracy"]
+    shows += ["log_loss", *(["balanced_accuracy"] if unequal else ["accuracy"])]
+    weights = (len(y) / len(counts) / counts)[y] if balanced else None
+    chooses = "log_loss" if name == "auto" else name
+    return Scoring(chooses, tuple(dict.fromkeys([*shows, chooses])), weights)
+
+
+def row_losses(name: str, y: Any, predicted: Floats) -> Floats:
+    """Return losses of rows whose mean orders predictions as the score ``name`` does."""
+    if name == "r2":
+        return np.asarray((y - predicted) ** 2)
+    if name == "absolute_error":
+        return np.asarray(np.abs(y - predicted))
+    rows = np.arange(len(y))
+    if name == "log_loss":
+        return np.asarray(-np.log(np.maximum(predicted[rows, y], _LEAST)))
+    if name == "roc_auc":
+        return _placements(y, predicted)
+    wrong = (predicted.argmax(axis=1) != y).astype(float)
+    if name == "accuracy":
+        return np.asarray(wrong)
+    counts = np.bincount(y, minlength=predicted.shape[1])
+    return np.asarray(wrong * (len(y) / np.count_nonzero(counts) / np.maximum(counts, 1))[y])
+
+
+def _placements(y: Any, predicted: Floats) -> Floats:
+    """Return values of rows whose mean is one minus the area under the ROC curve.
+
+    Several classes: the mean of each class against the rest. The values are the placements of
+    DeLong, DeLong and Clarke-Pearson (1988), the share of rows of the other class on the right side
+    of a row, scaled so that their spread gives the standard error of the area.
+    """
+    n, n_classes = predicted.shape
+    classes = range(1, 2) if n_classes == 2 else range(n_classes)
+    out, used = np.zeros(n), 0
+    for k in classes:
+        own = y == k
+        n_own, n_rest = int(own.sum()), int((~own).sum())
+        if not n_own or not n_rest:
+            continue
+        used += 1
+        scores = predicted[:, k]
+        overall = rankdata(scores)
+        above = np.empty(n)
+        # Rows of the rest below a row of the class, and of the class above a row of the rest.
+        above[own] = (overall[own] - rankdata(scores[own])) / n_rest
+        above[~own] = 1.0 - (overall[~own] - rankdata(scores[~own])) / n_own
+        loss = 1.0 - float(above[own].mean())
+        weight = np.where(own, n / n_own, n / n_rest)
+        # Their mean is the loss, and their standard error that of DeLong et al.
+        out += loss + weight * (1.0 - above - loss)
+    return out / max(used, 1)
+
+
+def total_score(name: str, y: Any, predicted: Floats) -> float:
+    """Return the score, such as R squared or the area under the ROC curve."""
+    loss = float(row_losses(name, y, predicted).mean())
+    if name == "r2":
+        return 1.0 - loss / float(np.var(y))
+    return loss if name in SMALLER else 1.0 - loss
+
+
+def score_interval(name: str, y: Any, predicted: Floats) -> tuple[float, float] | None:
+    """Return the 95% interval of a score, by its standard error over rows; None for few rows."""
+    n = len(y)
+    if n < 10:
+        return None
+    losses = row_losses(name, y, predicted)
+    if name == "r2":
+        # The delta method for the ratio of two means over rows.
+        spread = (y - y.mean()) ** 2
+        ratio = losses.mean() / spread.mean()
+        error = float(np.std(losses - ratio * spread) / spread.mean() / np.sqrt(n))
+    else:
+        error = float(np.std(losses) / np.sqrt(n))
+    middle = total_score(name, y, predicted)
+    low, high = middle - 1.96 * error, middle + 1.96 * error
+    if name in ("roc_auc", "accuracy", "balanced_accuracy"):
+        low, high = max(low, 0.0), min(high, 1.0)
+    return low, min(high, 1.0) if name == "r2" else high
+
+
+def paired_difference(one: Floats, other: Floats) -> tuple[float, float]:
+    """Return the mean of ``other - one`` over rows, and its standard error."""
+    differences = other - one
+    error = float(np.std(differences) / np.sqrt(max(len(differences), 1)))
+    return float(differences.mean()), error
+
+
+def show_score(name: str, value: float) -> str:
+    """Return a score as text."""
+    if name in ("accuracy", "balanced_accuracy"):
+        return f"{value:.1%}"
+    return f"{value:.4g}" if name == "absolute_error" else f"{value:.3f}"

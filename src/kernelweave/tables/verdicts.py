@@ -1,0 +1,91 @@
+"""What was chosen, against what and by how much, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .choosing import Choice, Ranked
+from .scoring import TITLES, show_score
+
+_SURE = 2.0  # standard errors from which a difference is called significant
+_CHANCE = {"r2": 0.0, "roc_auc": 0.5}  # scores of a constant prediction
+
+
+def describe_choice(choice: Choice) -> list[str]:
+    """Return the answer first, then comparisons with other models, then doubts."""
+    measure, first = choice.scoring.shows[0], choice.ranking[0]
+    logs = [member.logarithm is not None for member in choice.members]
+    scale = "" if not any(logs) else ", learned on a logarithmic scale"
+    if any(logs) and not all(logs):
+        scale = ", in part learned on a logarithmic scale"
+    interval = ""
+    if choice.interval is not None:
+        ends = [show_score(measure, end) for end in choice.interval]
+        interval = f" (95% interval {ends[0]} to {ends[1]})"
+    score = show_score(measure, first.scores[measure])
+    lines = [f"Chosen: {first.name}{scale}. {TITLES[measure]} {score}{interval} on rows left out."]
+    able = [other for other in choice.ranking[1:] if other.written]
+    if able:
+        lines.append(f"Next best: {_beside(choice, able[0])}.")
+    better = [other for other in choice.ranking[1:] if other.behind[0] < 0]
+    for other in better:
+        where = "" if other.written else ", which kernelweave cannot write"
+        lines.append(f"Better here: {_beside(choice, other)}{where}.")
+    low = first.scores[measure] if choice.interval is None else choice.interval[0]
+    if measure in _CHANCE and low <= _CHANCE[measure]:
+        lines.append(
+            "It is not significantly better than a constant prediction, so the columns may carry "
+            "little information about the target."
+        )
+    return lines
+
+
+def _beside(choice: Choice, other: Ranked) -> str:
+    """Return another model with its score, and how sure the difference is."""
+    measure = choice.scoring.shows[0]
+    gap, error = other.behind
+    sure = "significantly" if abs(gap) > _SURE * error else "but not significantly"
+    word = "worse" if gap >= 0 else "better"
+    value = show_score(measure, other.scores[measure])
+    return f"{other.name}, {TITLES[measure]} {value} ({sure} {word})"
+
+
+def score_table(choice: Choice) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns and the rows of a table of all models."""
+    shows = choice.scoring.shows
+    rows = []
+    for k, item in enumerate(choice.ranking):
+        mark = " (chosen)" if k == 0 else "" if item.written else " (reference)"
+        scores = [show_score(s, item.scores[s]) for s in shows]
+        rows.append([f"{item.name}{mark}", *scores, str(item.rows)])
+    return ["model", *(TITLES[s] for s in shows), "rows"], rows
+
+
+def choice_as_json(choice: Choice) -> dict[str, Any]:
+    """Return a choice in plain values."""
+    return {
+        "chosen": choice.name,
+        "folds": choice.n_folds,
+        "scoring": choice.scoring.chooses,
+        "interval": choice.interval,
+        "members": [
+            {
+                "model": member.candidate.name,
+                "weight": member.weight,
+                "setting": member.setting,
+                "logarithmic": member.logarithm is not None,
+            }
+            for member in choice.members
+        ],
+        "compared": [
+            {
+                "model": item.name,
+                "rows": item.rows,
+                "behind": item.behind[0],
+                "standard_error": item.behind[1],
+                "written": item.written,
+                **item.scores,
+            }
+            for item in choice.ranking
+        ],
+    }
