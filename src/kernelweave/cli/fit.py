@@ -111,7 +111,7 @@ def _named_file(text: str) -> tuple[str, str]:
 )
 @option(
     "--time",
-    "about how long the comparison may take, in seconds (2 for 1000 rows, 60 at most)",
+    "about how long the comparison may take, in seconds (3 for 1000 rows, 60 at most)",
     "SECONDS",
     POSITIVE,
 )

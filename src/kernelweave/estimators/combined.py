@@ -111,7 +111,7 @@ class BaseCombination(NotebookSummary, BaseEstimator):
         self.members_ = members
         last = [m[-1] if isinstance(m, Pipeline) else m for m in members]
         self.converged_ = all(bool(getattr(m, "converged_", True)) for m in last)
-        self.n_iter_ = sum(int(getattr(m, "n_iter_", 0)) for m in last)
+        self.n_iter_ = sum(int(np.sum(getattr(m, "n_iter_", None) or 0)) for m in last)
         self.objective_ = self.duality_gap_ = float("nan")
         self.history_: list[Any] = []
 

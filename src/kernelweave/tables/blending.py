@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combined import to_probabilities
 
-_PENALTY = 1e-3  # of the squared slope and intercepts of a calibration
+_PENALTY = 0.05  # of the squared slope and intercepts of a calibration, in rows
 _LEAST = 0.05  # weight below which a member is dropped
 _ROUNDS = 200  # of expectation maximisation
 _SUM = 1e4  # weight of the equation that weights sum to one
@@ -29,7 +29,7 @@ def learn_calibration(values: Floats, y: Indices, n_classes: int) -> Calibration
     """
     spread = float(values.std()) or 1.0  # the penalty is to mean the same for all units
     scaled, n_outputs = values / spread, values.shape[1]
-    hot = np.eye(n_classes)[y]
+    hot, penalty = np.eye(n_classes)[y], _PENALTY / len(y)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         slope, shift = parameters[0], parameters[1:]
@@ -38,11 +38,9 @@ def learn_calibration(values: Floats, y: Indices, n_classes: int) -> Calibration
             odds = np.column_stack([np.zeros(len(odds)), odds])
         logs = odds - logsumexp(odds, axis=1, keepdims=True)
         residuals = (np.exp(logs) - hot)[:, -n_outputs:] / len(y)
-        value = -float((hot * logs).sum()) / len(y) + 0.5 * _PENALTY * float(
-            parameters @ parameters
-        )
+        value = 0.5 * penalty * float(parameters @ parameters) - float((hot * logs).sum()) / len(y)
         slopes = [(residuals * scaled).sum(), *residuals.sum(axis=0)]
-        return value, np.asarray(slopes) + _PENALTY * parameters
+        return value, np.asarray(slopes) + penalty * parameters
 
     found = minimize(loss, np.append(1.0, np.zeros(n_outputs)), jac=True, method="L-BFGS-B").x
     # A negative slope means less than nothing was learned: only the shares of classes are known.

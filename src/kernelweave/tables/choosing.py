@@ -34,6 +34,7 @@ from .search import Announce, sample_rows
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _BETTER = 2.0  # standard errors by which a combination must be better
+_HARDLY = 0.01  # relative difference of losses that does not outweigh what is known of candidates
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
 
 
@@ -138,7 +139,7 @@ class Race:
             for c in candidates
         ]
         self.part = np.full(len(problem.y), -1)  # the fold in which a row was left out
-        self.n_fits = 0
+        self._prepared: dict[tuple[str, int], Any] = {}  # rows of the fold, by their form
 
     @cached_property
     def codes(self) -> Any:
@@ -153,6 +154,7 @@ class Race:
         """Fit all candidates on all folds, fewer as the race goes on."""
         for k, (train, test) in enumerate(self.folds):
             self.part[test] = k
+            self._prepared.clear()
             racing = [entry for entry in self.entries if entry.active]
             for i, entry in enumerate(racing):
                 where = f"fold {k + 1} of {len(self.folds)}" if len(self.folds) > 1 else "comparing"
@@ -164,17 +166,19 @@ class Race:
     def _fit(self, entry: Entry, train: Indices, test: Indices) -> None:
         some = self.problem.take(train)
         some = some.take(sample_rows(some, entry.candidate.max_rows, self.settings.seed))
-        preparer = make_preparer(some, entry.candidate.form)
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore")  # of models that are not written
-            rows = preparer.fit_transform(some.X)
-            new = preparer.transform(self.problem.X.iloc[test])
+            key = (entry.candidate.form, len(some.y))
+            if key not in self._prepared:
+                preparer = make_preparer(some, entry.candidate.form)
+                rows = preparer.fit_transform(some.X)
+                self._prepared[key] = rows, preparer.transform(self.problem.X.iloc[test])
+            rows, new = self._prepared[key]
             for s in sorted(entry.values) or range(len(entry.settings)):
                 setting, offset = entry.settings[s]
                 y = some.y if offset is None else np.log(some.y + offset)
                 model = entry.candidate.make(setting, Task(rows, y, some, self.settings))
                 model.fit(rows, y)
-                self.n_fits += 1
                 entry.has_proba = hasattr(model, "predict_proba")
                 self._keep(entry, s, test, self._outputs(model, new))
 
@@ -222,10 +226,24 @@ class Race:
 
     def losses(self, entry: Entry, s: int) -> Floats:
         """Return the losses of all rows, NaN for those not predicted."""
-        rows, predicted = self.predicted(entry, s)
+        values = entry.values[s]
         out = np.full(len(self.problem.y), np.nan)
-        out[rows] = self.scoring.losses(self.codes[rows], predicted, rows)
+        if self.scoring.chooses == "roc_auc" and values.ndim == 2 and values.shape[1] == 1:
+            rows = np.flatnonzero(np.isfinite(values[:, 0]))  # ranks need no calibration
+            predicted = np.column_stack([-values[rows], values[rows]])
+        else:
+            rows, predicted = self.predicted(entry, s)
+        out[rows] = self.row_losses(rows, predicted)
         return out
+
+    def row_losses(self, rows: Indices, predicted: Floats) -> Floats:
+        """Return the losses of predictions for some rows."""
+        return self.scoring.losses(self.codes[rows], predicted, rows, self.part[rows])
+
+    def scores(self, rows: Indices, predicted: Floats) -> dict[str, float]:
+        """Return the scores to show of predictions for some rows."""
+        y, parts = self.codes[rows], self.part[rows]
+        return {name: total_score(name, y, predicted, parts) for name in self.scoring.shows}
 
     def best(self, entry: Entry) -> int:
         """Return the setting with the smallest mean loss."""
@@ -271,7 +289,7 @@ def decide(race: Race, fixed: str | None = None) -> Choice:
     able = [e for e in race.entries if e.candidate.written and (e.active or e.name == fixed)]
     if fixed is not None:
         able = [e for e in able if e.name == fixed]
-    winner = min(able, key=lambda e: means[e.name])
+    winner = _prefer(able, losses, means)
     members = [(winner, 1.0)]
     predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
     rows, predicted = predictions[winner.name]
@@ -279,7 +297,7 @@ def decide(race: Race, fixed: str | None = None) -> Choice:
     if len(able) > 1:
         stack = np.stack([predictions[e.name][1] for e in able])
         mixed = blend(stack, race.codes[rows], race._parts(rows), race.problem.regression)
-        mixed_losses = race.scoring.losses(race.codes[rows], mixed.crossed, rows)
+        mixed_losses = race.row_losses(rows, mixed.crossed)
         gain, error = paired_difference(mixed_losses, own[rows])
         if gain > _BETTER * error and gain > _GAIN * means[winner.name]:
             members = [(e, w) for e, w in zip(able, mixed.weights, strict=True) if w > 0]
@@ -287,22 +305,30 @@ def decide(race: Race, fixed: str | None = None) -> Choice:
             own = np.full(len(own), np.nan)
             own[rows] = mixed_losses
             name = " + ".join(f"{w:.0%} {e.name}" for e, w in sorted(members, key=lambda m: -m[1]))
-    y = race.codes
-    ranking = [Ranked(name, _scores(race, y[rows], predicted), len(rows), (0.0, 0.0))]
+    ranking = [Ranked(name, race.scores(rows, predicted), len(rows), (0.0, 0.0))]
     for entry in sorted(race.entries, key=lambda e: means[e.name]):
         if len(members) == 1 and entry is winner:
             continue
         some, values = predictions[entry.name]
         behind = paired_difference(own[some], losses[entry.name][some])
-        scores = _scores(race, y[some], values)
+        scores = race.scores(some, values)
         ranking.append(Ranked(entry.name, scores, len(some), behind, entry.candidate.written))
-    interval = score_interval(race.scoring.shows[0], y[rows], predicted)
+    measure, y = race.scoring.shows[0], race.codes[rows]
+    interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
     return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds))
 
 
-def _scores(race: Race, y: Any, predicted: Floats) -> dict[str, float]:
-    return {name: total_score(name, y, predicted) for name in race.scoring.shows}
+def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
+    """Return the candidate with the smallest mean loss, the first one where it is hardly worse.
+
+    The first candidate, the learned metric, was the best on most tables, has probabilities of its
+    own and tells which columns matter.
+    """
+    best, first = min(able, key=lambda e: means[e.name]), able[0]
+    both = np.isfinite(losses[best.name]) & np.isfinite(losses[first.name])
+    gap, error = paired_difference(losses[best.name][both], losses[first.name][both])
+    return first if gap <= error and gap <= _HARDLY * means[best.name] else best
 
 
 def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_ROWS = 4000  # rows whose similarities are held at once
+_SMALL = 0.01  # share of the rows below which a cluster is doubted
 _MOST = 10  # maximum number of clusters that is chosen by eigenvalues
 _LABELS = dict.fromkeys(("same", "1", "1.0", "true", "yes"), 1)
 _LABELS |= dict.fromkeys(("different", "-1", "-1.0", "0", "0.0", "false", "no"), -1)
@@ -142,7 +143,23 @@ def cluster_table(
         known = y.notna().to_numpy()
         agreement = float(adjusted_rand_score(y[known].map(str), labels[known]))
     kernels = None if learned is None else learned.to_frame()
-    return TableClusters(labels, np.bincount(labels).tolist(), kernels, agreement, tuple(notes))
+    sizes = np.bincount(labels).tolist()
+    notes += _doubts(sizes)
+    return TableClusters(labels, sizes, kernels, agreement, tuple(notes))
+
+
+def _doubts(sizes: list[int]) -> list[str]:
+    """Return a warning where clusters are single rows, which are outliers rather than groups."""
+    least = max(2, int(_SMALL * sum(sizes)))
+    small = [size for size in sizes if size < least]
+    if not small or len(sizes) < 2:
+        return []
+    which = "1 cluster has" if len(small) == 1 else f"{len(small)} clusters have"
+    return [
+        f"{which} fewer than {least} of {sum(sizes)} rows: these are outliers rather than groups, "
+        "so the rows may have no clusters; try fewer (--clusters), leave columns out (--ignore), "
+        "or give examples (--target, --pairs)"
+    ]
 
 
 def _unlabelled(X: pd.DataFrame) -> Problem:

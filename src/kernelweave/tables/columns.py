@@ -21,8 +21,10 @@ Kind: TypeAlias = Literal["number", "category", "text", "date", "none"]
 
 _LOOKED_AT = 2000  # values by which the kind of a column of text is decided
 _SENTENCE = 2.5  # mean number of words from which values are sentences
+_MANY_LEVELS = 100  # values of a category from which on a note says so
 _NAMES = 0.5  # share of different values from which categories are names
 _FEW = 20  # rows below which a share of different values is not significant
+_KEY = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key)([\W_](str|num|nr|no|code))?$)|[a-z]I[dD]$")
 _ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|nr|no|number|index|row)$)|[a-z]I[dD]$")
 
 
@@ -42,6 +44,8 @@ class ColumnKind:
         Values that are missing or infinite.
     format : str
         For dates that are written as text: how, as in ``datetime.strptime``.
+    levels : int
+        For categories: how many values there are.
     """
 
     name: str
@@ -49,6 +53,7 @@ class ColumnKind:
     why: str = ""
     missing: int = 0
     format: str = ""
+    levels: int = 0
 
 
 def describe_columns(frame: pd.DataFrame) -> list[ColumnKind]:
@@ -84,6 +89,7 @@ def _describe(name: str, column: pd.Series[Any]) -> ColumnKind:
         return ColumnKind(name, "none", "it has one value only" if n_values else "it is empty")
     if is_number(column):
         why = "" if n_missing else _numbers_rows(name, column, n_values)
+        why = why or _holds_keys(name, known, n_values)
         return ColumnKind(name, "none" if why else "number", why, n_missing)
     if column.dtype.kind == "M":
         return ColumnKind(name, "date", missing=n_missing)
@@ -95,7 +101,7 @@ def _describe(name: str, column: pd.Series[Any]) -> ColumnKind:
             return ColumnKind(name, "text", missing=n_missing)
         what = "its values are all" if n_values == len(known) else "most of its values are"
         return ColumnKind(name, "none", f"{what} different, as of names")
-    return ColumnKind(name, "category", missing=n_missing)
+    return ColumnKind(name, "category", missing=n_missing, levels=n_values)
 
 
 def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
@@ -112,6 +118,15 @@ def _numbers_rows(name: str, column: pd.Series[Any], n_values: int) -> str:
     dense = n > 0.5 * (values.max() - values.min() + 1)
     named = bool(_ID.search(name.strip()))
     return "its values are all different, as of identifiers" if dense or named else ""
+
+
+def _holds_keys(name: str, known: pd.Series[Any], n_values: int) -> str:
+    """Return why a column of whole numbers is a key by its name; empty if it is not."""
+    if len(known) < _FEW or n_values <= _NAMES * len(known) or not _KEY.search(name.strip()):
+        return ""
+    values = known.to_numpy(dtype=float)
+    whole = (values == np.floor(values)).all()
+    return "most of its values are different, as of identifiers" if whole else ""
 
 
 def note_columns(
@@ -134,6 +149,8 @@ def note_columns(
             notes.append(
                 f"{_listed(names)} {how if len(names) > 1 else how.replace('hold', 'holds', 1)}"
             )
+    if many := [f"{c.name!r} ({c.levels})" for c in kinds if c.levels > _MANY_LEVELS]:
+        notes.append(f"categories with many values: {_listed(many)}; rare ones say little")
     fills = {"number": "filled with the median", "category": "a value of their own"}
     if encoded:
         fills["number"] += ", and marked"

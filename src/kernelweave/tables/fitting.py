@@ -18,6 +18,7 @@ from .candidates import LINEAR, METRIC, SVM
 from .choosing import Choice, Race, build_model, decide, encode_target
 from .columns import note_columns
 from .held_out import evaluate_model, hold_out
+from .hints import table_hints
 from .kernels import MANY_COLUMNS
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
 from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
@@ -133,7 +134,7 @@ def fit_table(
         Score by which candidates are compared: "auto" is the log-loss of classes and R squared of
         numbers; "roc_auc", "accuracy", "balanced_accuracy", "absolute_error".
     seconds : float, optional
-        About how long the comparison may take, by which candidates and folds are chosen; None: two
+        About how long the comparison may take, by which candidates and folds are chosen; None: 3
         seconds for 1000 rows, a minute at most.
     announce : callable
         Called with the current step and the share of it that is done.
@@ -235,7 +236,8 @@ def _choose(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
         model = build_model(choice, problem, settings)
     spent = time.perf_counter() - began
-    notes = [*whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
+    hints = table_hints(problem, settings.seed)
+    notes = [*hints, *whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
     return TableFit(model, method, problem, len(problem.y), choice, None, None, spent, tuple(notes))
 
 
@@ -353,7 +355,8 @@ def _plan(job: _Job, rows: _Rows, C: float) -> _Plan:
 def _describe(job: _Job) -> list[str]:
     """Return notes on the columns."""
     problem = job.problem
-    notes = [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
+    notes = table_hints(problem, job.settings.seed)
+    notes += [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
     if len(problem.columns("number", "date")) > MANY_COLUMNS and job.name == "mkl":
         notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
     return notes

@@ -44,9 +44,12 @@ class Scoring:
     shows: tuple[str, ...]
     weights: Floats | None = None
 
-    def losses(self, y: Any, predicted: Floats, rows: Indices) -> Floats:
-        """Return the loss of each row, whose mean is smaller for better predictions."""
-        values = row_losses(self.chooses, y, predicted)
+    def losses(self, y: Any, predicted: Floats, rows: Indices, parts: Indices) -> Floats:
+        """Return the loss of each row, whose mean is smaller for better predictions.
+
+        ``parts`` are the folds of the rows: ranks of different models are not compared.
+        """
+        values = row_losses(self.chooses, y, predicted, parts)
         return values if self.weights is None else values * self.weights[rows]
 
 
@@ -65,11 +68,12 @@ def choose_scoring(y: Any, regression: bool, name: str, balanced: bool) -> Scori
     shows = ["roc_auc"] if len(counts) == 2 else ["accuracy"]
     shows += ["log_loss", *(["balanced_accuracy"] if unequal else ["accuracy"])]
     weights = (len(y) / len(counts) / counts)[y] if balanced else None
-    chooses = "log_loss" if name == "auto" else name
+    usual = "roc_auc" if len(counts) == 2 and not balanced else "log_loss"
+    chooses = usual if name == "auto" else name
     return Scoring(chooses, tuple(dict.fromkeys([*shows, chooses])), weights)
 
 
-def row_losses(name: str, y: Any, predicted: Floats) -> Floats:
+def row_losses(name: str, y: Any, predicted: Floats, parts: Indices | None = None) -> Floats:
     """Return losses of rows whose mean orders predictions as the score ``name`` does."""
     if name == "r2":
         return np.asarray((y - predicted) ** 2)
@@ -79,7 +83,13 @@ def row_losses(name: str, y: Any, predicted: Floats) -> Floats:
     if name == "log_loss":
         return np.asarray(-np.log(np.maximum(predicted[rows, y], _LEAST)))
     if name == "roc_auc":
-        return _placements(y, predicted)
+        if parts is None:
+            return _placements(y, predicted)
+        out = np.empty(len(y))
+        for part in np.unique(parts):
+            own = parts == part
+            out[own] = _placements(y[own], predicted[own])
+        return out
     wrong = (predicted.argmax(axis=1) != y).astype(float)
     if name == "accuracy":
         return np.asarray(wrong)
@@ -116,20 +126,22 @@ def _placements(y: Any, predicted: Floats) -> Floats:
     return out / max(used, 1)
 
 
-def total_score(name: str, y: Any, predicted: Floats) -> float:
+def total_score(name: str, y: Any, predicted: Floats, parts: Indices | None = None) -> float:
     """Return the score, such as R squared or the area under the ROC curve."""
-    loss = float(row_losses(name, y, predicted).mean())
+    loss = float(row_losses(name, y, predicted, parts).mean())
     if name == "r2":
         return 1.0 - loss / float(np.var(y))
     return loss if name in SMALLER else 1.0 - loss
 
 
-def score_interval(name: str, y: Any, predicted: Floats) -> tuple[float, float] | None:
+def score_interval(
+    name: str, y: Any, predicted: Floats, parts: Indices | None = None
+) -> tuple[float, float] | None:
     """Return the 95% interval of a score, by its standard error over rows; None for few rows."""
     n = len(y)
     if n < 10:
         return None
-    losses = row_losses(name, y, predicted)
+    losses = row_losses(name, y, predicted, parts)
     if name == "r2":
         # The delta method for the ratio of two means over rows.
         spread = (y - y.mean()) ** 2
@@ -137,7 +149,7 @@ def score_interval(name: str, y: Any, predicted: Floats) -> tuple[float, float] 
         error = float(np.std(losses - ratio * spread) / spread.mean() / np.sqrt(n))
     else:
         error = float(np.std(losses) / np.sqrt(n))
-    middle = total_score(name, y, predicted)
+    middle = total_score(name, y, predicted, parts)
     low, high = middle - 1.96 * error, middle + 1.96 * error
     if name in ("roc_auc", "accuracy", "balanced_accuracy"):
         low, high = max(low, 0.0), min(high, 1.0)

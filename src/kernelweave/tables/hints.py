@@ -1,0 +1,85 @@
+"""Hints on a table that an expert would give: copies of rows, and columns that give it away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+
+from .planning import row_groups
+from .problem import Problem
+from .search import sample_rows
+
+_ROWS = 2000  # rows that columns are looked at by
+_LEAST_ROWS = 50  # below which one column may predict by chance
+_LEAKS = 0.98  # share of the errors of a constant that one column avoids
+
+
+def table_hints(problem: Problem, seed: int = 0) -> list[str]:
+    """Return sentences on copies of rows and on columns that alone predict the target."""
+    return [*_copies(problem), *_leaks(problem, seed)]
+
+
+def _copies(problem: Problem) -> list[str]:
+    groups = row_groups(problem)
+    n_copies = len(groups) - len(np.unique(groups))
+    if not n_copies:
+        return []
+    pairs = len(set(zip(groups.tolist(), problem.y.tolist(), strict=True)))
+    differ = pairs - len(np.unique(groups))
+    other = f", {differ} of them with another target" if differ else ""
+    return [
+        f"{n_copies} of {len(groups)} rows are copies of others{other}; copies are kept in one "
+        "fold, or scores would be too good"
+    ]
+
+
+def _leaks(problem: Problem, seed: int) -> list[str]:
+    if len(problem.y) < _LEAST_ROWS:
+        return []
+    some = problem.take(sample_rows(problem, _ROWS, seed))
+    half = np.random.default_rng(seed).random(len(some.y)) < 0.5
+    target = _target(some)
+    found = []
+    for name in some.columns("number", "date", "category"):
+        if _explained(some.X[name], target, half) >= _LEAKS:
+            found.append(name)
+    return [
+        f"the column {name!r} alone predicts {problem.y.name!r} almost perfectly; leave it out "
+        f"(--ignore) if it is known only after {problem.y.name!r}"
+        for name in found
+    ]
+
+
+def _target(problem: Problem) -> Floats:
+    """Return centred numbers, or indicators of the classes, centred."""
+    y: Any = problem.y.to_numpy()
+    if problem.regression:
+        columns = y.astype(np.float64)[:, None]
+    else:
+        columns = (y[:, None] == np.unique(y)).astype(np.float64)
+    return np.asarray(columns - columns.mean(axis=0))
+
+
+def _explained(column: Any, target: Floats, half: Any) -> float:
+    """Return the share of the variance that a column explains in the other half of the rows.
+
+    Numbers predict by interpolation between rows, other values by the mean of their rows.
+    """
+    import pandas as pd
+
+    numbers = column.dtype.kind in "fiuM"
+    codes = pd.factorize(column, sort=True)[0]  # ranks of numbers; -1 for gaps
+    values = np.where(codes < 0, -1.0, codes.astype(np.float64))
+    left = 0.0
+    for own in (half, ~half):
+        seen, place = np.unique(values[own], return_inverse=True)
+        counts = np.bincount(place)
+        for y in target.T:
+            means = np.bincount(place, y[own]) / counts
+            known = np.isin(values[~own], seen) | numbers
+            guess = np.where(known, np.interp(values[~own], seen, means), 0.0)
+            left += float(((y[~own] - guess) ** 2).sum())
+    return 1.0 - left / max(float((target**2).sum()), 1e-300)

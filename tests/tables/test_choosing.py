@@ -1,0 +1,129 @@
+"""The comparison of candidates: folds, choice, combination and the model that is written."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from kernelweave import CombinedClassifier, CombinedRegressor, MetricKernelRegressor
+from kernelweave.errors import InputError
+from kernelweave.io import load, save
+from kernelweave.tables import Settings, fit_table, make_problem
+from kernelweave.tables.candidates import LINEAR, METRIC, SVM
+from kernelweave.tables.choosing import Race, decide, log_offsets
+from kernelweave.tables.planning import make_folds, make_plan
+from kernelweave.tables.scoring import choose_scoring
+from kernelweave.tables.search import silent
+from kernelweave.tables.verdicts import describe_choice
+
+RANDOM = np.random.default_rng(0)
+N = 240
+X = RANDOM.normal(size=(N, 3))
+TABLE = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+    town=RANDOM.choice(["Ulm", "Bonn", "Köln"], N),
+    seen=pd.date_range("2023-01-01", periods=N, freq="D").strftime("%Y-%m-%d"),
+)
+TABLE.loc[::9, "b"] = np.nan
+LINEAR_TARGET = X[:, 0] - 2 * X[:, 2] + (TABLE["town"] == "Ulm") + 0.3 * RANDOM.normal(size=N)
+
+
+def test_a_linear_target_is_not_lost_to_a_kernel():
+    fit = fit_table(TABLE.assign(y=LINEAR_TARGET), "y")
+    scores = {item.name: item.scores["r2"] for item in fit.choice.ranking}
+    chosen = fit.choice.ranking[0].scores["r2"]
+    assert chosen >= max(scores["linear model"], scores["SVM baseline"]) - 0.005
+    assert "linear model" in fit.choice.name
+
+
+def test_a_skewed_target_is_learned_on_a_logarithmic_scale(tmp_path):
+    table = TABLE.assign(price=np.exp(1.2 * np.sin(2 * X[:, 0]) + X[:, 2]))
+    fit = fit_table(table, "price", method="metric")
+    assert type(fit.model[-1]) is CombinedRegressor
+    ((offset, scale),) = fit.model[-1].logarithms
+    assert offset == 0.0
+    assert 0.8 <= scale <= 1.25
+    assert "learned on a logarithmic scale" in describe_choice(fit.choice)[0]
+    again = load(save(fit.model, tmp_path / "model.kw"))
+    np.testing.assert_array_equal(again.predict(table), fit.model.predict(table))
+    raw = MetricKernelRegressor(shares=(0.5,)).fit(table[["a", "b", "c"]], table["price"])
+    assert fit.choice.ranking[0].scores["r2"] > 1 - raw.loo_error_
+
+
+def test_offsets_of_logarithms():
+    y = np.exp(RANDOM.normal(size=N))
+    assert log_offsets(make_problem(TABLE.assign(y=y), "y")) == [0.0]
+    zero = np.where(np.arange(N) == 0, 0.0, y)
+    assert log_offsets(make_problem(TABLE.assign(y=zero), "y")) == [zero[1:].min()]
+    assert log_offsets(make_problem(TABLE.assign(y=-y), "y")) == []
+    assert log_offsets(make_problem(TABLE.assign(y=LINEAR_TARGET), "y")) == []
+
+
+def test_a_combination_is_written_and_predicts_as_compared(tmp_path):
+    """Two parts of the target, each of which another candidate sees."""
+    y = 3 * X[:, 2] + 2 * np.sign(X[:, 0] * X[:, 1]) + 0.3 * RANDOM.normal(size=N)
+    table = TABLE.assign(b=X[:, 1], y=y > 0)[["a", "b", "c", "town", "seen", "y"]]
+    problem = make_problem(table, "y")
+    scoring = choose_scoring((y > 0).astype(int), False, "log_loss", False)
+    folds = make_folds(problem, 3, 0)
+    race = Race(problem, [METRIC, LINEAR, SVM], scoring, Settings(), folds, silent)
+    race.run()
+    choice = decide(race)
+    means = [item.scores["log_loss"] for item in choice.ranking]
+    assert means[0] <= min(means) * 1.01
+    fit = fit_table(table, "y", scoring="log_loss")
+    if len(fit.choice.members) > 1:
+        assert type(fit.model[-1]) is CombinedClassifier
+    again = load(save(fit.model, tmp_path / "model.kw"))
+    new = fit.model.predict_proba(table)
+    np.testing.assert_array_equal(again.predict_proba(table), new)
+    assert roc_auc_score(table["y"], new[:, 1]) > 0.9
+
+
+def test_left_out_rows_are_not_seen():
+    """With a random target, no candidate is better than chance."""
+    noise = np.random.default_rng(5).random(N) < 0.5
+    fit = fit_table(TABLE.assign(y=noise), "y")
+    for item in fit.choice.ranking:
+        assert abs(item.scores["roc_auc"] - 0.5) < 0.12
+    said = " ".join(describe_choice(fit.choice))
+    assert "not significantly better than a constant prediction" in said
+
+
+def test_rare_classes_are_ranked():
+    score = X[:, 0] + X[:, 2] + 0.5 * RANDOM.normal(size=N)
+    rare = score > np.quantile(score, 0.93)
+    fit = fit_table(TABLE.assign(y=rare), "y", settings=Settings(class_weight="balanced"))
+    assert fit.choice.ranking[0].scores["roc_auc"] > 0.8
+    assert "balanced_accuracy" in fit.choice.scoring.shows
+    assert fit.model.predict(TABLE).mean() > 0.05  # the rare class is predicted
+
+
+@pytest.mark.parametrize("method", ["metric", "linear", "svm"])
+def test_one_candidate_beside_the_others(method):
+    y = np.sin(2 * X[:, 0]) + 0.1 * RANDOM.normal(size=N)
+    fit = fit_table(TABLE.assign(y=y), "y", method=method)
+    assert fit.method == method
+    said = describe_choice(fit.choice)
+    if method == "linear":  # the others are better, which is said
+        assert any(line.startswith("Better here: ") for line in said)
+    assert len(fit.choice.members) == 1
+
+
+def test_a_budget_decides():
+    problem = make_problem(TABLE.assign(y=LINEAR_TARGET), "y")
+    few, many = make_plan(problem, 0.1), make_plan(problem, 1000.0)
+    assert (few.n_folds, many.n_folds) == (2, 10)
+    assert len(many.candidates) > len(few.candidates)
+    assert few.seconds < many.seconds < 1000
+
+
+def test_equal_tables_give_equal_models(tmp_path):
+    table = TABLE.assign(y=LINEAR_TARGET > 0)
+    files = [save(fit_table(table, "y").model, tmp_path / f"{k}.kw") for k in range(2)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_too_few_rows():
+    with pytest.raises(InputError, match="method metric: 30 rows or more"):
+        fit_table(TABLE[:20].assign(y=LINEAR_TARGET[:20]), "y", method="metric")
+    assert fit_table(TABLE[:20].assign(y=LINEAR_TARGET[:20]), "y").method == "mkl"

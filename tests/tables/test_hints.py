@@ -1,0 +1,57 @@
+"""Hints on copies of rows and on columns that give the target away."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave.tables import make_problem
+from kernelweave.tables.hints import table_hints
+from kernelweave.tables.planning import make_folds
+
+RANDOM = np.random.default_rng(0)
+N = 200
+TABLE = pd.DataFrame(
+    {
+        "age": RANDOM.normal(size=N),
+        "town": RANDOM.choice(["Ulm", "Bonn"], N),
+        "dose": RANDOM.normal(size=N),
+    }
+)
+TABLE["ill"] = np.where(TABLE["age"] + RANDOM.normal(size=N) > 0, "yes", "no")
+
+
+def test_nothing_to_say():
+    assert table_hints(make_problem(TABLE, "ill")) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "column"),
+    [
+        (TABLE["ill"], np.where(TABLE["ill"] == "yes", "treated", "sent home")),
+        (TABLE["dose"], 3.0 * TABLE["dose"] + 1.0),
+        (TABLE["dose"], np.exp(TABLE["dose"])),
+    ],
+)
+def test_a_column_that_gives_the_target_away(target, column):
+    table = TABLE[["age", "town"]].assign(after=column, goal=target)
+    (hint,) = table_hints(make_problem(table, "goal"))
+    assert hint.startswith("the column 'after' alone predicts 'goal' almost perfectly; leave it")
+
+
+def test_a_good_column_is_no_leak():
+    table = TABLE.assign(goal=TABLE["dose"] + 0.3 * RANDOM.normal(size=N))
+    assert table_hints(make_problem(table, "goal")) == []
+
+
+def test_copies():
+    table = pd.concat([TABLE, TABLE[:30], TABLE[:5].assign(ill="maybe")], ignore_index=True)
+    hints = table_hints(make_problem(table, "ill"))
+    assert hints[0].startswith("35 of 235 rows are copies of others, 5 of them with another target")
+
+
+@pytest.mark.parametrize("n_folds", [1, 2, 5])
+def test_copies_stay_in_one_fold(n_folds):
+    table = pd.concat([TABLE, TABLE[:60]], ignore_index=True)
+    for train, test in make_folds(make_problem(table, "ill"), n_folds, 0):
+        assert not set(train % N) & set(test % N)
+        assert len(test) > 0
