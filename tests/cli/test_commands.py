@@ -159,8 +159,8 @@ def test_options_reach_the_estimator(folder, capsys):
     run(capsys, "fit", "table.csv", *arguments)
     model = load("table.kw")[-1]
     assert model.norm == "uniform"
-    assert model.C == pytest.approx(TABLE["amount"].std())
-    assert model.epsilon == pytest.approx(0.1 * TABLE["amount"].std())
+    assert (model.C, model.epsilon) == (1.0, 0.1)
+    assert model.target_scale_ == pytest.approx(TABLE["amount"].std(ddof=0))
 
 
 def test_kernels_offered(folder, capsys):
