@@ -592,6 +592,7 @@ def test_features_that_this_process_cannot_hold_are_refused_first(many, monkeypa
         assert model.set_params(memory_limit="100MB").fit(parted(X), f > 0).converged_
 
 
+@pytest.mark.slow
 def test_features_that_no_worker_could_hold_are_refused_first(many, cluster, monkeypatch):
     from kernelweave.banks.nystroem import dask as banks_dask
 

@@ -42,7 +42,7 @@ def exact_bank(bank: Bank) -> KernelBank:
     Parameters
     ----------
     bank : Bank
-        The kernels.
+        Of exact kernels.
     """
     assert isinstance(bank, KernelBank), "the bank must hold exact kernels"
     return bank
