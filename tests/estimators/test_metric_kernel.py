@@ -325,7 +325,7 @@ def test_steps_chosen_by_folds_reject_a_metric_of_noise():
     assert min(step["loo_error"] for step in model.steps_) < 0.9
     with pytest.warns(UserWarning, match="select='cv'"):
         model.set_params(select="loo").fit(X, noise)
-    assert not hasattr(model, "cv_error_")
+    assert np.isnan(model.cv_error_)
 
 
 def test_few_rows_for_many_columns_are_said():
