@@ -80,6 +80,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             "loo_error_": "real",
             "loo_values_": "float[rows, outputs?]",
             "trace_left_out_": "real",
+            "cv_error_": "real",
             "solver_": "any",
             "support_": "int[support]",
             "dual_coef_": "float[outputs, support]",
@@ -89,7 +90,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             "_row_weight": "float[used]",
             "coverage_guarantee_": "real",
         },
-        optional={"feature_names_in_": "names", "cv_error_": "real"},
+        optional={"feature_names_in_": "names"},
         substitutes={"columns": "_columns"},
         aspects=("kernels",),
     )
@@ -240,7 +241,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
-        self.__dict__.pop("cv_error_", None)
+        self.cv_error_ = float("nan")
         if self.select == "cv":
             for k, error in enumerate(chosen.errors.tolist()):
                 self.steps_[k]["cv_error"] = error
