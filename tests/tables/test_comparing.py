@@ -5,6 +5,7 @@ import pytest
 
 from kernelweave.errors import DataError, InputError
 from kernelweave.tables import compare_table
+from kernelweave.tables.comparing import rows_in_time
 from table_groups import TABLE
 
 
@@ -13,13 +14,9 @@ def test_compare():
     found = compare_table(
         TABLE, "y", methods=["rules"], folds=3, announce=lambda what, done: heard.append(what)
     )
-    assert found.measure == "accuracy"
-    assert set(found.scores) == {
-        "kernelweave rules",
-        "SVC",
-        "gradient boosting",
-        "logistic regression",
-    }
+    assert found.measure == "AUC"
+    names = {"kernelweave rules", "SVM", "gradient boosting", "linear model"}
+    assert names <= set(found.scores)
     table = found.to_frame()
     assert table["mean"].is_monotonic_decreasing
     for _, line in table.iterrows():
@@ -36,16 +33,33 @@ def test_compare():
 def test_compare_a_quantity():
     found = compare_table(TABLE, "a", methods=["mkl"], folds=2, ignore=["kind"], max_rows=80)
     assert found.measure == "R2"
-    assert "SVR" in found.scores
+    assert "SVM" in found.scores
     assert found.n_rows == 80
-    assert "80 of 120 rows are compared on, drawn at random" in found.notes
+    assert any(note.startswith("80 of 120 rows are compared on, drawn") for note in found.notes)
+
+
+def test_differences_are_those_of_the_scores():
+    found = compare_table(TABLE, "a", methods=["auto"], folds=2, ignore=["kind"])
+    first = next(iter(found.scores))
+    assert found.behind[first] == (0.0, 0.0)
+    for name, scores in found.scores.items():  # folds differ in their variance
+        gap = found.scores[first].mean() - scores.mean()
+        assert found.behind[name][0] == pytest.approx(gap, abs=0.03 + 0.1 * abs(gap))
+    said = found.summarize()
+    assert said[0].startswith(f"Best: {first}, R2 ")
+    assert len(said) == len(found.scores)
+
+
+def test_time_limits_the_rows():
+    assert rows_in_time(1.0, 5) == 200
+    assert 1000 < rows_in_time(120.0, 5) < rows_in_time(600.0, 5)
 
 
 def test_compare_refuses_rare_classes():
     rare = TABLE.assign(y=["lone", *TABLE["y"][1:]])
     with pytest.raises(DataError, match="The class 'lone' has 1 row"):
         compare_table(rare, "y")
-    with pytest.raises(InputError, match="methods: must be out of mkl"):
+    with pytest.raises(InputError, match="methods: must be out of auto, metric"):
         compare_table(TABLE, "y", methods=["pairs"])
     with pytest.raises(InputError, match="folds: must be between 2 and half"):
         compare_table(TABLE, "y", folds=100)

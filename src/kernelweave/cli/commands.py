@@ -24,7 +24,7 @@ COMMANDS = {
     "rules": "show the rules of a model, as text, SQL or code",
     "suspects": "show labels that look wrong",
     "cluster": "group similar rows of a table",
-    "compare": "compare our methods with those of scikit-learn",
+    "compare": "compare our methods with an SVM, a linear model and gradient boosting",
     "completion": "print a completion script for the shell",
 }
 

@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from kernelweave._progress import listening
-from kernelweave.solvers import Step
+from typing import TYPE_CHECKING, Any
 
 from .terminal import shown
+
+if TYPE_CHECKING:
+    from kernelweave.solvers import Step
 
 _SURE = 0.05  # share of the work from which on the time left is estimated
 
@@ -90,6 +90,8 @@ def live(quiet: bool) -> Iterator[Any]:
     except ImportError:  # commands that need rich report it themselves
         yield show_nothing
         return
+    from kernelweave._progress import listening
+
     with make_progress(Console(file=sys.stderr, highlight=False)) as progress:
         display = LiveDisplay(progress)
         with listening(display):

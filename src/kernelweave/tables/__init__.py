@@ -1,21 +1,25 @@
 """From a table to a model: what the commands of the command line do, for use from Python.
 
-Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` chooses kernels
-by the kinds of the columns, chooses C, fits and evaluates; `compare_table` compares with methods of
-scikit-learn; `cluster_table` groups rows; `find_suspects` lists labels that look wrong.
+Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` compares models
+on folds and fits the best one; `compare_table` compares with methods of scikit-learn;
+`cluster_table` groups rows; `find_suspects` lists labels that look wrong.
 """
 
-from .clustering import TableClusters, cluster_table, read_pairs_table
-from .columns import ColumnKind, describe_columns
-from .comparing import Comparison, compare_table
-from .fitting import TableFit, fit_table
-from .kernels import offer_kernels
-from .label_errors import find_suspects
-from .methods import METHODS, Settings, choose_method, make_model
-from .predicting import predict_pairs_table, predict_table, read_for
-from .problem import Problem, make_problem
-from .reading import Table, read_table
-from .search import Search, search_cost
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .clustering import TableClusters, cluster_table, read_pairs_table
+    from .columns import ColumnKind, describe_columns
+    from .comparing import Comparison, compare_table
+    from .fitting import TableFit, fit_table
+    from .kernels import offer_kernels
+    from .label_errors import find_suspects
+    from .methods import METHODS, Settings, choose_method, make_model
+    from .predicting import predict_pairs_table, predict_table, read_for
+    from .problem import Problem, make_problem
+    from .reading import Table, read_table
+    from .search import Search, search_cost
 
 __all__ = [
     "METHODS",
@@ -43,3 +47,43 @@ __all__ = [
     "read_table",
     "search_cost",
 ]
+
+_HOMES = {
+    "ColumnKind": "columns",
+    "Comparison": "comparing",
+    "METHODS": "methods",
+    "Problem": "problem",
+    "Search": "search",
+    "Settings": "methods",
+    "Table": "reading",
+    "TableClusters": "clustering",
+    "TableFit": "fitting",
+    "choose_method": "methods",
+    "cluster_table": "clustering",
+    "compare_table": "comparing",
+    "describe_columns": "columns",
+    "find_suspects": "label_errors",
+    "fit_table": "fitting",
+    "make_model": "methods",
+    "make_problem": "problem",
+    "offer_kernels": "kernels",
+    "predict_pairs_table": "predicting",
+    "predict_table": "predicting",
+    "read_for": "predicting",
+    "read_pairs_table": "clustering",
+    "read_table": "reading",
+    "search_cost": "search",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: predictions need no reference models."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kernelweave.tables' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

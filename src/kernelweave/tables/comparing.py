@@ -10,23 +10,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats
 from kernelweave.errors import DataError, InputError
 
+from .choosing import encode_target
 from .columns import note_columns
-from .methods import METHODS, Settings, choose_method, for_method, make_model
+from .fitting import choose_model
+from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
 from .reference_models import reference_models
+from .scoring import TITLES, paired_difference, row_losses, total_score
 from .search import FOLDS, Announce, make_splitter, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_ROWS = 1000
-_OURS = ("mkl", "rules")  # compared unless others are asked for
+USUAL_SECONDS = 120.0  # time to spend where none is given
+_OURS = ("auto",)  # compared unless others are asked for
+_LEAST_ROWS = 200  # rows that are kept whatever the budget
+_SURE = 1.96  # standard errors of a 95% interval
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,16 @@ class Comparison:
     Attributes
     ----------
     measure : str
-        "accuracy" or "R2".
+        "AUC" of two classes, "accuracy" of more, or "R2".
     scores : dict of ndarray of shape (n_folds,)
         By the name of the method, best mean first.
     seconds : dict of float
         Mean time for one fold, with the choice of options.
     n_rows : int
         Rows that were used.
+    behind : dict of tuple of two floats
+        By the name: how much the score is smaller than that of the best method, and the standard
+        error of that, from the losses of the same rows.
     notes : tuple of str
         A sentence for every step that changed the data.
     """
@@ -51,7 +58,26 @@ class Comparison:
     scores: dict[str, Floats]
     seconds: dict[str, float]
     n_rows: int
+    behind: dict[str, tuple[float, float]]
     notes: tuple[str, ...] = ()
+
+    def summarize(self) -> list[str]:
+        """Return the result in sentences: the best method, and how far the others are behind.
+
+        Returns
+        -------
+        sentences : list of str
+            The best first.
+        """
+        names = list(self.scores)
+        best = float(self.scores[names[0]].mean())
+        lines = [f"Best: {names[0]}, {self.measure} {best:.3f} in the mean of the folds."]
+        for name in names[1:]:
+            gap, error = self.behind[name]
+            ends = f"95% interval {gap - _SURE * error:.3f} to {gap + _SURE * error:.3f}"
+            sure = "significant" if gap > _SURE * error else "may be chance"
+            lines.append(f"{name} is {gap:.3f} behind ({ends}; {sure}).")
+        return lines
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with the mean, its standard error and the time of every method.
@@ -62,15 +88,23 @@ class Comparison:
         Returns
         -------
         frame : pandas.DataFrame
-            ``method``, ``mean``, ``standard_error`` and ``seconds``, best first.
+            ``method``, ``mean``, ``standard_error``, ``behind`` (the best), its
+            ``behind_error``, and ``seconds``, best first.
         """
         import pandas as pd
 
         lines = [
-            (name, s.mean(), s.std(ddof=1) / np.sqrt(len(s)), self.seconds[name])
+            (
+                name,
+                s.mean(),
+                s.std(ddof=1) / np.sqrt(len(s)),
+                *self.behind[name],
+                self.seconds[name],
+            )
             for name, s in self.scores.items()
         ]
-        return pd.DataFrame(lines, columns=["method", "mean", "standard_error", "seconds"])
+        names = ["method", "mean", "standard_error", "behind", "behind_error", "seconds"]
+        return pd.DataFrame(lines, columns=names)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw means with standard errors, and the score on every fold.
@@ -111,14 +145,16 @@ def compare_table(
     task: str = "auto",
     ignore: Sequence[str] = (),
     folds: int = 5,
-    max_rows: int = MAX_ROWS,
+    max_rows: int | None = None,
+    seconds: float | None = None,
     settings: Settings | None = None,
     announce: Announce = silent,
 ) -> Comparison:
     """Compare methods by nested cross-validation.
 
-    All methods see the same folds, and each chooses its C (gradient boosting: its learning rate) on
-    the training part alone.
+    All methods see the same folds, and each chooses its options on the training part alone: ours
+    as `fit_table` does, an SVM and a linear model their penalties, gradient boosting its learning
+    rate. CatBoost and LightGBM take part where they are installed.
 
     Parameters
     ----------
@@ -127,15 +163,17 @@ def compare_table(
     target : str
         The column to predict.
     methods : sequence of str
-        Ours: keys of ``METHODS`` other than "pairs".
+        Ours: "auto", "metric", "linear", "svm", or keys of ``METHODS`` other than "pairs".
     task : {"auto", "classification", "regression"}
         What the target is.
     ignore : sequence of str
         Columns to leave out.
     folds : int
         Outer folds.
-    max_rows : int
-        Maximum number of rows, drawn by class.
+    max_rows : int, optional
+        Maximum number of rows, drawn by class; None: as many as the time allows.
+    seconds : float, optional
+        About how long it may take, which limits the rows; None: two minutes.
     settings : Settings, optional
         Options of our methods.
     announce : callable
@@ -151,69 +189,109 @@ def compare_table(
     >>> import numpy as np, pandas as pd
     >>> x = np.linspace(-3, 3, 90)
     >>> frame = pd.DataFrame({"x": x, "y": np.where(np.abs(x) > 1, "out", "in")})
-    >>> sorted(compare_table(frame, "y", methods=["mkl"], folds=3).scores)
-    ['SVC', 'gradient boosting', 'kernelweave mkl', 'logistic regression']
+    >>> names = sorted(compare_table(frame, "y", methods=["mkl"], folds=3).scores)
+    >>> names[:4]
+    ['SVM', 'gradient boosting', 'kernelweave mkl', 'linear model']
     """
     settings = settings or Settings()
     problem = make_problem(frame, target, ignore=ignore, task=task)
     for name in methods:
-        if name == "pairs" or name not in METHODS:
-            known = ", ".join(name for name in METHODS if name != "pairs")
-            raise InputError(f"methods: must be out of {known}, got {name!r}.")
-        choose_method(problem, name)
+        if name not in ("auto", *COMPARED):
+            _check_method(problem, name)
     notes = [*problem.notes, *note_columns(problem.kinds)]
-    rows = sample_rows(problem, max_rows, settings.seed)
+    budget = USUAL_SECONDS if seconds is None else seconds
+    limit = rows_in_time(budget, folds) if max_rows is None else max_rows
+    rows = sample_rows(problem, limit, settings.seed)
     if len(rows) < len(problem.y):
-        notes.append(f"{len(rows)} of {len(problem.y)} rows are compared on, drawn at random")
+        notes.append(
+            f"{len(rows)} of {len(problem.y)} rows are compared on, drawn at random; on all rows "
+            "every method would be better, and gradient boosting gains most (--time, --max-rows)"
+        )
         problem = problem.take(rows)
     _check_folds(problem, folds)
+    measure = "r2" if problem.regression else "roc_auc" if _two(problem) else "accuracy"
     scores: dict[str, list[float]] = {}
+    losses: dict[str, list[Floats]] = {}
     spent: dict[str, list[float]] = {}
     splitter = make_splitter(problem, folds, settings.seed)
+    codes = encode_target(problem)
     for k, (train, test) in enumerate(splitter.split(problem.X, problem.y)):
-        models = _models(problem.take(train), problem.take(test), methods, settings)
-        for i, (name, score) in enumerate(models.items()):
+        models = _models(problem.take(train), methods, settings)
+        for i, (name, fit) in enumerate(models.items()):
             announce(f"fold {k + 1} of {folds}: {name}", (k + i / len(models)) / folds)
             began = time.perf_counter()
-            scores.setdefault(name, []).append(score())
+            # On few rows OpenMP's threads mostly wait for each other.
+            with warnings.catch_warnings(), threadpool_limits(1):
+                warnings.simplefilter("ignore")  # of models that are not kept
+                predicted = _predict(fit(), problem, test)
             spent.setdefault(name, []).append(time.perf_counter() - began)
+            scores.setdefault(name, []).append(total_score(measure, codes[test], predicted))
+            own = row_losses(measure, codes[test], predicted)
+            losses.setdefault(name, []).append(own)
     order = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
+    unit = float(np.var(codes)) if problem.regression else 1.0  # R2 divides by the variance
+    stacked = {name: np.concatenate(parts) / unit for name, parts in losses.items()}
     return Comparison(
-        "R2" if problem.regression else "accuracy",
+        TITLES[measure],
         {name: np.array(scores[name]) for name in order},
         {name: float(np.mean(spent[name])) for name in order},
         len(rows),
+        {name: paired_difference(stacked[order[0]], stacked[name]) for name in order},
         tuple(notes),
     )
 
 
+def rows_in_time(seconds: float, folds: int) -> int:
+    """Return about how many rows can be compared on in a time: nested choices take most of it."""
+    per_fold = seconds / folds
+    # About 8 ms a row, of which 4 are for the choice among our candidates, and the SVM's square.
+    found = 0.5 * (-8e-3 + np.sqrt(6.4e-5 + 4 * 1.5e-6 * per_fold)) / 1.5e-6
+    return max(_LEAST_ROWS, int(found))
+
+
+def _two(problem: Problem) -> bool:
+    return not problem.regression and problem.y.nunique() == 2
+
+
+def _check_method(problem: Problem, name: str) -> None:
+    if name == "pairs" or name not in METHODS:
+        known = ", ".join(["auto", *COMPARED, *(name for name in METHODS if name != "pairs")])
+        raise InputError(f"methods: must be out of {known}, got {name!r}.")
+    choose_method(problem, name)
+
+
 def _models(
-    train: Problem, test: Problem, methods: Sequence[str], settings: Settings
-) -> dict[str, Callable[[], float]]:
-    """Return functions that choose the options of a model, fit and score it."""
-    models: dict[str, Callable[[], float]] = {
-        f"kernelweave {name}": partial(_score, train, test, name, settings) for name in methods
-    }
-    references = reference_models(train, make_splitter(train, FOLDS, settings.seed))
-    for name, model in references.items():
-        models[name] = partial(_score_reference, train, test, model)
-    return models
+    train: Problem, methods: Sequence[str], settings: Settings
+) -> dict[str, Callable[[], Any]]:
+    """Return functions that choose the options of a model and fit it."""
+    ours = {f"kernelweave {name}": partial(_fit_ours, train, name, settings) for name in methods}
+    folds = make_splitter(train, FOLDS, settings.seed)
+    references = reference_models(train, folds)
+    return ours | {name: partial(model.fit, train.X, train.y) for name, model in references.items()}
 
 
-def _score(train: Problem, test: Problem, name: str, settings: Settings) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        train, test = for_method(train, name), for_method(test, name)
-        search = search_cost(train, name, settings)
-        model = make_model(train, name, settings, 1.0 if search is None else search.C)
-        return float(model.fit(train.X, train.y).score(test.X, test.y))
+def _fit_ours(train: Problem, name: str, settings: Settings) -> Any:
+    if name in ("auto", *COMPARED):
+        return choose_model(train, name, settings).model
+    train = for_method(train, name)
+    search = search_cost(train, name, settings)
+    model = make_model(train, name, settings, 1.0 if search is None else search.C)
+    return model.fit(train.X, train.y)
 
 
-def _score_reference(train: Problem, test: Problem, model: Any) -> float:
-    # On few rows OpenMP's threads mostly wait for each other.
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return float(model.fit(train.X, train.y).score(test.X, test.y))
+def _predict(model: Any, problem: Problem, test: Any) -> Floats:
+    """Return predictions in the form that scores take: numbers, or a column for each class."""
+    X = problem.X.iloc[test]
+    if problem.regression:
+        return np.asarray(model.predict(X), dtype=np.float64)
+    if _two(problem):
+        if hasattr(model, "predict_proba"):
+            values = np.asarray(model.predict_proba(X))[:, 1]
+        else:
+            values = np.asarray(model.decision_function(X))
+        return np.column_stack([-values, values])
+    labels = np.ravel(model.predict(X))
+    return (labels[:, None] == np.unique(problem.y)).astype(np.float64)
 
 
 def _check_folds(problem: Problem, folds: int) -> None:

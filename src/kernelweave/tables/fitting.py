@@ -160,7 +160,15 @@ def fit_table(
     given = (settings.norm, settings.tol, settings.max_iter)
     plain = C == "auto" and not problem.grams and all(option is None for option in given)
     if method in CANDIDATES or (method == "auto" and plain and can_be_compared(problem)):
-        return _choose(problem, method, settings, scoring, seconds, max_rows, announce)
+        return choose_model(
+            problem,
+            method,
+            settings,
+            scoring=scoring,
+            seconds=seconds,
+            max_rows=max_rows,
+            announce=announce,
+        )
     name = choose_method(problem, method, settings)
     if C != "auto" and not METHODS[name].has_cost:
         raise InputError(f"C: the method {name} has none, got {C!r}; leave it out.")
@@ -198,14 +206,15 @@ def can_be_compared(problem: Problem) -> bool:
     return enough and (problem.regression or problem.y.value_counts().iloc[1] >= 4)
 
 
-def _choose(
+def choose_model(
     problem: Problem,
     method: str,
     settings: Settings,
-    scoring: str,
-    seconds: float | None,
-    max_rows: int | None,
-    announce: Announce,
+    *,
+    scoring: str = "auto",
+    seconds: float | None = None,
+    max_rows: int | None = None,
+    announce: Announce = silent,
 ) -> TableFit:
     """Compare candidates, and fit the chosen one to all rows."""
     if not can_be_compared(problem):

@@ -1,11 +1,13 @@
-"""Reference models of scikit-learn for a table."""
+"""Reference models for a table: scikit-learn's, and gradient boosting of other packages."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -17,6 +19,7 @@ from sklearn.svm import SVC, SVR
 
 from kernelweave.io import TablePreparer
 
+from .candidates import make_preparer
 from .methods import EPSILON
 from .problem import Problem
 
@@ -32,29 +35,47 @@ def svm_baseline(problem: Problem, C: float) -> Pipeline:
     return make_pipeline(*_encoded(problem), svm)
 
 
-def reference_models(problem: Problem, folds: Any) -> dict[str, GridSearchCV]:
-    """Return models of scikit-learn that choose their options by cross-validation on ``folds``."""
+def reference_models(problem: Problem, folds: Any) -> dict[str, Any]:
+    """Return rivals that choose their options by cross-validation on ``folds``.
+
+    CatBoost and LightGBM, with their defaults, are added where they are installed.
+    """
     svm: Any = svm_baseline(problem, 1.0)
-    boosting: Any
-    linear: Any
-    if problem.regression:
-        boosting, linear = HistGradientBoostingRegressor(random_state=0), Ridge()
-        names, penalty = ("SVR", "gradient boosting", "ridge regression"), "alpha"
-    else:
-        boosting, linear = (
-            HistGradientBoostingClassifier(random_state=0),
-            LogisticRegression(max_iter=1000),
-        )
-        names, penalty = ("SVC", "gradient boosting", "logistic regression"), "C"
-    choices = [
-        (svm, "C", [C * svm[-1].C for C in _COSTS]),
-        (make_pipeline(*_encoded(problem), boosting), "learning_rate", [0.03, 0.1]),
-        (make_pipeline(*_encoded(problem), linear), penalty, _COSTS),
-    ]
-    return {
-        name: GridSearchCV(model, {f"{model.steps[-1][0]}__{option}": values}, cv=folds)
-        for name, (model, option, values) in zip(names, choices, strict=True)
+    frame = make_preparer(problem, "frame")
+    trees: Any = make_pipeline(frame, *boosting(problem, None))
+    linear: Any = Ridge() if problem.regression else LogisticRegression(max_iter=1000)
+    penalty = "alpha" if problem.regression else "C"
+    choices = {
+        "SVM": (svm, "C", [C * svm[-1].C for C in _COSTS]),
+        "gradient boosting": (trees, "learning_rate", [0.03, 0.1]),
+        "linear model": (make_pipeline(*_encoded(problem), linear), penalty, _COSTS),
     }
+    score = "r2" if problem.regression else "accuracy"
+    if not problem.regression and problem.y.nunique() == 2:
+        score = "roc_auc"
+    found: dict[str, Any] = {
+        name: GridSearchCV(
+            model, {f"{model.steps[-1][0]}__{option}": values}, cv=folds, scoring=score
+        )
+        for name, (model, option, values) in choices.items()
+    }
+    return found | installed_rivals(problem)
+
+
+def installed_rivals(problem: Problem) -> dict[str, Any]:
+    """Return CatBoost and LightGBM with their defaults, as far as they are installed."""
+    found: dict[str, Any] = {}
+    kind = "Regressor" if problem.regression else "Classifier"
+    frame = make_preparer(problem, "frame")
+    texts, categories = tuple(problem.columns("text")), problem.columns("category")
+    if find_spec("lightgbm") is not None:
+        model = getattr(import_module("lightgbm"), f"LGBM{kind}")(n_jobs=1, verbose=-1)
+        found["LightGBM"] = make_pipeline(clone(frame), TypedColumns(texts), model)
+    if find_spec("catboost") is not None:
+        options = {"cat_features": categories, "thread_count": 1, "verbose": False}
+        model = getattr(import_module("catboost"), f"CatBoost{kind}")(**options)
+        found["CatBoost"] = make_pipeline(clone(frame), TypedColumns(texts, as_text=True), model)
+    return found
 
 
 def _encoded(problem: Problem) -> tuple[TablePreparer, ColumnTransformer]:
@@ -83,8 +104,9 @@ def boosting(problem: Problem, rows: Any) -> Pipeline:
 class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make categories of text, days of dates and counts of words of long texts."""
 
-    def __init__(self, texts: tuple[str, ...] = ()) -> None:
+    def __init__(self, texts: tuple[str, ...] = (), as_text: bool = False) -> None:
         self.texts = texts
+        self.as_text = as_text  # whether categories stay text, without gaps
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the levels of the categories."""
@@ -101,6 +123,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column = X[name]
             if column.dtype.kind == "M":
                 column = (column - pd.Timestamp(2000, 1, 1)) / pd.Timedelta(days=1)
+            elif name in self.levels_ and self.as_text:
+                column = column.astype(object).fillna("(missing)").map(str)
             elif name in self.levels_:
                 column = pd.Series(pd.Categorical(column, self.levels_[name]), X.index, name=name)
                 if len(self.levels_[name]) > _MOST_LEVELS:
