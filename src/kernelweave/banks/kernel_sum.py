@@ -233,6 +233,10 @@ class KernelSum(WeightedSum):
         norms[which] = weights * np.sqrt(quadratic_forms + dropped)
         return KernelFunction(fitted, norms, float(weights @ quadratic_forms))
 
+    def columns(self) -> Floats | None:
+        Z = self.factor()
+        return None if Z is None else Z.T
+
     def factor(self) -> Floats | None:
         """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
         if not all(isinstance(part, WeightedFactors) for part in self._parts):

@@ -19,7 +19,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelOperator, WeightedSum
 from kernelweave.losses.base import InnerSolver, Loss
 
-from .systems import DenseSystem
+from .systems import make_system
 
 # Rows of the Hessian of a smooth loss on Nystroem features: for every feature, and of all; by hand.
 _SAMPLE = 8
@@ -112,7 +112,7 @@ def _coupled_curvature(
     every = np.arange(len(Y))
     V = np.ascontiguousarray(products(every).transpose(1, 2, 0))
     weights = np.where(Y > 0, cost, 0.0) - dual_coef  # cost times the probabilities
-    system = DenseSystem(K, np.maximum(weights, 0.0), True, loss.fit_intercept)
+    system = make_system(K, np.maximum(weights, 0.0), True, loss.fit_intercept)
     response = system.projected(V)
     hessian = np.tensordot(V, response, axes=((0, 1), (0, 1)))
     n_outputs = Y.shape[1]

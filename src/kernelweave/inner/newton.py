@@ -20,11 +20,11 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelOperator
-from kernelweave.losses.base import Loss
+from kernelweave.losses.base import Loss, Tangent
 
 from .smo import MAX_FREE
 from .solution import Solution
-from .systems import CurvedSystem, DenseSystem, IterativeSystem
+from .systems import CurvedSystem, IterativeSystem, make_system
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Newton:
         here = loss.tangent(self.f, Y, cost)
         value = 0.5 * float(np.vdot(self.a, self.f)) + here.value
         for _ in range(_OPTIONS.max_steps):
-            fitted = self._offer(here.dual_coef)
+            fitted = self._offer(here)
             gap = self.primal - self.dual
             if gap <= max(tol * abs(self.primal), floor) or self.dual >= enough:
                 break
@@ -96,7 +96,7 @@ class _Newton:
             Kd = self.K @ d
             for _ in range(_OPTIONS.max_halvings):
                 a, f = self.a + d, self.f + Kd
-                there = loss.tangent(f, Y, cost)
+                there = loss.tangent(f, Y, cost, here.bias)
                 new = 0.5 * float(np.vdot(a, f)) + there.value
                 if new < value:
                     break
@@ -107,12 +107,13 @@ class _Newton:
             here, value = there, new
         return self
 
-    def _offer(self, dual_coef: Floats) -> Floats:
+    def _offer(self, here: Tangent) -> Floats:
         """Keep the bounds of feasible coefficients if they are the best; return their values."""
+        dual_coef = here.dual_coef
         fitted = self.K @ dual_coef
         quadratic = float(np.vdot(dual_coef, fitted))
-        loss_value, bias = self.loss.value(fitted, self.Y, self.cost)
-        primal = 0.5 * quadratic + loss_value
+        there = self.loss.tangent(fitted, self.Y, self.cost, here.bias)
+        primal, bias = 0.5 * quadratic + there.value, there.bias
         dual = self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * quadratic
         if primal - dual < self.primal - self.dual:
             self.primal, self.dual, self.bias = primal, dual, bias
@@ -120,5 +121,5 @@ class _Newton:
         return fitted
 
     def _system(self, weights: Floats) -> CurvedSystem:
-        kind = DenseSystem if len(self.Y) <= MAX_FREE else IterativeSystem
-        return kind(self.K, weights, self.loss.is_coupled, self.loss.fit_intercept)
+        make = make_system if len(self.Y) <= MAX_FREE else IterativeSystem
+        return make(self.K, weights, self.loss.is_coupled, self.loss.fit_intercept)

@@ -106,7 +106,7 @@ class _Newton:
             value = 0.5 * float(np.vdot(self.w, self.w)) + here.value
             for _ in range(_OPTIONS.max_halvings):
                 w, f = self.w + dw, self.f + df
-                there = self.loss.tangent(f, self.Y, self.cost)
+                there = self.loss.tangent(f, self.Y, self.cost, here.bias)
                 if 0.5 * float(np.vdot(w, w)) + there.value < value:
                     break
                 dw, df = 0.5 * dw, 0.5 * df

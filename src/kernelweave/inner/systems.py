@@ -45,6 +45,7 @@ class CurvedSystem(ABC):
 
     def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
+        self.factor: tuple[Floats, bool]
         self._ones: Floats | None = None
 
     @abstractmethod
@@ -59,6 +60,40 @@ class CurvedSystem(ABC):
             self._ones = self.apply(np.ascontiguousarray(ones))
         # Singular along the sum of all outputs where these are coupled.
         return self._ones, np.linalg.pinv(self._ones.sum(axis=0), rcond=1e-12, hermitian=True)
+
+    def _shares(self) -> Floats:
+        """Return probabilities: shares of the outputs in the weights of a row."""
+        return np.asarray(
+            self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+        )
+
+    def _times_weights(self, V: Floats) -> Floats:
+        """Return ``W V``."""
+        out = self.weights[:, :, None] * V
+        if self.coupled:
+            out -= self._shares()[:, :, None] * out.sum(axis=1, keepdims=True)
+        return np.asarray(out)
+
+    def _inner_factor(self, Z: Floats) -> tuple[Floats, bool]:
+        """Factor ``I + Z'W Z``, by output."""
+        n_outputs, rank = self.weights.shape[1], Z.shape[1]
+        inner = np.zeros((n_outputs, rank, n_outputs, rank))
+        shares = self._shares()
+        for o in range(n_outputs):
+            for other in range(o + 1 if self.coupled else 0):
+                inner[o, :, other] = (Z.T * (-self.weights[:, o] * shares[:, other])) @ Z
+                inner[other, :, o] = inner[o, :, other]
+            inner[o, :, o] += (Z.T * self.weights[:, o]) @ Z
+        system = inner.reshape(n_outputs * rank, -1)
+        system[np.diag_indices_from(system)] += 1.0
+        return factor_upper(system)
+
+    def _solve_inner(self, V: Floats) -> Floats:
+        """Solve with that factor for sides of shape (rank, n_outputs, n_sides)."""
+        rank, n_outputs, n_sides = V.shape
+        side = V.transpose(1, 0, 2).reshape(-1, n_sides)
+        solved = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
+        return np.asarray(solved.reshape(n_outputs, rank, n_sides).transpose(1, 0, 2))
 
     def projected(self, V: Floats) -> Floats:
         """Return ``E V``, projected on coefficients that sum to zero where there is a bias."""
@@ -120,6 +155,22 @@ class DenseSystem(CurvedSystem):
         return out - self._separate(spread)
 
 
+class LowRankSystem(CurvedSystem):
+    """By ``E = W - W Z T^-1 Z'W`` with ``K = Z Z'`` of few columns and ``T = I + Z'W Z``."""
+
+    def __init__(
+        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool, Z: Floats
+    ) -> None:
+        super().__init__(K, weights, coupled, intercept)
+        self.Z = Z
+        self.factor = self._inner_factor(Z)
+
+    def apply(self, V: Floats) -> Floats:
+        out = self._times_weights(V)
+        solved = self._solve_inner(np.tensordot(self.Z, out, axes=(0, 0)))
+        return out - self._times_weights(np.tensordot(self.Z, solved, axes=(1, 0)))
+
+
 class IterativeSystem(CurvedSystem):
     """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
 
@@ -146,16 +197,7 @@ class IterativeSystem(CurvedSystem):
         self.Z = scipy.linalg.solve_triangular(
             root, self.gram[some].astype(np.float64), lower=True, check_finite=False
         ).T
-        inner = np.empty((n_outputs, rank, n_outputs, rank))
-        for o in range(n_outputs):
-            for other in range(n_outputs):
-                w = weights[:, o] if o == other else np.zeros(n)
-                if coupled:
-                    w = w - weights[:, o] * self._shares()[:, other]
-                inner[o, :, other] = (self.Z.T * w) @ self.Z
-        system = inner.reshape(n_outputs * rank, -1)
-        system[np.diag_indices_from(system)] += 1.0
-        self.factor = factor_upper(system)
+        self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
         shape, options = V.shape, self.options
@@ -182,17 +224,8 @@ class IterativeSystem(CurvedSystem):
         return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
-        _, n_outputs, n_sides = V.shape
-        inward = np.tensordot(self.Z, self._root(V), axes=(0, 0))  # rank, outputs, sides
-        side = inward.transpose(1, 0, 2).reshape(-1, n_sides)
-        solved = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
-        outward = np.tensordot(self.Z, solved.reshape(n_outputs, -1, n_sides), axes=(1, 1))
-        return V - self._root(outward, transposed=True)
-
-    def _shares(self) -> Floats:
-        return np.asarray(
-            self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
-        )
+        solved = self._solve_inner(np.tensordot(self.Z, self._root(V), axes=(0, 0)))
+        return V - self._root(np.tensordot(self.Z, solved, axes=(1, 0)), transposed=True)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
@@ -203,3 +236,18 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def make_system(
+    K: KernelOperator, weights: Floats, coupled: bool, intercept: bool
+) -> CurvedSystem:
+    """Return the cheapest system for a kernel: by few columns, or by factors of its matrix."""
+    n, k = weights.shape
+    Z = K.columns()
+    if Z is not None:
+        rank = Z.shape[1]
+        # Multiplications: of the Gram matrices and a factor; and of the factors of `DenseSystem`.
+        low = (k * (k + 1) / 2 if coupled else k) * n * rank**2 + (k * rank) ** 3 / 6
+        if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
+            return LowRankSystem(K, weights, coupled, intercept, Z)
+    return DenseSystem(K, weights, coupled, intercept)

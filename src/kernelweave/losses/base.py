@@ -157,8 +157,13 @@ class Loss(ABC):
         """Return the loss of every row and output, bias included in the fitted values."""
         return self.box(Y, cost).losses(Y - fitted)
 
-    def tangent(self, fitted: Floats, Y: Floats, cost: Floats) -> Tangent:
-        """Return a smooth loss to second order, for `InnerSolver.NEWTON`."""
+    def tangent(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Tangent:
+        """Return a smooth loss to second order, for `InnerSolver.NEWTON`.
+
+        The search of the best bias begins at ``near``, if given.
+        """
         raise NotImplementedError
 
     def bias_bound(self, Y: Floats, cost: Floats) -> float:

@@ -67,8 +67,10 @@ class Logistic(LogLikelihood):
         bias = self._best_bias(fitted, Y, cost)
         return float(self.row_losses(fitted + bias, Y, cost).sum()), bias
 
-    def tangent(self, fitted: Floats, Y: Floats, cost: Floats) -> Tangent:
-        bias = self._best_bias(fitted, Y, cost)
+    def tangent(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Tangent:
+        bias = self._best_bias(fitted, Y, cost, near)
         margin = Y * (fitted + bias)
         u = expit(-margin)
         dual_coef = Y * cost * u
@@ -95,12 +97,14 @@ class Logistic(LogLikelihood):
         # With the best bias of the function that has these coefficients, they sum to zero.
         return self.tangent(Y * (np.log1p(-u) - np.log(u)), Y, cost).dual_coef
 
-    def _best_bias(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
+    def _best_bias(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Floats:
         """Return the biases at which the derivatives of every output sum to zero."""
         if not self.fit_intercept:
             return np.zeros(Y.shape[1])
-        odds = _log_odds(Y, cost)
-        parts = zip(odds, fitted.T, Y.T, cost.T, strict=True)
+        first = np.full(Y.shape[1], np.nan) if near is None else near
+        parts = zip(_log_odds(Y, cost), first, fitted.T, Y.T, cost.T, strict=True)
         return np.array([_search_bias(*part) for part in parts])
 
 
@@ -127,7 +131,7 @@ def _log_odds(Y: Floats, cost: Floats) -> Floats:
         return np.asarray(np.clip(np.nan_to_num(plus - minus), -_FARTHEST, _FARTHEST))
 
 
-def _search_bias(odds: float, f: Floats, y: Floats, c: Floats) -> float:
+def _search_bias(odds: float, near: float, f: Floats, y: Floats, c: Floats) -> float:
     """Return the bias at which ``sum c sigma(f + b)`` is the summed cost of the positives.
 
     It lies between the log-odds less the largest and the smallest value of f: Newton steps inside
@@ -139,7 +143,8 @@ def _search_bias(odds: float, f: Floats, y: Floats, c: Floats) -> float:
     if not len(f):
         return 0.0
     low, high = odds - float(f.max()), odds - float(f.min())
-    b = min(max(odds - float(f @ c) / float(c.sum()), low), high)
+    b = near if np.isfinite(near) else odds - float(f @ c) / float(c.sum())
+    b = min(max(b, low), high)
     yc = y * c
     for _ in range(_MAX_STEPS):
         margin = y * (f + b)

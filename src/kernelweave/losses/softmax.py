@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import entr, logsumexp, xlog1py
+from scipy.special import entr, xlog1py
 
 from kernelweave._types import Floats, Indices
 
@@ -36,8 +36,12 @@ class Softmax(LogLikelihood):
 
     def row_losses(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
         own = np.take_along_axis(fitted, Y.argmax(axis=1)[:, None], axis=1)
-        # Against the own class, so that small losses keep their digits.
-        return cost[:, :1] * logsumexp(fitted - own, axis=1, keepdims=True)
+        # Against the own class, whose part is one, so that small losses keep their digits.
+        ahead = np.where(Y > 0, -np.inf, fitted - own)
+        top = np.maximum(ahead.max(axis=1, keepdims=True), 0.0)
+        rest = np.exp(ahead - top).sum(axis=1, keepdims=True)
+        small = np.log1p(rest)  # where the own class is the largest: top is zero
+        return np.asarray(cost[:, :1] * np.where(top > 0, top + np.log(np.exp(-top) + rest), small))
 
     def linear(self, dual_coef: Floats, Y: Floats, cost: Floats) -> float:
         u = other_probabilities(dual_coef, Y, cost)
@@ -48,8 +52,10 @@ class Softmax(LogLikelihood):
         bias = self._best_bias(fitted, Y, cost)
         return float(self.row_losses(fitted + bias, Y, cost).sum()), bias
 
-    def tangent(self, fitted: Floats, Y: Floats, cost: Floats) -> Tangent:
-        bias = self._best_bias(fitted, Y, cost)
+    def tangent(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Tangent:
+        bias = self._best_bias(fitted, Y, cost, near)
         p = _probabilities(fitted + bias)
         value = float(self.row_losses(fitted + bias, Y, cost).sum())
         if self.fit_intercept:
@@ -82,7 +88,9 @@ class Softmax(LogLikelihood):
         # With the best bias of the function that has these coefficients, they sum to zero.
         return self.tangent(np.log(p), Y, cost).dual_coef
 
-    def _best_bias(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
+    def _best_bias(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Floats:
         """Return the biases at which expected and true shares of the classes agree.
 
         They minimise ``sum_i c_i logsumexp(f_i + b) - N.b``, with N the summed costs of the
@@ -90,11 +98,11 @@ class Softmax(LogLikelihood):
         raises the value (iterative scaling).
         """
         n_outputs = Y.shape[1]
-        bias = np.zeros(n_outputs)
         c = cost[:, 0]
         total = float(c.sum())
         if not self.fit_intercept or total <= 0.0:
-            return bias
+            return np.zeros(n_outputs)
+        bias = np.zeros(n_outputs) if near is None else near
         wanted = total * _shares(Y, cost)
         value, p = _value_and_shares(fitted, bias, c, wanted)
         for _ in range(_MAX_STEPS):
