@@ -92,7 +92,6 @@ CONFIGURATIONS = {
     MKLClassifier: [
         MKLClassifier(),
         MKLClassifier(norm=2.0, normalize="cosine", class_weight="balanced"),
-        MKLClassifier(calibration="auto"),
         MKLClassifier([rbf_ladder([1.0, 3.0]), Linear()], norm="uniform", normalize=None, n_jobs=1),
     ],
     MKLRegressor: [

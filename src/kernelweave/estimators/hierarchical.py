@@ -11,10 +11,10 @@ from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
 from .intervals import INTERVALS
 from .regressor import KernelRegressor
-from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, COVERED, NODES, SUPPORT, shared_attributes
 
 
-@shared_attributes(NODES, BOUNDS, SUPPORT)
+@shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
 class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
@@ -169,7 +169,7 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
         return Hinge(fit_intercept=self.fit_intercept)
 
 
-@shared_attributes(NODES, BOUNDS, SUPPORT)
+@shared_attributes(NODES, BOUNDS, SUPPORT, COVERED)
 class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     """Regression on a directed acyclic graph of kernels.
 

@@ -12,11 +12,20 @@ from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 from .classifier import LabelClassifier
 from .probabilities import NativeProbabilities
 from .quantiles import QuantileRegressor
-from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import (
+    BOUNDS,
+    CALIBRATED,
+    CLASSES,
+    COVERED,
+    NYSTROEM,
+    SUPPORT,
+    WEIGHTS,
+    shared_attributes,
+)
 from .targets import Targets, refuse_absent_class
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class MKLClassifier(NativeProbabilities, LabelClassifier):
     """Support vector or logistic classifier on a learned combination of kernels.
 
@@ -149,7 +158,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressor(QuantileRegressor):
     """Regression on a learned combination of kernels.
 

@@ -7,10 +7,20 @@ from typing import Any, ClassVar
 
 from .mkl import MKLClassifier, MKLRegressor
 from .path_cv import SAVED, PathCV, search_constraints
-from .shared_docs import BOUNDS, CHOSEN, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import (
+    BOUNDS,
+    CALIBRATED,
+    CHOSEN,
+    CLASSES,
+    COVERED,
+    NYSTROEM,
+    SUPPORT,
+    WEIGHTS,
+    shared_attributes,
+)
 
 
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class MKLClassifierCV(PathCV, MKLClassifier):
     """`MKLClassifier` with C chosen by cross-validation.
 
@@ -112,7 +122,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.verbose = verbose
 
 
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressorCV(PathCV, MKLRegressor):
     """`MKLRegressor` with C chosen by cross-validation.
 

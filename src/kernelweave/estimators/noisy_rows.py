@@ -107,11 +107,13 @@ class NoisyFolds(OutOfFold):
 
 
 def caps_by_class(noise_level: float, rows: MergedRows) -> Floats:
-    """Return the share of the rows that count for each of several classes.
+    """Return the share of the rows that count for each output.
 
-    A label that is wrong with probability q, and then any other, changes membership of class c with
-    probability ``q (share_c + (1 - share_c) / (n_classes - 1))``.
+    Of several classes, a label that is wrong with probability q, and then any other, changes
+    membership of class c with probability ``q (share_c + (1 - share_c) / (n_classes - 1))``.
     """
+    if rows.Y.shape[1] == 1:
+        return np.array([1.0 - noise_level])
     weight = row_weights(rows)
     share = weight @ (rows.Y > 0) / weight.sum()
     changed = noise_level * (share + (1.0 - share) / (rows.Y.shape[1] - 1))

@@ -20,10 +20,10 @@ from kernelweave.solvers.radius.learn import RadiusMethod
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .out_of_fold import HeldProblem
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, WEIGHTS, shared_attributes
 
 
-@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class RadiusMKLClassifier(KernelClassifier):
     """Support vector classifier on the kernel whose margin is largest relative to its radius.
 

@@ -11,7 +11,7 @@ from kernelweave._validation import fit_context
 from .path_cv import SAVED, PathCV, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier
 from .rule_regressor import RuleEnsembleRegressor
-from .shared_docs import BOUNDS, CHOSEN, RULES, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, RULES, shared_attributes
 
 
 class _RulePathCV(PathCV):
@@ -48,7 +48,7 @@ class _RulePathCV(PathCV):
         return len(model.rules_)
 
 
-@shared_attributes(CHOSEN, RULES, BOUNDS)
+@shared_attributes(CHOSEN, RULES, BOUNDS, CALIBRATED)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C chosen by cross-validation.
 
@@ -168,7 +168,7 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.verbose = verbose
 
 
-@shared_attributes(CHOSEN, RULES, BOUNDS)
+@shared_attributes(CHOSEN, RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C chosen by cross-validation.
 

@@ -37,7 +37,7 @@ from .base import BlockFunction
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .out_of_fold import HeldProblem, HeldSolution
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _INHERITED = """C max_iter fit_intercept class_weight calibration calibration_cv
 verbose""".split()
 
 
-@shared_attributes(BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class SumProductMKLClassifier(KernelClassifier):
     """Support vector classifier on a structured combination of kernels.
 
