@@ -20,7 +20,16 @@ from joblib import Parallel, delayed
 from kernelweave.errors import DataError, KernelweaveError
 
 from .store import Record, Store, Task, write
-from .tables_data import DIVISIONS, GROUPS, GROWTH_TABLES, ROWS, TABLES, growth_rows, read_table
+from .tables_data import (
+    DIVISIONS,
+    GROUPS,
+    GROWTH_TABLES,
+    QUICK_ROWS,
+    ROWS,
+    TABLES,
+    growth_rows,
+    read_table,
+)
 from .tables_methods import METHODS
 from .tables_pictures import draw
 from .tables_protocol import evaluate
@@ -29,7 +38,6 @@ from .tables_report import to_markdown
 FIELDS = ("table", "rows", "division", "method")
 PARTS = (*GROUPS, "growth")
 GROWTH_METHODS = ("metric", "plain", "fit", "hgb", "hgb-t", "cat")
-QUICK_ROWS = 300
 RESULTS = Path(__file__).parent / "results"
 INTERRUPTED = 130
 

@@ -199,6 +199,7 @@ TABLES = {
 # Tables with more rows, on which the growth of the gap is measured; all training rows come last.
 GROWTH_TABLES = ("diamonds", "hotel", "churn")
 GROWTH_ROWS = (1000, 2500, 5000, 10_000, 37_758)
+QUICK_ROWS = 300
 
 
 @dataclass(frozen=True)
