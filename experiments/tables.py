@@ -39,6 +39,7 @@ FIELDS = ("table", "rows", "division", "method")
 PARTS = (*GROUPS, "growth")
 GROWTH_METHODS = ("metric", "plain", "fit", "hgb", "hgb-t", "cat")
 RESULTS = Path(__file__).parent / "results"
+HEADING = "## All results"
 INTERRUPTED = 130
 
 
@@ -68,8 +69,11 @@ def main(arguments: list[str] | None = None) -> int:
     if not any(record["score"] is not None for record in records):
         print("There is nothing to report.", file=sys.stderr)
         return 1
+    text = to_markdown(records)
     page = store.path.with_suffix(".md")
-    write(page, to_markdown(records))
+    write(page, text)
+    if options.page:
+        _renew(options.page, text)
     pictures = draw(records, options.output, stem)
     print(f"The tables are in {page}, the pictures in {', '.join(str(path) for path in pictures)}.")
     return 1 if n_failed else 0
@@ -92,6 +96,12 @@ def _parser() -> argparse.ArgumentParser:
         "--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(METHODS)}"
     )
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help=f"a page of the documentation whose part from {HEADING!r} on is written anew",
+    )
     parser.add_argument("--n-jobs", type=int, default=2, help="processes, each with one thread")
     return parser
 
@@ -153,6 +163,13 @@ def _attempt(table: str, rows: int, division: int, method: str) -> Record:
     except (KernelweaveError, ArithmeticError, ValueError, RuntimeError) as error:
         task = dict(zip(FIELDS, (table, rows, division, method), strict=True))
         return task | {"error": f"{type(error).__name__}: {error}"}
+
+
+def _renew(page: Path, text: str) -> None:
+    """Replace what follows the heading of a page by the generated text, one level deeper."""
+    head = page.read_text(encoding="utf-8").split(f"{HEADING}\n")[0]
+    _, _, body = text.partition("\n")  # without its title
+    write(page, f"{head}{HEADING}\n{body.replace(chr(10) + '## ', chr(10) + '### ')}")
 
 
 def _outcome(record: Record) -> str:

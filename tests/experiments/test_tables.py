@@ -128,6 +128,18 @@ def test_a_second_run_computes_only_what_is_missing(tmp_path, monkeypatch):
     assert "| table | task | rows | plain metric | HGB | linear |" in page
 
 
+def test_a_page_of_the_documentation_is_renewed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Ours\n\nWords.\n\n## All results\n\nstale\n")
+    run(tmp_path, "linear", data=("college",), more=("--page", str(page)))
+    text = page.read_text()
+    assert text.startswith("# Ours\n\nWords.\n\n## All results\n\nR2 for regression")
+    assert "\n### Further tables\n" in text
+    assert "stale" not in text
+    run(tmp_path, "linear", data=("college",), more=("--page", str(page)))
+    assert page.read_text() == text
+
+
 def test_what_is_missing_or_fails_is_said_in_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(
         METHODS, "cat", METHODS["cat"].__class__("CatBoost", FrontDoor, package="no")
