@@ -20,15 +20,18 @@ from kernelweave._types import Floats
 from kernelweave._validation import (
     N_JOBS,
     Interval,
+    StrOptions,
     check_mixed_table,
 )
-from kernelweave.errors import InputError, MemoryBudgetError, warn
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.landmarks import nystroem_bytes, solve_nystroem
+from kernelweave.ridge.all_rows import RowLimits, fit_all_rows
+from kernelweave.ridge.conjugate import stratified_folds
 from kernelweave.ridge.metric import (
     MetricOptions,
     MetricStep,
+    cross_validate,
     gradient_outer_product,
     learn_metric,
 )
@@ -39,11 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST_ROWS = 10
-_MATRICES = 5  # of n x n numbers that an exact fit holds at once
-_CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
-_NYSTROEM_RIDGES = np.geomspace(1e-4, 10.0, 11)  # chosen anew on all rows
+_SELECT_FOLDS = 3  # in which the metric is learned anew to choose the step
 _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misjudges the metric
-_BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in
+_BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
 class BaseMetricKernel(NotebookSummary, BaseEstimator):
@@ -55,8 +56,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
     shares: Sequence[float]
     widths: Sequence[float]
     ridges: Sequence[float]
+    select: str
     metric_rows: int
     max_exact: int
+    max_full: int
     n_landmarks: int
     memory_limit: float | str | None
     n_jobs: int | None
@@ -81,12 +84,13 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "loo_error_": "real",
             "loo_values_": "float[rows, outputs?]",
             "trace_left_out_": "real",
+            "solver_": "any",
             "support_": "int[support]",
             "dual_coef_": "float[outputs, support]",
             "intercept_": "float[outputs]",
             "_rows": "float[support, encoded]",
         },
-        optional={"feature_names_in_": "names"},
+        optional={"feature_names_in_": "names", "cv_error_": "real"},
         substitutes={"columns": "_columns"},
         aspects=("kernels",),
     )
@@ -99,8 +103,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         "shares": ["array-like"],
         "widths": ["array-like"],
         "ridges": ["array-like"],
+        "select": [StrOptions({"loo", "cv"})],
         "metric_rows": [Interval(Integral, _LEAST_ROWS, None, closed="left")],
         "max_exact": [Interval(Integral, 0, None, closed="left")],
+        "max_full": [Interval(Integral, 0, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "n_jobs": N_JOBS,
@@ -117,8 +123,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
+        max_full: int = 20000,
         n_landmarks: int = 1000,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -131,8 +139,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.shares = shares
         self.widths = widths
         self.ridges = ridges
+        self.select = select
         self.metric_rows = metric_rows
         self.max_exact = max_exact
+        self.max_full = max_full
         self.n_landmarks = n_landmarks
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -159,6 +169,13 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
     def _fit(self, X: Any, targets: Targets) -> Floats:
         """Learn encoding, metric and function; return leave-one-out values of all outputs."""
         options = self._options()
+        limits = RowLimits(
+            self.max_exact,
+            self.max_full,
+            self.n_landmarks,
+            self.metric_rows,
+            parse_bytes(self.memory_limit),
+        )
         weight = targets.cost.mean(axis=1)
         used = np.flatnonzero(weight > 0)
         if len(used) < _LEAST_ROWS:
@@ -175,11 +192,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             shift, scale = self._units(Y, weight)
             Y = (Y - shift) / scale
             groups = np.array([column.group for column in encoding.columns])
-            exact = len(used) <= self.max_exact
+            self.solver_ = limits.solver(*Y.shape)
             part = np.arange(len(used))
-            if not exact and self.metric_rows < len(used):
+            if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
-            self._check_memory(len(part), None if exact else Y.shape)
             report = Counter(self.verbose, options.n_steps + 1, "steps")
             steps = learn_metric(
                 rows[part], Y[part], weight[part], groups, options, random, lambda _: report()
@@ -189,64 +205,39 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                     "X: no kernel on these columns can be solved. Hint: raise ridges, or look for "
                     "columns in which nearly all values are equal."
                 )
-            step = min(steps, key=lambda s: s.loo_error)
-            self._keep_metric(encoding, steps, step)
+            errors = np.array([s.loo_error for s in steps])
+            if self.select == "cv":
+                folds = stratified_folds(Y[part], random, _SELECT_FOLDS)
+                sample = (rows[part], Y[part], weight[part])
+                errors = cross_validate(*sample, groups, options, random, folds)[: len(steps)]
+            step = steps[int(np.argmin(errors)) if len(errors) else 0]
+            self._keep_metric(encoding, steps, step, errors)
             F = gradient_outer_product(rows[part], weight[part], step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
-            if exact:
-                support, residuals = part, step.solution.loo_residuals
-                coef, intercept, self.ridge_ = (
-                    step.solution.dual_coef,
-                    step.solution.intercept,
-                    step.ridge,
-                )
-                self.loo_error_, self.trace_left_out_ = step.loo_error, 0.0
-            else:
-                n_candidates = min(len(used), _CANDIDATES * self.n_landmarks)
-                candidates = np.sort(random.choice(len(used), n_candidates, replace=False))
-                found = solve_nystroem(
-                    lambda a, b: self.kernel_.block(rows[a], rows[b]),
-                    Y,
-                    weight,
-                    candidates,
-                    self.n_landmarks,
-                    _NYSTROEM_RIDGES,
-                )
-                support, residuals, coef = found.landmarks, found.loo_residuals, found.dual_coef
-                intercept, self.ridge_ = found.intercept, found.ridge
-                self.loo_error_, self.trace_left_out_ = found.loo_error, found.left_out
+            found = fit_all_rows(
+                self.solver_, step, self.kernel_, rows, Y, weight, self.n_landmarks, random
+            )
+        self.ridge_, self.loo_error_, self.trace_left_out_ = (
+            found.ridge,
+            found.error,
+            found.left_out,
+        )
         self.objective_ = self.loo_error_
         self.weights_ = self._weights_by_column()
-        self.support_ = used[support]
-        self._rows = rows[support]
-        self.dual_coef_ = np.ascontiguousarray((coef * scale).T)
-        self.intercept_ = intercept * scale + shift
+        self.support_ = used[found.support]
+        self._rows = rows[found.support]
+        self.dual_coef_ = np.ascontiguousarray((found.dual_coef * scale).T)
+        self.intercept_ = found.intercept * scale + shift
         values = np.full(targets.Y.shape, np.nan)
-        values[used] = targets.Y[used] - residuals * scale
+        values[used] = targets.Y[used] - found.residuals * scale
         return values
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return what is subtracted from the targets, and what they are then divided by."""
         raise NotImplementedError
 
-    def _check_memory(self, n: int, nystroem: tuple[int, ...] | None) -> None:
-        """Refuse what the limit does not hold: matrices of n rows, or Nystroem features."""
-        limit = parse_bytes(self.memory_limit)
-        needs = {f"{_MATRICES} matrices of {n} rows": _MATRICES * 8.0 * n * n}
-        if nystroem is not None:
-            rows, n_outputs = nystroem
-            marks = min(self.n_landmarks, rows)
-            need = nystroem_bytes(rows, marks, n_outputs, len(_NYSTROEM_RIDGES))
-            needs[f"{marks} features of {rows} rows"] = need
-        for what, need in needs.items():
-            if need > limit:
-                raise MemoryBudgetError(
-                    f"memory_limit: {what} need {need / 1e9:.3g} GB, but the limit is "
-                    f"{limit / 1e9:.3g} GB. Hint: lower max_exact, metric_rows or n_landmarks."
-                )
-
     def _keep_metric(
-        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep
+        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep, errors: Floats
     ) -> None:
         self.kernel_ = MetricLaplacian(encoding, step.metric, step.widths, step.share)
         self.metric_ = step.metric.root @ step.metric.root
@@ -255,16 +246,21 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
+        self.__dict__.pop("cv_error_", None)
+        if self.select == "cv":
+            for k, error in enumerate(errors.tolist()):
+                self.steps_[k]["cv_error"] = error
+            self.cv_error_ = float(errors.min(initial=np.inf))
         self.n_iter_ = sum(s.n_solves for s in steps)
         # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
         self.duality_gap_, self.converged_ = float("nan"), True
         self.history_: list[Any] = []
         n, d = len(step.solution.dual_coef), len(self.metric_)
-        if self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
+        if self.select == "loo" and self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
             warn(
                 f"{type(self).__name__}: {n} rows are few for {d} encoded columns, so that the "
-                "leave-one-out errors of the learned metric are too small. Hint: compare with "
-                "n_steps=0 by cross-validation."
+                "leave-one-out errors of the learned metric are too small. Hint: select='cv' "
+                "chooses the step by cross-validation."
             )
 
     @property

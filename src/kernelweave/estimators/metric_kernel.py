@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from .metric_base import BaseMetricKernel
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
+_RARE = 0.1  # share of the rows below which a class is rare
 _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-out values
 
 
@@ -46,10 +48,18 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -161,14 +171,24 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, for targets of plus and minus one.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
-    class_weight : dict, "balanced" or None
-        Weights of the classes.
+    class_weight : dict, "balanced", "auto" or None
+        Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
+        rows, its squared errors count more, by the root of the ratio; probabilities still refer to
+        classes as frequent as in the data.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of what is free.
     n_jobs : int or None
@@ -207,7 +227,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
     }
 
     def __init__(
@@ -219,10 +239,12 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
+        max_full: int = 20000,
         n_landmarks: int = 1000,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | str | None = "auto",
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -235,8 +257,10 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             shares=shares,
             widths=widths,
             ridges=ridges,
+            select=select,
             metric_rows=metric_rows,
             max_exact=max_exact,
+            max_full=max_full,
             n_landmarks=n_landmarks,
             memory_limit=memory_limit,
             n_jobs=n_jobs,
@@ -265,13 +289,24 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """
         X = check_mixed_table(self, X, reset=True)
         targets = class_targets(self, X, y, sample_weight)
-        values = self._fit(X, targets)
+        values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
         self.loo_values_ = values[:, 0] if values.shape[1] == 1 else values
         return self
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+
+    def _with_rare_classes(self, targets: Targets) -> Targets:
+        """Return targets in which errors of a rare class count more, where that is automatic."""
+        if self.class_weight != "auto" or len(self.classes_) > 2:
+            return targets
+        rare = targets.Y[:, 0] > 0
+        counts = np.array([targets.cost[~rare].sum(), targets.cost[rare].sum()])
+        if not counts.min() < _RARE * counts.sum():
+            return targets
+        factors = np.sqrt(counts.max() / counts)
+        return replace(targets, cost=targets.cost * factors[rare.astype(int)][:, None])
 
     def _calibrate(self, values: Floats, targets: Targets) -> None:
         """Fit a logistic regression to the leave-one-out values."""

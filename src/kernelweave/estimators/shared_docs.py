@@ -72,8 +72,13 @@ METRIC = {
     "loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)": """Leave-one-out values
         of the ridge regression with the metric fixed, NaN for rows of weight zero. The metric has
         seen the target of the row, so that they are slightly too good.""",
-    "loo_error_ : float": """Mean squared leave-one-out error relative to the variance, metric
+    "loo_error_ : float": """Mean squared error of these values relative to the variance, metric
         fixed.""",
+    "cv_error_ : float": """With ``select="cv"``: mean squared error of left-out folds relative to
+        the variance, the metric learned without them: an honest estimate but for the choice of the
+        smallest among the steps.""",
+    "solver_ : str": """"cholesky" (all rows in closed form), "conjugate gradients" (all rows; the
+        leave-one-out values are those of five left-out folds) or "nystroem" (landmarks).""",
     "trace_left_out_ : float": """Share of the trace of the kernel that landmarks leave out; 0 where
         the fit is exact.""",
     "objective_ : float": "The leave-one-out error.",

@@ -68,8 +68,12 @@ def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets
     y, codes = encode_labels(estimator, X, y)
     weight = check_weights(sample_weight, len(codes))
     refuse_one_class(estimator, codes, weight)
+    given = estimator.class_weight  # "auto" is up to the estimator
     factors = compute_class_weight(
-        estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weight
+        None if isinstance(given, str) and given == "auto" else given,
+        classes=estimator.classes_,
+        y=y,
+        sample_weight=weight,
     )
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise InputError(

@@ -9,6 +9,7 @@ leave-one-out errors stay honest.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -317,13 +318,20 @@ def _read(table: Table, position: int) -> tuple[type[ColumnEncoding], NDArray[An
             return NumberEncoding, column.astype(np.float64)
         if column.dtype.kind == "M":
             return DateEncoding, _days(column)
+        if column.dtype.kind == "m":
+            return NumberEncoding, _days(column + np.datetime64(0, "D"))
         return _read_objects(column.tolist(), column.dtype.kind == "b")
     series = table.body[:, position]
     if series.dtype in (nw.Date, nw.Datetime):
+        if getattr(series.dtype, "time_zone", None) is not None:
+            series = series.dt.replace_time_zone(None)  # the hours of clocks where rows come from
         return DateEncoding, _days(series.cast(nw.Datetime("us")).to_numpy())
+    if series.dtype == nw.Duration:
+        return NumberEncoding, _days(series.to_numpy() + np.datetime64(0, "D"))
     if series.dtype.is_numeric() and not series.null_count():
         return NumberEncoding, np.asarray(series.to_numpy(), dtype=np.float64)
-    return _read_objects(series.to_list(), not series.dtype.is_numeric())
+    kind = series.dtype
+    return _read_objects(series.to_list(), not (kind.is_numeric() or kind == nw.Object))
 
 
 def _days(times: NDArray[Any]) -> Floats:
@@ -334,8 +342,15 @@ def _days(times: NDArray[Any]) -> Floats:
 def _read_objects(
     values: list[Any], text: bool = False
 ) -> tuple[type[ColumnEncoding], NDArray[Any]]:
-    """Take a column of objects as numbers where all known values are, and as text otherwise."""
+    """Take a column of objects as dates or numbers where all known values are, else as text."""
     known = [_is_known(value) for value in values]
+    dates = all(isinstance(v, date) for v, there in zip(values, known, strict=True) if there)
+    if dates and any(known) and not text:
+        plain = (
+            v.replace(tzinfo=None) if isinstance(v, datetime) and there else v if there else None
+            for v, there in zip(values, known, strict=True)
+        )
+        return DateEncoding, _days(np.array(list(plain), dtype="datetime64[us]"))
     numbers = all(_is_number(v) for v, there in zip(values, known, strict=True) if there)
     if numbers and any(known) and not text:
         floats = (float(v) if there else np.nan for v, there in zip(values, known, strict=True))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
 from .base import Kernel
+from .distances import squared_distances
 from .encoding import TableEncoding
 
 
@@ -48,9 +48,20 @@ class Metric:
 
     def distances(self, A: Floats, B: Floats) -> tuple[Floats, Floats]:
         """Return ``sum_j w_j |a_j - b_j|`` and ``|R (a - b)|`` between rows."""
+        sizes = B.max(axis=0, initial=0.0)
+        binary = ((B == 0) | (B == sizes)).all(axis=0) & ((A == 0) | (A == sizes)).all(axis=0)
         D1 = np.empty((len(A), len(B)))
-        _core.absolute_distances(A * self.weights, B * self.weights, D1)
-        return D1, cdist(A @ self.root, B @ self.root)
+        a, b = (np.ascontiguousarray((rows * self.weights)[:, ~binary]) for rows in (A, B))
+        _core.absolute_distances(a, b, D1)
+        if binary.any():
+            # Indicators: |t - 0| = (t - 0)^2 / t, so that products of matrices do all at once.
+            known = binary & (sizes != 0)
+            scales = np.sqrt(self.weights[known] / np.abs(sizes[known]))
+            a, b = A[:, known], B[:, known]
+            D1 += squared_distances(a, a if A is B else b, scales=scales)
+        a = A @ self.root
+        D2 = squared_distances(a, a if A is B else B @ self.root)
+        return D1, np.sqrt(D2, out=D2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

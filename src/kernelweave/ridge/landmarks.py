@@ -98,6 +98,22 @@ def choose_landmarks(
     return candidates[chosen], factor[chosen, : len(chosen)]
 
 
+def nystroem_features(
+    block: Callable[[Indices, Indices], Floats], n: int, candidates: Indices, n_landmarks: int
+) -> tuple[Indices, Floats, Floats]:
+    """Return landmarks, the triangle of their kernel, and the features of all n rows.
+
+    With ``L L'`` the kernel between landmarks P, the features are ``L^-1 k(P, x)``.
+    """
+    landmarks, triangle = choose_landmarks(block, candidates, n_landmarks)
+    features = np.empty((n, len(landmarks)))
+    for a in range(0, n, _BLOCK_ROWS):
+        part = np.arange(a, min(a + _BLOCK_ROWS, n))
+        values = block(landmarks, part)
+        features[part] = scipy.linalg.solve_triangular(triangle, values, lower=True).T
+    return landmarks, triangle, features
+
+
 def solve_nystroem(
     block: Callable[[Indices, Indices], Floats],
     Y: Floats,
@@ -113,12 +129,9 @@ def solve_nystroem(
     ``(y_i - f_i) / (1 - h_i)``, for all ridges from one eigendecomposition.
     """
     n, total = len(Y), weight.sum()
-    landmarks, triangle = choose_landmarks(block, candidates, n_landmarks)
-    rows = [np.arange(a, min(a + _BLOCK_ROWS, n)) for a in range(0, n, _BLOCK_ROWS)]
-    features = [
-        scipy.linalg.solve_triangular(triangle, block(landmarks, part), lower=True).T
-        for part in rows
-    ]
+    landmarks, triangle, Z_all = nystroem_features(block, n, candidates, n_landmarks)
+    rows = [slice(a, min(a + _BLOCK_ROWS, n)) for a in range(0, n, _BLOCK_ROWS)]
+    features = [Z_all[part] for part in rows]
     middle = sum(weight[part] @ Z for part, Z in zip(rows, features, strict=True)) / total
     means = (weight @ Y) / total
     gram = np.zeros((len(landmarks), len(landmarks)))
