@@ -116,8 +116,12 @@ class Patience:
         if self.progressed:
             self.renew(gap, solves)
         self.failed = 0 if solved else self.failed + 1
-        stalled = solves - self.since >= self.limit or self.failed >= _MAX_FAILED
-        return not self.progressed and stalled
+        return not self.progressed and (solves - self.since >= self.limit or self.is_at_rounding)
+
+    @property
+    def is_at_rounding(self) -> bool:
+        """Whether the last inner solves all failed."""
+        return self.failed >= _MAX_FAILED
 
     def renew(self, gap: float, solves: int) -> None:
         """Start the count anew from here."""

@@ -24,7 +24,7 @@ from kernelweave._types import Floats
 from kernelweave.candidates import KernelDag
 from kernelweave.inner import solve_multitask
 from kernelweave.losses import Loss
-from kernelweave.weights.dag import Hierarchy
+from kernelweave.weights.dag import DualNorm, Hierarchy
 
 from .anderson import Alternation, Patience
 from .bounds import Bounds
@@ -96,6 +96,7 @@ class DualBound:
     linear: float  # linear part of their dual value
     dual: float  # bound of their squared dual norm
     ridge: float  # ridge part of their dual value
+    norm: DualNorm  # how `dual` was found
 
 
 @dataclass(frozen=True)
@@ -241,13 +242,14 @@ class ActiveProblem:
         known, wanted = useful
 
         def suffices(low: float, high: float) -> bool:
+            if high - low <= enough * high:
+                return True
             most, least = (lower_bound(loss, linear, dual, ridge) for dual in (low, high))
             return most <= known or most - least <= OPTIONS.bound_error * (wanted - most)
 
-        dual = self.hierarchy.squared_dual_norm(
-            quadratic_forms, eta, enough=enough, suffices=suffices
-        )
-        return DualBound(lower_bound(loss, linear, dual, ridge), dual_coef, linear, dual, ridge)
+        norm = self.hierarchy.bound_dual_norm(quadratic_forms, eta, suffices)
+        value = lower_bound(loss, linear, norm.value, ridge)
+        return DualBound(value, dual_coef, linear, norm.value, ridge, norm)
 
     def _combine(self, weights: Floats) -> Any:
         root = self.problem.root
@@ -278,6 +280,26 @@ class ActiveProblem:
         value = 0.5 * self.hierarchy.norm(weights * np.sqrt(quadratic_forms)) ** 2 + loss
         bounds.offer_upper(value, weights, dual_coef, intercept, quadratic_forms)
         return value, loss
+
+
+class DualStart:
+    """Shares from which dual norms are bounded: where the last bound ended, once one was cut.
+
+    The best shares move little from one inner solve to the next. Begun afresh, a bound that needs
+    more steps than it may take would never become tight.
+    """
+
+    def __init__(self) -> None:
+        self._last: Floats | None = None
+
+    def choose(self, eta: Floats) -> Floats:
+        """Return the shares to begin with, given those of the weights."""
+        return eta if self._last is None else self._last
+
+    def note(self, bound: DualBound) -> None:
+        """Keep where a bound ended."""
+        if self._last is not None or bound.norm.is_cut:
+            self._last = bound.norm.eta
 
 
 RestrictedSolver: TypeAlias = Callable[
@@ -323,10 +345,13 @@ def alternate(
     patience.renew(np.inf, bounds.solves)
     best: DualBound | None = None
     mix, finer = True, 1.0
+    start = DualStart()
     while True:
         shares = active.hierarchy.shares(np.exp(x), OPTIONS.floor * finer * aim)
         known = -np.inf if best is None else best.value
-        found = active.evaluate(bounds, shares.weights, shares.eta, finer * aim, dual_coef, known)
+        eta = start.choose(shares.eta)
+        found = active.evaluate(bounds, shares.weights, eta, finer * aim, dual_coef, known)
+        start.note(found.bound)
         norms, dual_coef = found.norms, found.bound.dual_coef
         if best is None or found.bound.value > best.value:
             best = found.bound
@@ -342,9 +367,11 @@ def alternate(
             best = max(best, joint, key=lambda bound: bound.value)
         gap = (bounds.upper - best.value) / bounds.size
         if gap <= aim or bounds.upper <= bounds.rounding or bounds.solves >= max_iter:
+            bounds.at_rounding = False
             return best, norms
         if patience.is_exhausted(gap, bounds.solves, found.solved):
             if not mix:
+                bounds.at_rounding = patience.is_at_rounding
                 return best, norms
             mix, finer = False, OPTIONS.plain_share  # plain steps never raise the objective
             patience.renew(patience.gap, bounds.solves)

@@ -34,6 +34,15 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class DualNorm:
+    """An upper bound of the squared dual norm."""
+
+    value: float
+    eta: Floats  # shares at which its improvement ended
+    is_cut: bool  # whether that was because the steps were used up
+
+
+@dataclass(frozen=True)
 class Hierarchy:
     """The norm of functions on a graph of kernels.
 
@@ -83,19 +92,24 @@ class Hierarchy:
         return float(scale * (zeta @ (quadratic_forms / scale) ** self.power) ** (1.0 / self.power))
 
     def squared_dual_norm(
+        self, quadratic_forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
+    ) -> float:
+        """Return an upper bound of the squared dual norm; see `bound_dual_norm`."""
+        return self.bound_dual_norm(
+            quadratic_forms, eta, lambda low, high: high - low <= enough * high, max_steps
+        ).value
+
+    def bound_dual_norm(
         self,
         quadratic_forms: Floats,
         eta: Floats,
-        *,
-        enough: float = 0.0,
+        suffices: Callable[[float, float], bool],
         max_steps: int = 50,
-        suffices: Callable[[float, float], bool] | None = None,
-    ) -> float:
-        """Return an upper bound of the squared dual norm from quadratic forms ``tr(V' K_w V)``.
+    ) -> DualNorm:
+        """Bound the squared dual norm from quadratic forms ``tr(V' K_w V)``.
 
-        Any shares ``eta`` give one, ``max_v G_v^(1/rhobar)``, and the best shares the norm itself;
-        they are improved until the relative error is at most ``enough``, or until ``suffices``
-        accepts a lower and an upper bound of it.
+        Any shares ``eta`` give a bound, ``max_v G_v^(1/rhobar)``, and the best shares the norm
+        itself; they are improved until ``suffices`` accepts a lower and an upper bound of it.
         """
         power = self.power
         best = np.inf
@@ -103,18 +117,18 @@ class Hierarchy:
             slopes = self.slopes(quadratic_forms, eta)
             top = float(slopes.max())
             best = min(best, top)
-            if top <= 0.0 or step == max_steps:
+            if top <= 0.0:
                 break
             # N(eta) of equation (13) is a lower bound of the squared dual norm.
             reached = top * float(eta @ (slopes / top) ** power) ** (1.0 / power)
-            if best - reached <= enough * best:
+            if suffices(reached, best):
                 break
-            if suffices is not None and suffices(reached, best):
-                break
+            if step == max_steps:
+                return DualNorm(best, eta, True)
             # The maximiser of a minorant of the concave problem in eta, over-relaxed.
             eta = eta * (slopes / top) ** (_OVERRELAXATION * power / self.rho)
             eta = fill_up(eta, _MIN_SHARE / len(eta))
-        return best
+        return DualNorm(best, eta, False)
 
     @property
     def power(self) -> float:
