@@ -78,6 +78,13 @@ def fits():
         for loss in ("epsilon_insensitive", "square", "huber"):
             model = kw.MKLRegressor(SOME, norm=norm, loss=loss)
             yield f"regression norm {norm} {loss}", model, (X, SCORE), X
+        for loss in ("squared_hinge", "logistic"):
+            model = kw.MKLClassifier(SOME, norm=norm, loss=loss)
+            yield f"mkl norm {norm} {loss}", model, (X, TWO), X
+        quantiles = kw.MKLRegressor(SOME, norm=norm, loss="quantile", quantile=(0.1, 0.5, 0.9))
+        yield f"regression norm {norm} quantiles", quantiles, (X, SCORE), X
+    yield "softmax", kw.MKLClassifier(SOME, loss="logistic"), (X, THREE, WEIGHT), X
+    yield "labels, logistic", kw.MKLClassifier(SOME, loss="logistic"), (X, BINARY[:, :3]), X
     yield "defaults", kw.MKLClassifier(), (X, TWO), X
     yield "three classes", kw.MKLClassifier(), (X, THREE), X
     yield "tight", kw.MKLClassifier(SOME, tol=1e-7, C=50.0), (X, TWO), X
@@ -100,6 +107,7 @@ def fits():
         ("features, lp", kw.MKLClassifier(norm=2.0), MANY_TWO),
         ("features, square", kw.MKLRegressor(loss="square"), MANY_SCORE),
         ("features, tube", kw.MKLRegressor(), MANY_SCORE),
+        ("features, logistic", kw.MKLClassifier(loss="logistic"), MANY_TWO),
         ("single precision", kw.MKLClassifier([RBF(1.0), RBF(2.0), Laplacian(1.0)]), MANY_TWO),
         ("labels, features", kw.NoisyLabelMKLClassifier(), MANY_TWO),
     ):

@@ -8,15 +8,18 @@ coefficients of every output that sum to zero.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dpotri, dpotrs
 
-from kernelweave._linalg import factor_upper
+from kernelweave._linalg import factor_upper, restore_upper
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
+
+_RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class CurvedSystem(ABC):
             inner[o, :, o] += (Z.T * self.weights[:, o]) @ Z
         system = inner.reshape(n_outputs * rank, -1)
         system[np.diag_indices_from(system)] += 1.0
-        return factor_upper(system)
+        return factor_positive(system)
 
     def _solve_inner(self, V: Floats) -> Floats:
         """Solve with that factor for sides of shape (rank, n_outputs, n_sides)."""
@@ -129,14 +132,14 @@ class DenseSystem(CurvedSystem):
                 total += inverse
             absent = ~weights.any(axis=1)
             total[absent, absent] = 1.0  # rows without cost: any number will do
-            self.total = factor_upper(total)
+            self.total = factor_positive(total)
 
     @staticmethod
     def _factor(gram: Stored, s: Floats) -> tuple[Floats, bool]:
         B = np.multiply(gram, s, dtype=np.float64)  # I + S K S has no eigenvalue below one
         B *= s[:, None]
         B[np.diag_indices_from(B)] += 1.0
-        return factor_upper(B)
+        return factor_positive(B)
 
     def _separate(self, V: Floats) -> Floats:
         out = np.empty_like(V)
@@ -191,7 +194,7 @@ class IterativeSystem(CurvedSystem):
         some = np.linspace(0, n - 1, rank, dtype=np.intp)
         corner = K.block(some, some)
         corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
-        root = np.linalg.cholesky(corner)
+        root = factor_positive(corner)[0]
         self.Z = scipy.linalg.solve_triangular(
             root, self.gram[some].astype(np.float64), lower=True, check_finite=False
         ).T
@@ -234,6 +237,21 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def factor_positive(M: Floats) -> tuple[Floats, bool]:
+    """Return the Cholesky factor of a matrix that is positive definite up to rounding.
+
+    The matrix is overwritten. Where the factorisation fails, its diagonal is raised.
+    """
+    diagonal = M.diagonal().copy()
+    for share in (0.0, *_RAISED):
+        if share:
+            restore_upper(M, (1.0 + share) * diagonal)
+        with suppress(np.linalg.LinAlgError):
+            return factor_upper(M)
+    # Overflow: a step along the slopes.
+    return np.diag(np.sqrt(np.where(diagonal > 0, diagonal, 1.0))), True
 
 
 def _solve(factor: tuple[Floats, bool], sides: Floats) -> Floats:
