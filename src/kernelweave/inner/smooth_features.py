@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from kernelweave._linalg import factor_upper
 from kernelweave._types import Floats
 from kernelweave.banks import Features
 from kernelweave.losses.base import Loss, Tangent
 
 from .solution import Solution
+from .systems import factor_positive
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class _Newton:
             if self.loss.fit_intercept and q.any():
                 H -= np.outer(edge, edge / q.sum())
             H[np.diag_indices_from(H)] += 1.0
-            factors.append(factor_upper(H))
+            factors.append(factor_positive(H))
         return factors
 
     def _direction(
