@@ -145,9 +145,13 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     loss : {"epsilon_insensitive", "square", "huber", "quantile"}
         The loss, as in `MKLRegressor`.
     epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
     quantile : float or increasing sequence of float
         Level or levels of the quantiles, as in `MKLRegressor`.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -171,6 +175,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     ----------
     C_ : float
         The chosen value of C; the model was fitted to all rows with it.
+    target_scale_ : float
+        Unit of the target.
 
     See Also
     --------
@@ -200,6 +206,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
         quantile: float | Sequence[float] = 0.5,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -218,6 +225,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
+        self.target_scale = target_scale
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter

@@ -238,9 +238,7 @@ class IterativeSystem(CurvedSystem):
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
 
 
-def make_system(
-    K: KernelOperator, weights: Floats, coupled: bool, intercept: bool
-) -> CurvedSystem:
+def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> CurvedSystem:
     """Return the cheapest system for a kernel: by few columns, or by factors of its matrix."""
     n, k = weights.shape
     Z = K.columns()
