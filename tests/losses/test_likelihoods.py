@@ -123,7 +123,8 @@ def test_coefficients_of_any_function_are_feasible(kind, C, size):
         if kind is Softmax:
             assert_allclose(dual_coef.sum(axis=1), 0, atol=1e-15 * cost.max())
         value, bias = loss.value(fitted, Y, cost)
-        assert np.isfinite(value) and np.isfinite(bias).all()
+        assert np.isfinite(value)
+        assert np.isfinite(bias).all()
         # Weak duality: lin(B) <= loss(F) + <B, F>, because the columns of B sum to zero.
         linear = loss.linear(dual_coef, Y, cost)
         rounding = 1e-12 * (abs(value) + np.abs(dual_coef * fitted).sum())
@@ -147,11 +148,13 @@ def test_an_output_of_one_class_is_bounded():
     """The best bias is infinite; a large one is as good."""
     Y = np.ones((5, 1))
     value, bias = Logistic().value(np.zeros((5, 1)), Y, Y)
-    assert value < 1e-15 and np.isfinite(bias).all()
+    assert value < 1e-15
+    assert np.isfinite(bias).all()
     assert not Logistic().tangent(np.zeros((5, 1)), Y, Y).dual_coef.any()
     two = np.array([[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0]])
     value, bias = Softmax().value(np.zeros((2, 3)), two, np.ones((2, 3)))
-    assert value == pytest.approx(2 * np.log(2)) and np.isfinite(bias).all()
+    assert value == pytest.approx(2 * np.log(2))
+    assert np.isfinite(bias).all()
     assert not Softmax().tangent(np.zeros((2, 3)), two, np.ones((2, 3))).dual_coef[:, 2].any()
 
 

@@ -168,7 +168,7 @@ def feature_hessian(
                 return np.asarray(kernel.bank.products(dual_coef, which, rows)[:, :, [o]])
 
             own = (dual_coef[:, [o]], Y[:, [o]], cost[:, [o]])
-            hessian += weight_curvature(loss, kernel, products, *own).hessian
+            hessian += weight_curvature(loss.of_output(o), kernel, products, *own).hessian
             continue
         q = np.zeros(len(Y))
         q[free] = 1.0 / ridge

@@ -33,6 +33,9 @@ class NewtonOptions:
 
     max_steps: int = 100
     max_halvings: int = 40
+    moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
+    growth: float = 100.0  # in stages of so much more,
+    rough: float = 0.1  # each to this relative gap
 
 
 _OPTIONS = NewtonOptions()
@@ -59,6 +62,8 @@ def solve_newton(
         solver = _Newton(loss, K, target, own)
         if start is not None:
             solver.a, solver.f = start.dual_coef[:, outputs], start.fitted[:, outputs]
+        else:
+            solver.approach()
         share = floor / len(together)
         parts.append(solver.run(tol, share, enough if len(together) == 1 else np.inf))
     return Solution(
@@ -81,6 +86,18 @@ class _Newton:
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
         self.work = 0
+
+    def approach(self) -> None:
+        """Begin from the function of smaller costs, where these are so large that steps are short.
+
+        Costs matter in units of the kernel: the smallest make the problem nearly quadratic.
+        """
+        scale = float(self.cost.max(initial=0.0)) * float(self.K.diag().mean())
+        while scale > _OPTIONS.moderate:
+            part = _Newton(self.loss, self.K, self.Y, self.cost * (_OPTIONS.moderate / scale))
+            part.a, part.f = self.a, self.f
+            part.run(_OPTIONS.rough, 0.0, np.inf)
+            self.a, self.f, scale = part.a, part.f, scale / _OPTIONS.growth
 
     def run(self, tol: float, floor: float, enough: float) -> _Newton:
         loss, Y, cost = self.loss, self.Y, self.cost

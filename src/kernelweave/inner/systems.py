@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.lapack import dpotri, dpotrs
 
 from kernelweave._linalg import factor_upper
 from kernelweave._types import Floats, Stored
@@ -46,20 +47,10 @@ class CurvedSystem(ABC):
     def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
         self.factor: tuple[Floats, bool]
-        self._ones: Floats | None = None
 
     @abstractmethod
     def apply(self, V: Floats) -> Floats:
         """Return ``E V`` for ``V`` of shape (n_samples, n_outputs, n_sides)."""
-
-    def _across(self) -> tuple[Floats, Floats]:
-        """Return ``E 1``, one side per output, and the inverse of ``1'E 1``."""
-        if self._ones is None:
-            n, k = self.weights.shape
-            ones = np.broadcast_to(np.eye(k), (n, k, k))
-            self._ones = self.apply(np.ascontiguousarray(ones))
-        # Singular along the sum of all outputs where these are coupled.
-        return self._ones, np.linalg.pinv(self._ones.sum(axis=0), rcond=1e-12, hermitian=True)
 
     def _shares(self) -> Floats:
         """Return probabilities: shares of the outputs in the weights of a row."""
@@ -92,23 +83,31 @@ class CurvedSystem(ABC):
         """Solve with that factor for sides of shape (rank, n_outputs, n_sides)."""
         rank, n_outputs, n_sides = V.shape
         side = V.transpose(1, 0, 2).reshape(-1, n_sides)
-        solved = scipy.linalg.cho_solve(self.factor, side, check_finite=False)
+        solved = _solve(self.factor, side)
         return np.asarray(solved.reshape(n_outputs, rank, n_sides).transpose(1, 0, 2))
+
+    def _with_ones(self, V: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return ``E V``, ``E 1`` with one side per output, and the inverse of ``1'E 1``."""
+        n, k = self.weights.shape
+        out = self.apply(np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2))
+        across = out[:, :, -k:]
+        # Singular along the sum of all outputs where these are coupled.
+        inverse = np.linalg.pinv(across.sum(axis=0), rcond=1e-12, hermitian=True)
+        return out[:, :, :-k], across, inverse
 
     def projected(self, V: Floats) -> Floats:
         """Return ``E V``, projected on coefficients that sum to zero where there is a bias."""
-        out = self.apply(V)
         if not self.intercept:
-            return out
-        across, inverse = self._across()
+            return self.apply(V)
+        out, across, inverse = self._with_ones(V)
         return np.asarray(out - across @ (inverse @ out.sum(axis=0)))
 
     def direction(self, r: Floats, Kr: Floats, a: Floats) -> Floats:
         """Return the Newton step from ``a``, with ``r`` its residual and ``Kr`` their product."""
-        d = r - self.apply(Kr[:, :, None])[:, :, 0]
         if not self.intercept:
-            return d
-        across, inverse = self._across()
+            return r - self.apply(Kr[:, :, None])[:, :, 0]
+        out, across, inverse = self._with_ones(Kr[:, :, None])
+        d = r - out[:, :, 0]
         return np.asarray(d - across @ (inverse @ (d + a).sum(axis=0)))
 
 
@@ -124,13 +123,13 @@ class DenseSystem(CurvedSystem):
             # E of coupled outputs: E_k - E_k (sum_k E_k)^-1 E_l (Rasmussen and Williams, 3.5).
             total = np.zeros((len(weights), len(weights)))
             for s, factor in zip(self.roots.T, self.factors, strict=True):
-                inverse = scipy.linalg.lapack.dpotri(factor[0], lower=1)[0]
-                total += (s[:, None] * inverse) * s
+                inverse = dpotri(factor[0], lower=1)[0].T  # its upper triangle
+                inverse *= s
+                inverse *= s[:, None]
+                total += inverse
             absent = ~weights.any(axis=1)
             total[absent, absent] = 1.0  # rows without cost: any number will do
-            self.total = scipy.linalg.cho_factor(
-                total, lower=True, overwrite_a=True, check_finite=False
-            )
+            self.total = factor_upper(total)
 
     @staticmethod
     def _factor(gram: Stored, s: Floats) -> tuple[Floats, bool]:
@@ -142,15 +141,14 @@ class DenseSystem(CurvedSystem):
     def _separate(self, V: Floats) -> Floats:
         out = np.empty_like(V)
         for o, (s, factor) in enumerate(zip(self.roots.T, self.factors, strict=True)):
-            solved = scipy.linalg.cho_solve(factor, s[:, None] * V[:, o], check_finite=False)
-            out[:, o] = s[:, None] * solved
+            out[:, o] = s[:, None] * _solve(factor, s[:, None] * V[:, o])
         return out
 
     def apply(self, V: Floats) -> Floats:
         out = self._separate(V)
         if not self.coupled:
             return out
-        common = scipy.linalg.cho_solve(self.total, out.sum(axis=1), check_finite=False)
+        common = _solve(self.total, out.sum(axis=1))
         spread = np.broadcast_to(common[:, None], V.shape)
         return out - self._separate(spread)
 
@@ -236,6 +234,11 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def _solve(factor: tuple[Floats, bool], sides: Floats) -> Floats:
+    """Solve with a Cholesky factor; scipy's own function takes longer than a small system."""
+    return np.asarray(dpotrs(factor[0], sides, lower=factor[1])[0])
 
 
 def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> CurvedSystem:

@@ -142,6 +142,10 @@ class Loss(ABC):
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         """Return the conjugate for these targets."""
 
+    def of_output(self, o: int) -> Loss:
+        """Return the loss of one output alone."""
+        return self
+
     def linear(self, dual_coef: Floats, Y: Floats, cost: Floats) -> float:
         """Return the part of the dual value that is neither quadratic nor depends on the kernel.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class Quantile(Loss):
 
     levels: tuple[float, ...] = (0.5,)
     fit_intercept: bool = True
+
+    def of_output(self, o: int) -> Quantile:
+        return replace(self, levels=(self.levels[o if len(self.levels) > 1 else 0],))
 
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         levels = np.array(self.levels)

@@ -13,7 +13,7 @@ from .base import Tangent
 from .logistic import FLAT, INSIDE, LogLikelihood, other_probabilities
 
 _MAX_STEPS = 100  # of the search of the biases
-_CLOSE = 1e-15  # promised gain, relative to the summed cost, at which the next step is the last
+_CLOSE = 1e-13  # promised gain, relative to the summed cost, at which the next step is the last
 _RAREST = 1e-16  # share of a class without rows
 
 
@@ -112,10 +112,12 @@ class Softmax(LogLikelihood):
             hessian += total / n_outputs  # along the sum of all biases, which changes nothing
             step = _solve_step(hessian, slope)
             gain = -float(slope @ step)
-            last = gain <= _CLOSE * total
+            if gain <= _CLOSE * total:  # the error of a Newton step is its square
+                bias = bias + step
+                break
             for _ in range(30):
                 new, ahead = _value_and_shares(fitted, bias + step, c, wanted)
-                if new <= value or last:
+                if new <= value:
                     break
                 step = 0.5 * step
             else:
@@ -123,8 +125,6 @@ class Softmax(LogLikelihood):
                     step = np.nan_to_num(np.log(wanted) - np.log(found))
                 new, ahead = _value_and_shares(fitted, bias + step, c, wanted)
             bias, value, p = bias + step, new, ahead
-            if last:
-                break
         return np.asarray(bias - bias.mean())
 
 
