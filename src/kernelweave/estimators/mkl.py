@@ -176,14 +176,14 @@ class MKLRegressor(QuantileRegressor):
         ``epsilon`` and linear beyond; or ``max(t (y - f), (t - 1) (y - f))`` with the quantile t.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold, in units of the target.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
     quantile : float or increasing sequence of float
         Level or levels of the quantiles, each between 0 and 1; other losses ignore it. Several
         levels share one set of weights, and `predict` returns one column for each; they never
         cross. A pair of quantiles covers fewer new rows than its levels promise.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
@@ -244,8 +244,8 @@ class MKLRegressor(QuantileRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
-        target_scale: float | str | None = "spread",
         quantile: float | Sequence[float] = 0.5,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
@@ -262,8 +262,8 @@ class MKLRegressor(QuantileRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
-        self.target_scale = target_scale
         self.quantile = quantile
+        self.target_scale = target_scale
         self.normalize = normalize
         self.C = C
         self.tol = tol

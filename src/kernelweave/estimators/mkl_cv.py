@@ -146,12 +146,12 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         The loss, as in `MKLRegressor`.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    quantile : float or increasing sequence of float
+        Level or levels of the quantiles, as in `MKLRegressor`.
     target_scale : "spread", float or None
         Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
         same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
         off; None: one.
-    quantile : float or increasing sequence of float
-        Level or levels of the quantiles, as in `MKLRegressor`.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -205,8 +205,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
-        target_scale: float | str | None = "spread",
         quantile: float | Sequence[float] = 0.5,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -224,8 +224,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
-        self.target_scale = target_scale
         self.quantile = quantile
+        self.target_scale = target_scale
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter

@@ -111,6 +111,10 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         self._check_intervals(len(targets.Y))
         return X, targets
 
+    def _ignores_rows(self) -> bool:
+        # The unit of the targets is that of all rows, and matters unless the loss is a square.
+        return super()._ignores_rows() and (self.loss == "square" or self.target_scale != "spread")
+
     def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
         problem = super()._hold(shared, result, rows)
         if problem is None or not self.fit_intercept:
@@ -128,14 +132,6 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         for model in models:
             model.target_scale_ = unit
         return replace(rows, cost=rows.cost * unit) if self.loss in _LINEAR else rows
-
-    def _unscale(self, rows: MergedRows) -> Floats:
-        return rows.cost / self.target_scale_ if self.loss in _LINEAR else rows.cost
-
-    def _ignores_rows(self) -> bool:
-        # The spread of the targets is that of all rows; a square loss does not depend on it.
-        fixed = self.target_scale != "spread" or self.loss == "square"
-        return fixed and super()._ignores_rows()
 
     @by_parts
     def predict(self, X: Any) -> Floats:
