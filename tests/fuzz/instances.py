@@ -505,6 +505,9 @@ def _metric(rng, traits, kind):
     options = {"n_steps": int(rng.integers(0, 4)), "shrink": float(rng.random()), "n_jobs": 1}
     if chance(rng, 0.3):
         options |= {"max_exact": 0, "metric_rows": 40, "n_landmarks": int(rng.integers(1, 60))}
+        options["max_full"] = int(rng.choice([0, 20000]))
+    if chance(rng, 0.2):
+        options["select"] = "cv"
     if kind is kw.MetricKernelClassifier:
         options["class_weight"] = draw_class_weight(rng, y)
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
