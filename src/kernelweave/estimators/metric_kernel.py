@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LogisticRegression
 
 from kernelweave._types import Floats
 from kernelweave._validation import StrOptions, check_mixed_table, fit_context
@@ -280,6 +279,8 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         codes = (targets.Y[:, 0] > 0).astype(int)
         if targets.Y.shape[1] > 1:
             codes = targets.Y.argmax(axis=1)
+        from sklearn.linear_model import LogisticRegression  # takes long to import
+
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
         model.fit(values[used], codes[used], weight[used])
         self.calibration_coef_ = np.asarray(model.coef_)
