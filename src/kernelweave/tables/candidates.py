@@ -23,7 +23,7 @@ from kernelweave.io import TablePreparer
 from kernelweave.kernels import RBF, Kernel, Linear, Words
 
 from .kernels import offer_kernels
-from .methods import Settings, in_units
+from .methods import EPSILON, Settings
 from .problem import Problem
 
 _TOL = 1e-2  # relative gap of fits that are compared
@@ -39,11 +39,6 @@ class Task:
     problem: Problem
     settings: Settings
     final: bool = False  # whether the model is written, so that it is fitted with more accuracy
-
-    @property
-    def unit(self) -> float:
-        """The standard deviation of a target of numbers."""
-        return float(np.std(self.y)) or 1.0
 
     @property
     def tol(self) -> dict[str, Any]:
@@ -141,8 +136,7 @@ def _mkl(setting: dict[str, Any], task: Task) -> Any:
 def _machine(options: dict[str, Any], setting: dict[str, Any], task: Task) -> Any:
     options = options | task.tol
     if task.problem.regression:
-        units: dict[str, Any] = in_units(setting["C"], task.unit)
-        return MKLRegressor(**units, **options)
+        return MKLRegressor(C=setting["C"], epsilon=EPSILON, **options)
     return MKLClassifier(C=setting["C"], class_weight=task.class_weight, **options)
 
 

@@ -195,14 +195,9 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     if method.has_cost:
         options["C"] = C
     if kind is MKLRegressor:
-        options |= in_units(C, float(problem.y.std()))
+        options["epsilon"] = EPSILON
     estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
-
-
-def in_units(C: float, unit: float) -> dict[str, float]:
-    """Return C and epsilon of a regression with linear losses, for a target of this spread."""
-    return {"C": C * unit, "epsilon": EPSILON * unit}
 
 
 def _preparer(problem: Problem, name: str, settings: Settings) -> TablePreparer:
