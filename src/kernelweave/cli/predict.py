@@ -13,13 +13,14 @@ was learned from pairs scores pairs of rows, which --pairs names.
 
 examples:
   kernelweave predict patients.kw new.csv > predictions.csv
-  kernelweave predict patients.kw new.parquet --decision --out predictions.csv"""
+  kernelweave predict patients.kw new.parquet --proba --out predictions.csv"""
 
 
 @command("predict", _HELP)
 @model_argument
 @file_argument
 @option("--out", "where to write; standard output by default", "CSV", FILE)
+@option("--proba", "add the probability of every class (classifiers only)", is_flag=True)
 @option("--decision", "add decision values (classifiers only)", is_flag=True)
 @option("--pairs", "pairs to score: two columns of row numbers, from 0", "CSV", FILE)
 @option("--json", "print as JSON in place of CSV", is_flag=True)
@@ -42,6 +43,8 @@ def predict(args: Any) -> int:
             pairs, _ = read_pairs_table(args.pairs, labelled=False)
             predictions = predict_pairs_table(model, table.frame, pairs)
         else:
-            predictions = predict_table(model, table.frame, decision=args.decision)
+            predictions = predict_table(
+                model, table.frame, decision=args.decision, probabilities=args.proba
+            )
     write_frame(predictions, args.out, as_json=args.json)
     return 0

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._dask import ScoredByParts, by_parts
@@ -352,6 +351,8 @@ class MetricKernelClassifier(ScoredByParts, ClassifierMixin, BaseMetricKernel):
         weight = targets.cost.mean(axis=1)
         used = weight > 0
         codes = _class_codes(targets.Y)
+        from sklearn.linear_model import LogisticRegression  # takes long to import
+
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
         model.fit(values[used], codes[used], weight[used])
         self.calibration_coef_ = np.asarray(model.coef_)

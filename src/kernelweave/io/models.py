@@ -12,19 +12,15 @@ from kernelweave.errors import ModelFileError
 from kernelweave.kernels import Kernel, MetricLaplacian
 from kernelweave.kernels.encoding import TableEncoding
 
-from . import folds, kernels, pairs
+from . import folds, kernels
 from .archive import Writer
 from .checks import check_array, check_fitted, check_type
 from .codec import Decoder, NotStorableError, encode
 from .preparer import TablePreparer, check_options
 from .rules import check_rules
 
-# Classes that a file may name.
-ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
-# Modules that write and restore parts beside the fitted attributes; the default is `kernels`.
-_PARTS: dict[str, Any] = {"pairs": pairs}
-_PARTS |= dict.fromkeys(("metric", "rules", "clusters", "members"))
-
+# Classes that a file may name; each is imported when it is needed.
+ESTIMATORS = frozenset(estimators.__all__)
 # What replaces NaN in files, by kind: qualities are probabilities, others are never so large.
 _INSTEAD_OF_NAN = {"quality": -1.0, "partial": -float(np.finfo(np.float64).max)}
 _PREPARED = {
@@ -45,13 +41,13 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     if isinstance(model, Pipeline):
         return _encode_pipeline(model, writer)
     kind = type(model)
-    if ESTIMATORS.get(kind.__name__) is not kind:
-        listed = ", ".join(ESTIMATORS)
+    if kind.__name__ not in ESTIMATORS or getattr(estimators, kind.__name__) is not kind:
+        listed = ", ".join(sorted(ESTIMATORS))
         raise ModelFileError(f"A model of type {kind.__name__} cannot be saved, only {listed} can.")
     if not model.__sklearn_is_fitted__():
         raise ModelFileError(f"This {kind.__name__} is not fitted yet; call fit before save.")
     declaration = kind._declaration
-    module = _PARTS.get(declaration.learns, kernels)
+    module = _parts(declaration.learns)
     node: dict[str, Any] = {"estimator": kind.__name__}
     own = {} if module is None else {"kernels": encode(model.kernels_, writer)}
     if declaration.learns == "members":
@@ -70,6 +66,15 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     if left_out := getattr(model, "_folds", None):
         node["folds"] = [encode_model(fold, writer) for fold in left_out]
     return node
+
+
+def _parts(learns: str) -> Any:
+    """Return the module that writes and restores parts beside the fitted attributes, or None."""
+    if learns == "pairs":
+        from . import pairs
+
+        return pairs
+    return None if learns in ("metric", "rules", "clusters", "members") else kernels
 
 
 def _encode_pipeline(model: Pipeline, writer: Writer) -> dict[str, Any]:
@@ -127,9 +132,9 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
 def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     if node["estimator"] not in ESTIMATORS:
         raise ValueError(f"there is no estimator {node['estimator']!r}")
-    kind = ESTIMATORS[node["estimator"]]
+    kind = getattr(estimators, node["estimator"])
     declaration = kind._declaration
-    module = _PARTS.get(declaration.learns, kernels)
+    module = _parts(declaration.learns)
     parameters = {name: decode(value) for name, value in node["parameters"].items()}
     fitted = {name: decode(value) for name, value in node["fitted"].items()}
     members = None

@@ -23,7 +23,7 @@ from kernelweave.io import TablePreparer
 from kernelweave.kernels import RBF, Kernel, Linear, Words
 
 from .kernels import offer_kernels
-from .methods import Settings
+from .methods import EPSILON, Settings
 from .problem import Problem
 
 _TOL = 1e-2  # relative gap of fits that are compared
@@ -136,7 +136,7 @@ def _mkl(setting: dict[str, Any], task: Task) -> Any:
 def _machine(options: dict[str, Any], setting: dict[str, Any], task: Task) -> Any:
     options = options | task.tol
     if task.problem.regression:
-        return MKLRegressor(C=setting["C"], **options)
+        return MKLRegressor(C=setting["C"], epsilon=EPSILON, **options)
     return MKLClassifier(C=setting["C"], class_weight=task.class_weight, **options)
 
 

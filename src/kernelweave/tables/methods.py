@@ -194,6 +194,8 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         options.setdefault("norm", 1.0)
     if method.has_cost:
         options["C"] = C
+    if kind is MKLRegressor:
+        options["epsilon"] = EPSILON
     estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
 

@@ -73,7 +73,9 @@ def _grams(model: Any) -> dict[str, Any]:
     return {kernel.columns: kernel.gram for kernel in ready if isinstance(kernel.columns, str)}
 
 
-def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) -> pd.DataFrame:
+def predict_table(
+    model: Any, frame: pd.DataFrame, *, decision: bool = False, probabilities: bool = False
+) -> pd.DataFrame:
     """Return predictions as a table, under the name of the target.
 
     Parameters
@@ -84,6 +86,8 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         Rows; see `read_for`.
     decision : bool
         Whether to add the values of the decision function, one column per class.
+    probabilities : bool
+        Whether to add the probability of every class.
 
     Returns
     -------
@@ -103,6 +107,11 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         )
     if decision and not hasattr(estimator, "classes_"):
         raise InputError("--decision: this model is a regressor, its predictions are all it has.")
+    if probabilities and not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "--proba: this model has no probabilities; a classifier that kernelweave fit chooses "
+            "by itself has them."
+        )
     if hasattr(estimator, "tasks_"):
         raise InputError(
             "This model was fitted with tasks, which the command line does not support; use "
@@ -121,6 +130,11 @@ def predict_table(model: Any, frame: pd.DataFrame, *, decision: bool = False) ->
         parts = values.reshape(len(values), -1).T
         labels = estimator.classes_[-len(parts) :]
         columns |= {f"decision {label}": v for label, v in zip(labels, parts, strict=True)}
+    if probabilities:
+        shares = np.asarray(model.predict_proba(rows)).T
+        columns |= {
+            f"probability {label}": v for label, v in zip(estimator.classes_, shares, strict=True)
+        }
     predicted: pd.DataFrame = pandas.DataFrame(columns)
     return predicted
 

@@ -133,16 +133,13 @@ class _Fold:
         inner, outer = problem.take(train), problem.take(test)
         self.y_train, self.y_test = inner.y, outer.y
         table, self.model = make_model(inner, method, settings).named_steps.values()
-        self.unit = self.model.C  # a C of one, in the units of the estimator
         self.X_train = table.fit_transform(inner.X, inner.y)
         self.X_test = table.transform(outer.X)
 
     def scores(self, values: list[float]) -> list[float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of values of C that are not chosen
-            models = self.model.fit_path(
-                self.X_train, self.y_train, [C * self.unit for C in values]
-            )
+            models = self.model.fit_path(self.X_train, self.y_train, values)
         return [float(model.score(self.X_test, self.y_test)) for model in models]
 
 
