@@ -153,16 +153,42 @@ class FrontDoor:
     @staticmethod
     def _as_read(X: pd.DataFrame) -> pd.DataFrame:
         """Return the frame as a reader of files returns it: text is text."""
-        return X.astype({c: object for c in X.columns if X[c].dtype == "category"})
+        return X.astype(dict.fromkeys(_categories(X), object))
+
+
+class GapsAsLevels(TransformerMixin, BaseEstimator):
+    """Make the gaps of categories a level: boosting takes levels it has not seen for gaps."""
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> GapsAsLevels:
+        """Nothing is learned."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Fill the gaps of categories."""
+        return X.assign(**{c: X[c].cat.add_categories("gap").fillna("gap") for c in _categories(X)})
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def _categories(X: pd.DataFrame) -> list[str]:
+    return [c for c in X.columns if X[c].dtype == "category"]
 
 
 def _boosting(task: str) -> Any:
+    return make_pipeline(GapsAsLevels(), _plain_boosting(task))
+
+
+def _plain_boosting(task: str) -> Any:
     make = HistGradientBoostingRegressor if task == REGRESSION else HistGradientBoostingClassifier
     return make(random_state=0)
 
 
 def _tuned_boosting(task: str) -> Any:
-    return GridSearchCV(_boosting(task), BOOSTING_GRID, scoring=SCORING[task], cv=folds(task))
+    search = GridSearchCV(
+        _plain_boosting(task), BOOSTING_GRID, scoring=SCORING[task], cv=folds(task)
+    )
+    return make_pipeline(GapsAsLevels(), search)
 
 
 class LightGBM:
@@ -203,8 +229,7 @@ class CatBoost:
 
     def fit(self, X: pd.DataFrame, y: Values) -> CatBoost:
         """Fit with native categories."""
-        categories = [c for c in X.columns if X[c].dtype == "category"]
-        self.model.fit(self._as_text(X), y, cat_features=categories)
+        self.model.fit(self._as_text(X), y, cat_features=_categories(X))
         return self
 
     def predict(self, X: pd.DataFrame) -> Values:
@@ -218,9 +243,7 @@ class CatBoost:
     @staticmethod
     def _as_text(X: pd.DataFrame) -> pd.DataFrame:
         texts = {
-            c: X[c].astype(object).where(X[c].notna(), "gap").astype(str)
-            for c in X.columns
-            if X[c].dtype == "category"
+            c: X[c].astype(object).where(X[c].notna(), "gap").astype(str) for c in _categories(X)
         }
         return X.assign(**texts)
 
