@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,7 +13,7 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
-from kernelweave.kernels.base import is_number
+from kernelweave.kernels.base import is_number, with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
 
@@ -73,6 +74,11 @@ class ProductLattice:
                 f"ProductLattice(max_visited={self.max_visited!r}): max_visited must be a whole "
                 "number >= 1."
             )
+
+    def with_targets(self, y: Floats) -> ProductLattice:
+        """Return the lattice with targets for the families that learn from them."""
+        ladders = with_targets(self.ladders, y)
+        return self if ladders is self.ladders else dataclasses.replace(self, ladders=ladders)
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[list[Kernel]]:
         """Write out the ladders for ``X``.

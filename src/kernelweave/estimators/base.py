@@ -25,9 +25,9 @@ from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
+from kernelweave.kernels.base import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
-from kernelweave.ridge.metric_family import with_targets
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 

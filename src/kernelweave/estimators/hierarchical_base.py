@@ -176,7 +176,7 @@ class BaseHierarchical(BaseMKL):
         self._warn(graph, result)
 
     def _n_learned(self, shared: ExplicitDag | ProductGraph) -> float:
-        return len(shared.names) if isinstance(shared, ExplicitDag) else np.inf
+        return shared.n_nodes
 
     def _hold(
         self, shared: ExplicitDag | ProductGraph, result: Result, rows: MergedRows

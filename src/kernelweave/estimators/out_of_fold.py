@@ -23,7 +23,7 @@ from kernelweave.banks import Bank, KernelOperator
 from kernelweave.errors import silenced
 from kernelweave.inner import solve_inner, solve_multitask, unsolved
 from kernelweave.inner.ridge_folds import RidgeInverse
-from kernelweave.kernels import Kernel
+from kernelweave.kernels import are_given
 from kernelweave.losses import Loss
 from kernelweave.losses.base import InnerSolver
 from kernelweave.solvers import Result
@@ -209,13 +209,9 @@ class OutOfFold:
 
     def _ignores_rows(self) -> bool:
         """Whether kernels and their scales do not depend on the rows they are fitted to."""
-        given = getattr(self, "kernels", None)
-        given = [given] if isinstance(given, Kernel) else given
-        fitted = getattr(self, "kernels_", [])
-        if getattr(self, "normalize", None) is not None or not isinstance(given, list | tuple):
+        if getattr(self, "normalize", None) is not None:
             return False
-        same = [isinstance(a, Kernel) and a == b for a, b in zip(given, fitted, strict=False)]
-        return len(given) == len(fitted) and all(same)
+        return are_given(getattr(self, "kernels", None), getattr(self, "kernels_", []))
 
     def _twin(self, **changes: Any) -> Self:
         """Return a copy that predicts alike and has no folds of its own."""

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.calibrators import METHODS, Calibrator
-from kernelweave.estimators.out_of_fold import OutOfFold
 
 from .checks import check_array, check_type
 
 
 def check(model: Any) -> None:
     """Refuse a model whose folds and calibrator do not belong to it."""
-    if not issubclass(type(model), OutOfFold):
+    if not hasattr(model, "_needs_folds"):
         return
     if getattr(model, "_n_functions", 1) < 1:
         raise ValueError("a model must hold one function or more")
@@ -49,9 +48,8 @@ def check(model: Any) -> None:
 
 
 def _check_calibrator(model: Any, n_outputs: int) -> None:
-    found = getattr(model, "calibrator_", None)
+    found: Any = getattr(model, "calibrator_", None)
     check_type("calibrator_", found, Calibrator)
-    assert isinstance(found, Calibrator)
     check_type("labels of calibrator_", found.labels, bool | np.bool_)
     if found.method not in METHODS or found.labels != model._has_labels:
         raise ValueError("calibrator_ does not belong to the model")

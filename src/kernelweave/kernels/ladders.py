@@ -13,7 +13,7 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Kernel, KernelFamily
+from .base import Kernel, KernelFamily, with_targets
 from .gaussian import RBF
 from .mixed import MixedLadder, mixed_ladder
 from .spread import typical_distance
@@ -105,6 +105,14 @@ class Views(KernelFamily):
     def on(self, columns: Columns) -> Self:
         """Refuse; every view has columns of its own."""
         raise InputError("views: a view has its own columns and cannot be part of another view.")
+
+    def with_targets(self, y: Floats) -> Views:
+        """Return the views with targets for the families that learn from them."""
+        parts = tuple(
+            (view, columns, with_targets(items, y)) for view, columns, items in self.parts
+        )
+        same = all(new[2] is old[2] for new, old in zip(parts, self.parts, strict=True))
+        return self if same else Views(parts)
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, view by view."""
@@ -277,6 +285,20 @@ def expand_kernels(
     for item in items:
         expanded += [item] if isinstance(item, Kernel) else item.expand(X, sample_weight)
     return [kernel.bound(X) for kernel in expanded]
+
+
+def are_given(kernels: Any, fitted: Sequence[Kernel]) -> bool:
+    """Return whether the kernels of a fit are those that were given, whatever the rows.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        As given.
+    fitted : sequence of Kernel
+        As written out.
+    """
+    given = [kernels] if isinstance(kernels, Kernel) else kernels
+    return isinstance(given, list | tuple) and list(given) == list(fitted)
 
 
 def encodes_gaps(kernels: Any) -> bool:
