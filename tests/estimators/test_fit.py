@@ -141,6 +141,13 @@ LEARN_GAPS = {
     "HKLTwoStageClassifier",
     "MetricKernelClassifier",
     "MetricKernelRegressor",
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "NoisyLabelMKLClassifier",
+    "RadiusMKLClassifier",
+    "SumProductMKLClassifier",
 }
 
 

@@ -73,9 +73,10 @@ def coefficients(model, n):
 
 def total_loss(model, task, targets, values, cost):
     gap = np.abs(targets - values)
-    epsilon = getattr(model, "epsilon", 0.0)
+    unit = getattr(model, "target_scale_", 1.0)
+    epsilon = unit * getattr(model, "epsilon", 0.0)
     losses = {
-        "epsilon_insensitive": np.maximum(gap - epsilon, 0),
+        "epsilon_insensitive": unit * np.maximum(gap - epsilon, 0),
         "square": gap**2 / 2,
         "huber": np.where(gap <= epsilon, gap**2 / 2, epsilon * gap - epsilon**2 / 2),
     }
@@ -180,9 +181,11 @@ def test_coefficients_are_feasible(task):
         assert (dual_coef * signed(model, y) >= 0).all()
         assert np.abs(dual_coef).max() <= model.C
     elif task == "epsilon_insensitive":
-        assert np.abs(dual_coef).max() <= model.C
+        assert np.abs(dual_coef).max() <= model.C * model.target_scale_
     elif task == "huber":
-        assert np.abs(dual_coef).max() <= model.C * model.epsilon * (1 + 1e-12)
+        assert np.abs(dual_coef).max() <= model.C * model.epsilon * model.target_scale_ * (
+            1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -412,7 +415,9 @@ def test_one_kernel_is_svc(norm, C):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_one_kernel_is_svr(C, epsilon):
     X, y = make_data("epsilon_insensitive", 60)
-    model = MKLRegressor(RBF(0.8), normalize=None, C=C, epsilon=epsilon, tol=1e-9).fit(X, y)
+    model = MKLRegressor(
+        RBF(0.8), normalize=None, C=C, epsilon=epsilon, target_scale=None, tol=1e-9
+    ).fit(X, y)
     peer = SVR(gamma=1 / (2 * 0.8**2), C=C, epsilon=epsilon, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=1e-4)
 
@@ -592,8 +597,9 @@ def test_equal_rows_with_opposite_labels_cannot_both_be_right():
 def test_targets_on_equal_weights_are_separate(loss):
     X, y = make_data(loss)
     Y = np.column_stack([y, np.cos(X[:, 1]), X[:, 2]])
-    together = make_model(loss, norm="uniform").fit(X, Y)
-    alone = [make_model(loss, norm="uniform").fit(X, column) for column in Y.T]
+    options = {"norm": "uniform", "target_scale": 1.5}  # several targets share one unit
+    together = make_model(loss, **options).fit(X, Y)
+    alone = [make_model(loss, **options).fit(X, column) for column in Y.T]
     assert together.objective_ == pytest.approx(sum(m.objective_ for m in alone), rel=4 * TIGHT)
     predictions = np.column_stack([m.predict(X) for m in alone])
     np.testing.assert_allclose(together.predict(X), predictions, atol=2e-3)

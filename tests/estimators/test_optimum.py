@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -110,7 +110,7 @@ def fit(case, tol, max_iter=200):
     if case.loss == "hinge":
         model = MKLClassifier(kernels, **options)
     else:
-        model = MKLRegressor(kernels, loss=case.loss, **options)
+        model = MKLRegressor(kernels, loss=case.loss, target_scale=None, **options)
     weight = problem.cost[:, 0] if case.weighted else None
     return model.fit(np.arange(len(problem.y))[:, None], problem.y, sample_weight=weight)
 
@@ -228,7 +228,8 @@ def test_optimum_on_kernels_of_columns(kernels, kind, norm):
     # More rows than the rank of a one-feature kernel, so that it need not be held as a matrix.
     problem = random_problem(5, kind=kind, n=50, m=1)
     loss = "epsilon_insensitive" if kind == "regression" else "hinge"
-    learner = MKLRegressor if kind == "regression" else MKLClassifier
+    plain = partial(MKLRegressor, target_scale=None)
+    learner = plain if kind == "regression" else MKLClassifier
     model = learner(kernels, norm=norm, C=3.0, tol=TIGHT).fit(problem.X, problem.y)
     grams = np.stack([centred_unit(kernel(problem.X)) for kernel in model.kernels_])
     optimum = solve_mkl(grams, problem.Y, 3.0 * problem.cost, p=norm, loss=loss)
@@ -244,7 +245,9 @@ def test_targets_share_weights(loss, norm):
     problem = random_problem(9, kind="regression", n=25, m=4)
     Y = np.column_stack([problem.y, np.cos(problem.X[:, 1]), 3 * problem.X[:, 2]])
     kernels = [Precomputed(gram) for gram in problem.grams]
-    model = MKLRegressor(kernels, loss=loss, norm=norm, normalize=None, C=5.0, tol=TIGHT)
+    model = MKLRegressor(
+        kernels, loss=loss, norm=norm, normalize=None, target_scale=None, C=5.0, tol=TIGHT
+    )
     model.fit(np.arange(25)[:, None], Y)
     optimum = solve_mkl(problem.grams, Y, np.full_like(Y, 5.0), p=norm, loss=loss)
     assert model.objective_ == pytest.approx(optimum.objective, rel=1e-6)

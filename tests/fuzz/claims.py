@@ -97,7 +97,10 @@ class Problem:
             Y, row_cost = y.reshape(len(y), -1).astype(float), weight
         cost = np.repeat(C * row_cost[:, None], Y.shape[1], axis=1)
         loss = getattr(model, "loss", "hinge")
-        epsilon = getattr(model, "epsilon", 0.0)
+        unit = getattr(model, "target_scale_", 1.0)
+        epsilon = unit * getattr(model, "epsilon", 0.0)
+        if loss == "epsilon_insensitive":
+            cost *= unit
         return cls(Table(instance.fit["X"]), Y, cost, weight, loss, epsilon, model.fit_intercept)
 
     def losses(self, F):

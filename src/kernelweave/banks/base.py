@@ -29,7 +29,13 @@ _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel 
 
 
 def exact_bank(bank: Bank) -> KernelBank:
-    """Return a bank of which exact storage is required, by its own type."""
+    """Return a bank of which exact storage is required, by its own type.
+
+    Parameters
+    ----------
+    bank : Bank
+        Of exact kernels.
+    """
     assert isinstance(bank, KernelBank), "the bank must hold exact kernels"
     return bank
 

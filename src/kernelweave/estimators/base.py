@@ -24,10 +24,10 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
-from kernelweave.ridge.metric_family import with_targets
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
@@ -346,9 +346,15 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
+    def _takes_gaps(self) -> bool:
+        """Return whether some kernel encodes gaps, as the default kernels do."""
+        return encodes_gaps(self.kernels)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Each kernel then refuses gaps in its own columns, unless it encodes them.
+        tags.input_tags.allow_nan = self._takes_gaps()
         return tags
 
 

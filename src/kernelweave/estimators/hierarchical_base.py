@@ -79,6 +79,9 @@ class BaseHierarchical(BaseMKL):
     def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
         return DagWarmStart.at(result, ratio)
 
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
+
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
         kernels = self._with_targets(kernels, rows.Y)

@@ -239,6 +239,9 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a classifier and assess the labels.

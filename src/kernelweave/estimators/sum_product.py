@@ -20,6 +20,7 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
     Kernel,
     KernelFamily,
+    encodes_gaps,
     expand_kernels,
 )
 from kernelweave.kernels.base import is_number
@@ -204,6 +205,9 @@ class SumProductMKLClassifier(KernelClassifier):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _takes_gaps(self) -> bool:
+        return encodes_gaps(self.structure)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)

@@ -133,7 +133,7 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
         for part, own in zip(parts, rows, strict=True):
             _check_rows(part, own, table, n)
         return
-    n_columns = len(table.positions(kernel.columns, str(kernel)))
+    n_columns = table.n_prepared(kernel.columns, str(kernel))
     name = f"{kernel}: support rows"
     kind = kernel.row_format
     if isinstance(kernel, Precomputed):

@@ -279,6 +279,22 @@ class Kernel(ABC):
         return NotImplemented if isinstance(other, Kernel) else self.__mul__(other)
 
 
+@dataclass(frozen=True)
+class KernelFamily(ABC):
+    """A recipe for kernels that depends on the data, such as one kernel per column."""
+
+    @abstractmethod
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``; weights of its rows count in default widths."""
+
+    @abstractmethod
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+
 def is_number(value: Any, kind: type = Real) -> bool:
     """Tell numbers (of any library) from booleans and the rest."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)

@@ -18,7 +18,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, RowFormat, Rows, finite, is_number, is_sparse, positive
 from .distances import inner_products, squared_norms
-from .table import columns_key, read_table
+from .table import Encoding, columns_key, read_table
 
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
 _FAR = 1e-6  # variance, relative to the squared mean, below which linear kernels are centred
@@ -37,6 +37,8 @@ class VectorKernel(Kernel):
 
     def prepare(self, X: Any) -> Rows:
         """Return the chosen columns as float64."""
+        if isinstance(self.columns, Encoding):
+            return self.columns.encode(X)
         return read_table(X, str(self)).numbers(self.columns, str(self))
 
     def block(self, A: Rows, B: Rows) -> Floats:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelweave._types import Floats, Indices
-from kernelweave.candidates import ProductLattice
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel, KernelFamily, MetricLaplacian
 from kernelweave.kernels.encoding import TableEncoding
-from kernelweave.kernels.ladders import Views
 from kernelweave.kernels.table import Columns, describe_columns, normal_columns
 
 from .conjugate import stratified_folds
@@ -84,6 +82,8 @@ def choose_step(
 class LearnedMetric(KernelFamily):
     """What `learned_metric` returns."""
 
+    encodes_gaps: ClassVar[bool] = True
+
     columns: Columns
     n_steps: int
     shrink: float
@@ -100,6 +100,10 @@ class LearnedMetric(KernelFamily):
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""
         return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
+
+    def with_targets(self, y: Floats) -> KernelFamily:
+        """Return this family with the targets of a fit."""
+        return _Targeted(self, y)
 
     def expand(self, X: Any, sample_weight: Floats | None = None, y: Any = None) -> list[Kernel]:
         """Learn the metric from rows and targets; return its l1 part and its l2 part."""
@@ -150,28 +154,6 @@ class _Targeted(KernelFamily):
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         return self.family.expand(X, sample_weight, self.y)
-
-
-def with_targets(kernels: Any, y: Floats) -> Any:
-    """Return what an estimator was given as kernels, with targets for those that learn from them.
-
-    The same object is returned where none does.
-    """
-    if isinstance(kernels, LearnedMetric):
-        return _Targeted(kernels, y)
-    if isinstance(kernels, list | tuple):
-        items = [with_targets(item, y) for item in kernels]
-        same = all(a is b for a, b in zip(items, kernels, strict=True))
-        return kernels if same else items
-    if isinstance(kernels, ProductLattice):
-        ladders = with_targets(kernels.ladders, y)
-        same = ladders is kernels.ladders
-        return kernels if same else dataclasses.replace(kernels, ladders=ladders)
-    if isinstance(kernels, Views):
-        parts = [(view, columns, with_targets(items, y)) for view, columns, items in kernels.parts]
-        same = all(new[2] is old[2] for new, old in zip(parts, kernels.parts, strict=True))
-        return kernels if same else Views(tuple((v, c, tuple(items)) for v, c, items in parts))
-    return kernels
 
 
 def learned_metric(
