@@ -32,6 +32,7 @@ from kernelweave.ridge.all_rows import CANDIDATES, RowLimits, fit_all_rows, fit_
 from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
 from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
+from .metric_intervals import LeftOutRows
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misj
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
-class BaseMetricKernel(NotebookSummary, BaseEstimator):
+class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     """Base of the estimators with a learned metric."""
 
     columns: Any
