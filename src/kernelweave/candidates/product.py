@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -13,7 +12,8 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
-from kernelweave.kernels.base import is_number, with_targets
+from kernelweave.kernels.base import is_number
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
 
@@ -75,11 +75,6 @@ class ProductLattice:
                 "number >= 1."
             )
 
-    def with_targets(self, y: Floats) -> ProductLattice:
-        """Return the lattice with targets for the families that learn from them."""
-        ladders = with_targets(self.ladders, y)
-        return self if ladders is self.ladders else dataclasses.replace(self, ladders=ladders)
-
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[list[Kernel]]:
         """Write out the ladders for ``X``.
 
@@ -108,6 +103,11 @@ class ProductLattice:
                 groups.setdefault(columns_key(bound.columns), []).append(bound)
             out += groups.values()
         return out
+
+    def with_targets(self, y: Floats) -> ProductLattice:
+        """Return this lattice with targets for the kernels that learn from them."""
+        ladders = with_targets(self.ladders, y)
+        return self if ladders is self.ladders else replace(self, ladders=ladders)
 
     def __sklearn_clone__(self) -> Self:
         return self

@@ -25,7 +25,7 @@ from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
-from kernelweave.kernels.base import with_targets
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights

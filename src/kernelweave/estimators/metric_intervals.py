@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import by_parts
 from kernelweave._threads import threads
 from kernelweave._types import Bools, Floats
 from kernelweave._validation import check_mixed_table
@@ -69,6 +71,69 @@ class LeftOutRows:
         u = G.sum(axis=0)
         e = u / u.sum()
         return G - np.outer(u, e), e
+
+
+class LeftOutIntervals(LeftOutRows):
+    """Mixin of regressors: prediction intervals."""
+
+    _one_output: bool
+
+    @by_parts
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return an interval for every row that should hold its target.
+
+        Up to `max_exact` rows this is the jackknife+ in closed form with kernel and ridge held;
+        beyond, the prediction plus and minus a quantile of the residuals of left-out rows. The
+        metric has seen the targets, so that the coverage is nominal and `coverage_guarantee_` NaN:
+        intervals are too narrow where rows are few for the number of encoded columns.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose interval should hold their target, between 0 and 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends; infinite where the training rows are too few for the coverage.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._residuals))
+        parts = [interval_ends(part, self._residuals, rank) for part in self._left_out(X)]
+        ends = np.concatenate(parts)
+        return ends[:, 0] if self._one_output else ends
+
+
+class LeftOutSets(LeftOutRows):
+    """Mixin of classifiers: sets of classes."""
+
+    _scores: Floats  # margins of left-out rows for their own class
+
+    @by_parts
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
+        """Return which classes cannot be excluded for every row.
+
+        The score of a class is the largest value of another class minus its own, among models that
+        leave one training row out (in closed form up to `max_exact` rows). The metric has seen the
+        labels, so that the coverage is nominal and `coverage_guarantee_` NaN.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float
+            Share of new rows whose set should hold their class, between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            An empty set is a row unlike all classes.
+        """
+        check_is_fitted(self)
+        rank = interval_rank(coverage, len(self._scores))
+        return np.concatenate([class_sets(v, self._scores, rank) for v in self._left_out(X)])
 
 
 def interval_rank(coverage: Any, n: int) -> int:

@@ -9,15 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._dask import ScoredByParts, by_parts
-from kernelweave._types import Bools, Floats, Indices
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
-from .metric_intervals import class_sets, interval_ends, interval_rank, margins
+from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
@@ -26,7 +25,7 @@ _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-ou
 
 
 @shared_attributes(METRIC, SUPPORT)
-class MetricKernelRegressor(ScoredByParts, RegressorMixin, BaseMetricKernel):
+class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
     Numbers, categories, booleans, dates and gaps are encoded without looking at the target. One
@@ -148,33 +147,6 @@ class MetricKernelRegressor(ScoredByParts, RegressorMixin, BaseMetricKernel):
         values = self._decide(X)
         return values[:, 0] if self._one_output else values
 
-    @by_parts
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return an interval for every row that should hold its target.
-
-        Up to `max_exact` rows this is the jackknife+ in closed form with kernel and ridge held;
-        beyond, the prediction plus and minus a quantile of the residuals of left-out rows. The
-        metric has seen the targets, so that the coverage is nominal and `coverage_guarantee_` NaN:
-        intervals are too narrow where rows are few for the number of encoded columns.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        coverage : float
-            Share of new rows whose interval should hold their target, between 0 and 1.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends; infinite where the training rows are too few for the coverage.
-        """
-        check_is_fitted(self)
-        rank = interval_rank(coverage, len(self._residuals))
-        parts = [interval_ends(part, self._residuals, rank) for part in self._left_out(X)]
-        ends = np.concatenate(parts)
-        return ends[:, 0] if self._one_output else ends
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -182,7 +154,7 @@ class MetricKernelRegressor(ScoredByParts, RegressorMixin, BaseMetricKernel):
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(ScoredByParts, ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -432,30 +404,6 @@ class MetricKernelClassifier(ScoredByParts, ClassifierMixin, BaseMetricKernel):
         decision = self.decision_function(X)
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
-
-    @by_parts
-    def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
-        """Return which classes cannot be excluded for every row.
-
-        The score of a class is the largest value of another class minus its own, among models that
-        leave one training row out (in closed form up to `max_exact` rows). The metric has seen the
-        labels, so that the coverage is nominal and `coverage_guarantee_` NaN.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        coverage : float
-            Share of new rows whose set should hold their class, between 0 and 1.
-
-        Returns
-        -------
-        sets : ndarray of bool of shape (n_samples, n_classes)
-            An empty set is a row unlike all classes.
-        """
-        check_is_fitted(self)
-        rank = interval_rank(coverage, len(self._scores))
-        return np.concatenate([class_sets(v, self._scores, rank) for v in self._left_out(X)])
 
 
 def _class_codes(Y: Floats) -> Indices:

@@ -48,8 +48,8 @@ KERNELS: dict[str, type[Kernel]] = {
 # Families are built by their public functions, which check their arguments.
 _FAMILIES: dict[type, Any] = {
     CompleteLadder: kernels.complete_ladder,
-    MixedLadder: kernels.mixed_ladder,
     LearnedMetric: learned_metric,
+    MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
     Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),

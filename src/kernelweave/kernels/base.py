@@ -291,25 +291,8 @@ class KernelFamily(ABC):
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""
 
-    def with_targets(self, y: Floats) -> KernelFamily:
-        """Return this family with the targets of a fit, where it learns from them."""
-        return self
-
     def __sklearn_clone__(self) -> Self:
         return self
-
-
-def with_targets(kernels: Any, y: Floats) -> Any:
-    """Return what an estimator was given as kernels, with targets for those that learn from them.
-
-    The same object is returned where none does.
-    """
-    if isinstance(kernels, list | tuple):
-        items = [with_targets(item, y) for item in kernels]
-        same = all(a is b for a, b in zip(items, kernels, strict=True))
-        return kernels if same else type(kernels)(items)
-    bind = getattr(kernels, "with_targets", None)  # kernels themselves do not learn
-    return kernels if bind is None else bind(y)
 
 
 def is_number(value: Any, kind: type = Real) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -81,6 +81,8 @@ def choose_step(
 @dataclass(frozen=True)
 class LearnedMetric(KernelFamily):
     """What `learned_metric` returns."""
+
+    encodes_gaps: ClassVar[bool] = True
 
     columns: Columns
     n_steps: int
