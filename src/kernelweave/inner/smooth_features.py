@@ -27,7 +27,7 @@ class SmoothOptions:
     """Tunable numbers of `solve_smooth_on_features`, chosen by hand."""
 
     max_steps: int = 100
-    max_halvings: int = 40
+    max_halvings: int = 20
     cg_steps: int = 50
     sample: int = 3  # rows of the preconditioner for every feature, at least
     share: float = 0.05  # of the rows, at least
