@@ -28,7 +28,7 @@ from .systems import CurvedSystem, IterativeSystem, make_system
 
 
 @dataclass(frozen=True)
-class NewtonOptions:
+class DenseNewtonOptions:
     """Tunable numbers of `solve_newton`, chosen by hand."""
 
     max_steps: int = 100
@@ -38,7 +38,7 @@ class NewtonOptions:
     rough: float = 0.1  # each to this relative gap
 
 
-_OPTIONS = NewtonOptions()
+_OPTIONS = DenseNewtonOptions()
 
 
 def solve_newton(
