@@ -19,7 +19,7 @@ Y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * RANDOM.normal(size=N)
 NEW = RANDOM.normal(size=(40, 3))
 KERNELS = [RBF(1.0, columns=[j]) for j in range(3)] + [Linear()]
 NODES = {f"k{j}": RBF(1.0, columns=[j]) for j in range(3)}
-FIXED = {"norm": "uniform", "normalize": None, "C": 5.0}
+FIXED = {"norm": "uniform", "normalize": None, "C": 5.0, "target_scale": None}
 
 
 def mkl(**options):
@@ -143,6 +143,8 @@ def test_no_guarantee_where_weights_or_scales_saw_the_rows():
     for options in ({}, {"norm": "uniform"}, {"loss": "square", "intervals": "jackknife+"}):
         model = quiet(mkl(**{"intervals": "auto", **options}), X, Y)
         assert np.isnan(model.coverage_guarantee_)
+    unit = mkl(**{**FIXED, "target_scale": "spread"}, intervals="auto")
+    assert np.isnan(quiet(unit, X, Y).coverage_guarantee_)  # the unit of the targets
     learned = mkl(normalize=None, intervals="auto", calibration_cv=3)
     assert np.isnan(quiet(learned, X, Y).coverage_guarantee_)  # weights are held
 
@@ -157,8 +159,9 @@ def test_targets_may_be_moved_and_scaled():
     np.testing.assert_allclose(
         scaled.predict_interval(NEW), 8.0 * base.predict_interval(NEW), atol=1e-6
     )
-    eps = mkl(intervals="auto", tol=1e-6).fit(X, Y)
-    large = mkl(intervals="auto", tol=1e-6, C=40.0, epsilon=0.8).fit(X, 8.0 * Y)
+    plain = {"intervals": "auto", "tol": 1e-6, "target_scale": None}
+    eps = mkl(**plain).fit(X, Y)
+    large = mkl(**plain, C=40.0, epsilon=0.8).fit(X, 8.0 * Y)
     np.testing.assert_allclose(
         large.predict_interval(NEW), 8.0 * eps.predict_interval(NEW), atol=0.1
     )
@@ -284,3 +287,10 @@ def test_coverage_of_a_linear_model_is_near_nominal():
         found = model.fit(rows[:40], y[:40]).predict_interval(rows[40:])
         share.append(((found[:, 0] <= y[40:]) & (y[40:] <= found[:, 1])).mean())
     assert 0.87 < np.mean(share) < 0.94
+
+
+@pytest.mark.parametrize("kind", [kw.MKLRegressorCV, kw.RuleEnsembleRegressorCV])
+def test_estimators_that_choose_their_c(kind, tmp_path):
+    model = quiet(kind(Cs=[0.1, 1.0], intervals="auto"), X, Y)
+    again = load(save(model, tmp_path / "model.kw"))
+    assert np.array_equal(again.predict_interval(NEW), model.predict_interval(NEW))

@@ -321,3 +321,13 @@ def test_native_probabilities_may_be_calibrated_too():
                 np.testing.assert_allclose(p.sum(axis=1), 1.0)
                 assert ((p > 0) & (p < 1)).all()
             assert not np.allclose(native.predict_proba(NEW), model.predict_proba(NEW))
+
+
+@pytest.mark.parametrize("kind", [kw.MKLClassifierCV, kw.RuleEnsembleClassifierCV])
+def test_estimators_that_choose_their_c(kind, tmp_path):
+    model = kind(Cs=[0.1, 1.0], calibration="auto").fit(X, TWO)
+    assert np.isnan(model.coverage_guarantee_)
+    again = load(save(model, tmp_path / "model.kw"))
+    assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
+    by_loss = kind(Cs=[0.1, 1.0], calibration="auto", scoring="neg_log_loss").fit(X, TWO)
+    assert (by_loss.cv_results_["scores"] < 0).all()

@@ -404,10 +404,17 @@ def _loss_options(rng, y):
     }
 
 
+def _in_units(rng, options):
+    """Return the options with targets in their own units, or in units of their spread."""
+    if chance(rng, 0.5):
+        return options | {"target_scale": None}
+    return options | {"epsilon": power(rng, -3, 0.5)}
+
+
 def _mkl_regressor(rng, traits):
     rows = draw_rows(rng, traits, draw_size(rng, many=True))
     y = draw_targets(rng, traits, rows)
-    options = _flat_options(rng, traits, rows) | _loss_options(rng, y)
+    options = _in_units(rng, _flat_options(rng, traits, rows) | _loss_options(rng, y))
     weight = draw_weight(rng, traits, len(y))
     fit = {"X": rows.X, "y": y, "sample_weight": weight}
     if chance(rng, 0.3):
@@ -581,7 +588,7 @@ def _hierarchical_classifier(rng, traits):
 def _hierarchical_regressor(rng, traits):
     rows = draw_rows(rng, traits, draw_size(rng))
     y = draw_targets(rng, traits, rows)
-    options = _graph_options(rng, traits, rows) | _loss_options(rng, y)
+    options = _in_units(rng, _graph_options(rng, traits, rows) | _loss_options(rng, y))
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
     return Instance(0, kw.HierarchicalMKLRegressor(**options), fit, rows.new)
 

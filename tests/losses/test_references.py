@@ -73,7 +73,7 @@ def test_the_regressor_solves_this_problem():
     problem = random_problem(5, kind="regression", n=24, m=4)
     index = np.arange(24)[:, None]
     kernels = [Precomputed(gram) for gram in problem.grams]
-    options = {"C": 3.0, "tol": 1e-8, "normalize": None}
+    options = {"C": 3.0, "tol": 1e-8, "normalize": None, "target_scale": None}
     model = MKLRegressor(kernels, loss="quantile", quantile=LEVELS, **options)
     model.fit(index, problem.y)
     Y = np.repeat(problem.Y, 3, axis=1)

@@ -93,7 +93,7 @@ class ProductLattice:
             return _default_ladders(X, sample_weight)
         out: list[list[Kernel]] = []
         for item in self.ladders:
-            if not isinstance(item, KernelFamily):
+            if isinstance(item, tuple):
                 out.append([kernel.bound(X) for kernel in item])
                 continue
             groups: dict[Hashable, list[Kernel]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelweave._dask import PartedTable, gather
+from kernelweave._dask import gather, is_parted
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import run_blocks, threads
@@ -21,10 +21,10 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
-from kernelweave.banks.protocol import Bank
+from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
@@ -209,7 +209,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         if weight is not None:  # rows without weight do not count
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
-        X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
+        X = X.take(some) if is_parted(X) else pick_rows(X, some)
         with numbering(some):
             expanded = expand_kernels(kernels, X, None if weight is None else weight[some])
             return centre_linear(expanded, X) if centre else expanded
@@ -283,13 +283,12 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     def _outputs(self, X: Any) -> Floats:
         return self._decide(X)
 
-    def _store_predictor(self, predictor: Views | LandmarkFunction) -> None:
-        """Store what predicts: support rows, or the function of a Nystroem fit."""
-        new, old = "_support_views", "_function"
-        if isinstance(predictor, LandmarkFunction):
-            new, old = old, new
-        self.__dict__.pop(old, None)
-        setattr(self, new, predictor)
+    def _store_predictor(self, predictor: Predictor) -> None:
+        found = {"_support_views": predictor.support, "_function": predictor.function}
+        for name, value in found.items():
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
 
     def _store_contributions(self, squared_norms: Floats) -> None:
         self.contributions_ = squared_norms / (squared_norms.sum() or 1.0)
@@ -383,9 +382,15 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
+    def _takes_gaps(self) -> bool:
+        """Return whether some kernel encodes gaps, as the default kernels do."""
+        return encodes_gaps(self.kernels)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Each kernel then refuses gaps in its own columns, unless it encodes them.
+        tags.input_tags.allow_nan = self._takes_gaps()
         return tags
 
 

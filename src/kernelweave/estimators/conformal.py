@@ -110,10 +110,12 @@ class FoldScores:
         return self._by_bisection(predictions, rank)
 
     def _by_sorting(self, predictions: Floats, rank: float) -> Floats:
-        values = predictions[:, self.fold] + self.scores
+        alone = len(self.fold) == self.n_folds and (self.fold == np.arange(self.n_folds)).all()
+        values = (predictions if alone else predictions[:, self.fold]) + self.scores
         if (self.weight == 1.0).all():
             place = int(np.ceil(rank)) - 1
-            return np.asarray(np.partition(values, place, axis=1)[:, place])
+            values.partition(place, axis=1)
+            return values[:, place].copy()
         order = np.argsort(values, axis=1, kind="stable")
         reached = np.cumsum(self.weight[order], axis=1) >= rank
         at = order[np.arange(len(values)), reached.argmax(axis=1)]

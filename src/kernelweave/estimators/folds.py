@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from kernelweave._dask import PartedTable
+from kernelweave._dask import is_parted
 from kernelweave._types import Indices
 from kernelweave._validation import is_frame
 from kernelweave.banks.nystroem import build as large
@@ -132,7 +132,7 @@ def _deal(rows: MergedRows, n_folds: int, strata: Indices | None) -> Indices:
     """Deal rows evenly, group by group, in an order that depends on their content alone."""
     n = len(rows.Y)
     order = np.arange(n)
-    plain = not (is_frame(rows.X) or isinstance(rows.X, PartedTable | PackedRows))
+    plain = not (is_frame(rows.X) or is_parted(rows.X) or isinstance(rows.X, PackedRows))
     if plain and n < large.MANY_ROWS:  # frames and long tables: in the given order
         order = np.argsort(content_keys(rows.X, rows.Y), kind="stable")
     order = order[np.random.default_rng(_SEED).permutation(n)]

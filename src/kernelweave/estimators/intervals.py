@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelweave._dask import PartedTable, by_parts
+from kernelweave._dask import by_parts, is_parted
 from kernelweave._progress import Counter
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, offered_if, pick_rows
@@ -18,7 +18,7 @@ from .conformal import FoldScores, check_coverage, guaranteed_coverage, warn_if_
 from .duplicates import MergedRows
 from .folds import FoldPlan
 from .out_of_fold import HeldSolution, LeftOut, OutOfFold
-from .targets import Targets
+from .targets import Targets, weighted
 
 _FOLDS = 5
 _MAX_JACKKNIFE = 2000  # rows: n^2 coefficients are kept
@@ -109,7 +109,7 @@ class IntervalRegressor(OutOfFold):
         self, shared: Any, result: Result, rows: MergedRows, fold: Indices, n_folds: int
     ) -> LeftOut:
         """Fit without each fold from the very start: kernels, scales and weights."""
-        if isinstance(rows.X, PartedTable):
+        if is_parted(rows.X):
             raise InputError(
                 "intervals='guaranteed': a Dask table of this size cannot be split; use "
                 "intervals='auto', or pass X.compute()."
@@ -119,10 +119,11 @@ class IntervalRegressor(OutOfFold):
         for k in range(n_folds):
             test, kept = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
             weight = None if rows.weight is None else rows.weight[kept]
+            cost = weighted(np.ones_like(rows.Y[kept]), weight)  # before `_scale`
             twin: Any = self._twin()
             with silenced():
                 X = pick_rows(rows.X, kept)
-                twin._fit_models([twin], X, Targets(rows.Y[kept], rows.cost[kept], weight))
+                twin._fit_models([twin], X, Targets(rows.Y[kept], cost, weight))
                 values[test] = twin._outputs(pick_rows(rows.X, test))
             models.append(twin)
             count()

@@ -14,11 +14,20 @@ from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 from .classifier import LabelClassifier
 from .probabilities import NativeProbabilities
 from .quantiles import QuantileRegressor
-from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import (
+    BOUNDS,
+    CALIBRATED,
+    CLASSES,
+    COVERED,
+    NYSTROEM,
+    SUPPORT,
+    WEIGHTS,
+    shared_attributes,
+)
 from .targets import Targets, refuse_absent_class
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class MKLClassifier(NativeProbabilities, LabelClassifier):
     """Support vector or logistic classifier on a learned combination of kernels.
 
@@ -31,8 +40,8 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
-        columns, `Overlap` on the others.
+        What to combine. None: `mixed_ladder`, kernels on numbers, categories, dates and gaps
+        together, and on each column.
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
@@ -81,7 +90,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
 
     References
     ----------
-    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9, equation (9).
+    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9.
     Kloft, Brefeld, Sonnenburg and Zien (2011), lp-norm multiple kernel learning, JMLR 12.
 
     Examples
@@ -163,7 +172,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressor(QuantileRegressor):
     """Regression on a learned combination of kernels.
 
@@ -180,11 +189,15 @@ class MKLRegressor(QuantileRegressor):
         ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; the square up to a residual of
         ``epsilon`` and linear beyond; or ``max(t (y - f), (t - 1) (y - f))`` with the quantile t.
     epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
     quantile : float or increasing sequence of float
         Level or levels of the quantiles, each between 0 and 1; other losses ignore it. Several
         levels share one set of weights, and `predict` returns one column for each; they never
         cross. A pair of quantiles covers fewer new rows than its levels promise.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
@@ -217,6 +230,8 @@ class MKLRegressor(QuantileRegressor):
     ----------
     weights_ : ndarray of shape (n_kernels,)
         Weight of every (normalised) kernel.
+    target_scale_ : float
+        Unit of the target.
 
     Examples
     --------
@@ -244,6 +259,7 @@ class MKLRegressor(QuantileRegressor):
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
         quantile: float | Sequence[float] = 0.5,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
@@ -261,6 +277,7 @@ class MKLRegressor(QuantileRegressor):
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
+        self.target_scale = target_scale
         self.normalize = normalize
         self.C = C
         self.tol = tol

@@ -50,7 +50,7 @@ from .noisy_rows import (
     weight_sum,
     without_last,
 )
-from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
@@ -60,7 +60,7 @@ _INHERITED = """kernels normalize tol max_iter fit_intercept class_weight calibr
 memory_limit n_jobs verbose""".split()
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     """Multiple kernel learning when a known share of the labels is wrong (StPMKL).
 
@@ -335,9 +335,6 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
             level = self.noise_level
             if level not in ("auto", _DEFAULT_NOISE) and abs(self.cap - (1.0 - level)) > 1e-9:  # type: ignore[operator]
                 warn(f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.")
-            return
-        if n_outputs == 1:
-            self.cap_ = np.array([1.0 - self.noise_level_])
             return
         self.cap_ = caps_by_class(self.noise_level_, rows)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from kernelweave._progress import Counter
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import silenced
 from kernelweave.noise import LabelReport
@@ -108,11 +107,13 @@ class NoisyFolds(OutOfFold):
 
 
 def caps_by_class(noise_level: float, rows: MergedRows) -> Floats:
-    """Return the share of the rows that count for each of several classes.
+    """Return the share of the rows that count for each output.
 
-    A label that is wrong with probability q, and then any other, changes membership of class c with
-    probability ``q (share_c + (1 - share_c) / (n_classes - 1))``.
+    Of several classes, a label that is wrong with probability q, and then any other, changes
+    membership of class c with probability ``q (share_c + (1 - share_c) / (n_classes - 1))``.
     """
+    if rows.Y.shape[1] == 1:
+        return np.array([1.0 - noise_level])
     weight = row_weights(rows)
     share = weight @ (rows.Y > 0) / weight.sum()
     changed = noise_level * (share + (1.0 - share) / (rows.Y.shape[1] - 1))
@@ -130,8 +131,8 @@ def split_bias(bank: Bank, result: Result) -> tuple[Bank, Result]:
     intercept = float(result.weights[-1]) * bank.scales[-1] * result.dual_coef.sum(axis=0)
     if function is not None:
         last, split = np.array([bank.n_kernels - 1]), plain.n_features
-        constant = bank.subset(last).predictor(last[:0], last, function[split:])
-        assert isinstance(constant, LandmarkFunction)
+        constant = bank.subset(last).predictor(last[:0], last, function[split:]).function
+        assert constant is not None
         intercept, function = constant.coefs[0].sum(axis=0), function[:split]
     return plain, replace(
         result,

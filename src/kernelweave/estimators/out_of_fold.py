@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kernelweave._dask import PartedTable
+from kernelweave._dask import is_parted
 from kernelweave._progress import Counter
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import pick_rows
@@ -200,7 +200,7 @@ class OutOfFold:
 
         ``rows`` are those of its fit, where some have no cost.
         """
-        X = rows.X.take(test) if isinstance(rows.X, PartedTable) else pick_rows(rows.X, test)
+        X = rows.X.take(test) if is_parted(rows.X) else pick_rows(rows.X, test)
         return self._outputs(X)
 
     def _outputs(self, X: Any) -> Floats:

@@ -28,7 +28,7 @@ from kernelweave.solvers.radius.criteria import RadiusMargin
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
 from .out_of_fold import HeldProblem
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
 _INHERITED = """C tol max_iter fit_intercept class_weight calibration calibration_cv memory_limit
@@ -38,7 +38,7 @@ n_jobs verbose""".split()
 _MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
-@shared_attributes(BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class RadiusKernelClassifier(KernelClassifier):
     """Support vector classifier on a Gaussian kernel whose widths are learned.
 
@@ -156,6 +156,9 @@ class RadiusKernelClassifier(KernelClassifier):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _takes_gaps(self) -> bool:
+        return False
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _LearnedFamily:
         return _LearnedFamily(self._family(np.ascontiguousarray(RBF().prepare(rows.X))))

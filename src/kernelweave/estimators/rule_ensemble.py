@@ -19,11 +19,11 @@ from kernelweave.losses import Hinge, Loss
 from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
 from .duplicates import MergedRows
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, RULES, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
 
 
-@shared_attributes(RULES, BOUNDS)
+@shared_attributes(RULES, BOUNDS, CALIBRATED)
 class RuleEnsembleClassifier(
     CalibratedClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble
 ):

@@ -20,13 +20,13 @@ from .intervals import INTERVALS, IntervalRegressor, lacks_intervals
 from .out_of_fold import LeftOut
 from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, RULES, shared_attributes
+from .shared_docs import BOUNDS, COVERED, RULES, shared_attributes
 from .targets import Targets, real_targets
 
 _LARGEST = 1e100  # squares must be numbers
 
 
-@shared_attributes(RULES, BOUNDS)
+@shared_attributes(RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 

@@ -84,6 +84,22 @@ METRIC = {
     "history_ : list": "Empty.",
 }
 CLASSES = {"classes_ : ndarray of shape (n_classes,)": "Class labels."}
+_GUARANTEE = """At least this share of new rows is covered at a coverage of 0.9, whatever their
+        distribution, if rows are exchangeable; twice a change of the coverage is added to it. NaN
+        where kernel weights, scales or C have seen the held-out rows: the coverage is nominal
+        then."""
+CALIBRATED = {
+    "out_of_fold_ : ndarray of shape (n_samples, n_outputs)": """Where `calibration` is set:
+        decisions of the rows by models that did not see them; NaN for rows without weight.""",
+    "calibrator_ : Calibrator": """Where `calibration` is set: the map from decisions to
+        probabilities, with ``method``, ``slopes`` and ``biases``.""",
+    "coverage_guarantee_ : float": f"Where `calibration` is set, for `predict_set`. {_GUARANTEE}",
+}
+COVERED = {
+    "out_of_fold_ : ndarray of shape (n_samples, n_outputs)": """Where `intervals` is set:
+        predictions of the rows by models that did not see them; NaN for rows without weight.""",
+    "coverage_guarantee_ : float": f"Where `intervals` is set. {_GUARANTEE}",
+}
 RULES = {
     "rules_ : list of Rule": "With text, weight, coverage and length; heaviest first.",
     "norms_ : ndarray of shape (n_rules,)": "Norm of each rule in the objective.",

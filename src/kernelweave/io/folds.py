@@ -36,7 +36,8 @@ def check(model: Any) -> None:
     if not 0 <= model._fold[used].min() <= model._fold[used].max() < model._n_folds:
         raise ValueError(f"there are no more than {model._n_folds} folds")
     for fold in model._folds:
-        if type(fold) is not type(model) or fold._needs_folds:
+        # Estimators that choose their C keep models of the one with a given C.
+        if not issubclass(type(model), type(fold)) or fold._needs_folds:
             raise ValueError("a model without a fold must be of the same kind, without folds")
         if fold.n_features_in_ != model.n_features_in_:
             raise ValueError("a model without a fold has other columns")

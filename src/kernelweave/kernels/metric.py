@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from kernelweave.errors import InputError
 
 from .base import Kernel
 from .encoding import TableEncoding
+from .table import columns_key
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,11 @@ class MetricLaplacian(Kernel):
     @property
     def view(self) -> Hashable:
         """The encoding."""
-        return ("encoded", self._digest())
-
-    def _digest(self) -> str:
-        """Return a key that equal encodings share."""
-        parts = (self.encoding.keys, self.encoding.encodings)
-        return hashlib.sha256(repr([_plain(part) for part in parts]).encode()).hexdigest()
+        return ("vector", columns_key(self.encoding))
 
     def _key(self) -> tuple[Hashable, ...]:
         arrays = (self.metric.weights.tobytes(), self.metric.root.tobytes())
-        return (self._digest(), *arrays, self.widths, self.share, self.name)
+        return (self.encoding.key, *arrays, self.widths, self.share, self.name)
 
     def prepare(self, X: Any) -> Floats:
         """Return the encoded rows."""
@@ -128,14 +123,3 @@ class MetricLaplacian(Kernel):
 
     def __repr__(self) -> str:
         return f"<MetricLaplacian on {', '.join(map(str, self.encoding.keys))}>"
-
-
-def _plain(value: Any) -> Any:
-    """Return nested tuples of plain values, arrays as bytes."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
-    if hasattr(value, "__dataclass_fields__"):
-        return (type(value).__name__, *(_plain(v) for v in vars(value).values()))
-    return value

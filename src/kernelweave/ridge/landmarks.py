@@ -6,8 +6,8 @@ gives the leave-one-out residuals of all rows for all ridges.
 References
 ----------
 Williams and Seeger (2001), Using the Nystroem method to speed up kernel machines, NIPS 13.
-Golub, Heath and Wahba (1979), Generalized cross-validation, Technometrics 21 (residuals of left-out
-rows from the diagonal of the hat matrix).
+Golub, Heath and Wahba (1979), Generalized cross-validation as a method for choosing a good ridge
+parameter, Technometrics 21 (residuals of left-out rows from the diagonal of the hat matrix).
 """
 
 from __future__ import annotations
