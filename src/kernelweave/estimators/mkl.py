@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
+
 from kernelweave._validation import StrOptions
 from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 
@@ -151,9 +153,21 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
             refuse_absent_class(self, targets)
         return X, targets
 
+    def _n_solved(self, n: int) -> int:
+        n_solved = super()._n_solved(n)
+        if not self._is_softmax or n_solved < n:
+            return n_solved
+        # One system for each class, one for all of them, and one in the making.
+        return int(np.ceil(n * np.sqrt(len(self.classes_) + 2.0)))
+
+    @property
+    def _is_softmax(self) -> bool:
+        """Whether the classes are learned together."""
+        return self.loss == "logistic" and len(self.classes_) > 2 and not self._several
+
     def _make_loss(self) -> Loss:
         kind: Any = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic}[self.loss]
-        if self.loss == "logistic" and len(self.classes_) > 2 and not self._several:
+        if self._is_softmax:
             kind = Softmax
         return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 

@@ -19,7 +19,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelOperator, WeightedSum
 from kernelweave.losses.base import InnerSolver, Loss
 
-from .systems import make_system
+from .systems import make_system, sample_rows
 
 # Rows of the Hessian of a smooth loss on Nystroem features: for every feature, and of all; by hand.
 _SAMPLE = 8
@@ -137,20 +137,6 @@ def _solve_block(K: KernelOperator, rows: Indices, ridge: Floats, sides: Floats)
     return np.asarray(sides / ridge[:, None] - scaled @ inward)
 
 
-def _sampled(q: Floats, n_least: int) -> Floats:
-    """Return weights of evenly spaced rows with the same sum, where there are many.
-
-    Every row has curvature where the loss is smooth, and a model needs it to a few per cent.
-    """
-    n_some = max(n_least, int(_SHARE * len(q)))
-    if n_some >= len(q):
-        return q
-    some = np.linspace(0, len(q) - 1, n_some, dtype=np.intp)
-    out = np.zeros_like(q)
-    out[some] = q[some] * (q.sum() / max(float(q[some].sum()), 1e-300))
-    return out
-
-
 def feature_hessian(
     loss: Loss, kernel: WeightedSum, which: Indices, dual_coef: Floats, Y: Floats, cost: Floats
 ) -> Floats:
@@ -173,7 +159,7 @@ def feature_hessian(
         q = np.zeros(len(Y))
         q[free] = 1.0 / ridge
         if loss.inner_solver is InnerSolver.NEWTON:
-            q = _sampled(q, _SAMPLE * features.n_features)
+            q = sample_rows(q, _SAMPLE * features.n_features, _SHARE)
         # With D = diag(ridge) of the free rows, values U of the kernels there and Z the weighted
         # features: U'(D + ZZ')^-1 U = U'QU - U'QZ (I + Z'QZ)^-1 Z'QU where Q = D^-1.
         values, cross, inner, weights = features.moments(dual_coef, o, which, q)

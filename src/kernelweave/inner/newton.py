@@ -28,17 +28,17 @@ from .systems import CurvedSystem, IterativeSystem, make_system
 
 
 @dataclass(frozen=True)
-class NewtonOptions:
+class DenseNewtonOptions:
     """Tunable numbers of `solve_newton`, chosen by hand."""
 
     max_steps: int = 100
-    max_halvings: int = 40
+    max_halvings: int = 20
     moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
     growth: float = 100.0  # in stages of so much more,
     rough: float = 0.1  # each to this relative gap
 
 
-_OPTIONS = NewtonOptions()
+_OPTIONS = DenseNewtonOptions()
 
 
 def solve_newton(

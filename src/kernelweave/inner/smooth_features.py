@@ -19,7 +19,7 @@ from kernelweave.banks import Features
 from kernelweave.losses.base import Loss, Tangent
 
 from .solution import Solution
-from .systems import factor_positive
+from .systems import factor_positive, sample_rows
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SmoothOptions:
     """Tunable numbers of `solve_smooth_on_features`, chosen by hand."""
 
     max_steps: int = 100
-    max_halvings: int = 40
+    max_halvings: int = 20
     cg_steps: int = 50
     sample: int = 3  # rows of the preconditioner for every feature, at least
     share: float = 0.05  # of the rows, at least
@@ -130,18 +130,15 @@ class _Newton:
 
     def _preconditioner(self, weights: Floats) -> list[tuple[Floats, bool]]:
         """Factor the Hessian of every output alone, from evenly spaced rows."""
-        n, n_outputs = weights.shape
-        share = max(_OPTIONS.share, _OPTIONS.sample * self.Z.n_features / n)
-        some = np.linspace(0, n - 1, int(np.ceil(min(share, 1.0) * n)), dtype=np.intp)
+        n_outputs = weights.shape[1]
         factors = []
         for o in range(n_outputs):
             alone = weights[:, o]
             if self.loss.is_coupled:  # exact where all classes are equally likely
                 sums = np.maximum(weights.sum(axis=1), 1e-300)
                 alone = n_outputs / (n_outputs - 1.0) * alone * (1.0 - alone / sums)
-            q = np.zeros(n)
-            q[some] = alone[some] * (alone.sum() / max(float(alone[some].sum()), 1e-300))
-            H, edge = self.Z.gram(q)
+            q = sample_rows(alone, _OPTIONS.sample * self.Z.n_features, _OPTIONS.share)
+            H, edge = self.Z.gram(np.ascontiguousarray(q))
             if self.loss.fit_intercept and q.any():
                 H -= np.outer(edge, edge / q.sum())
             H[np.diag_indices_from(H)] += 1.0
