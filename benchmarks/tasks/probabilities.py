@@ -101,10 +101,9 @@ def interval(name: str, n: int, threads: int) -> Task:
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * random.normal(size=n + 500)
     new = X[n:]
 
-    def ours() -> Any:
-        cv = "jackknife+" if name == "jackknife" else "auto"
+    def ours(intervals: str) -> Any:
         fixed: dict[str, Any] = {"loss": "square", "normalize": None, "fit_intercept": False}
-        model = MKLRegressor([RBF(1.5)], intervals=cv, C=5.0, n_jobs=threads, **fixed)
+        model = MKLRegressor([RBF(1.5)], intervals=intervals, C=5.0, n_jobs=threads, **fixed)
         return model.fit(X[:n], y[:n]).predict_interval(new)
 
     def mapie() -> Any:
@@ -121,15 +120,11 @@ def interval(name: str, n: int, threads: int) -> Task:
         covered = (found[:, 0] <= y[n:]) & (y[n:] <= found[:, 1])
         facts = {"coverage": float(covered.mean()), "width": float(np.diff(found).mean())}
         if name == "mapie":
-            facts["difference"] = float(np.abs(found - _ours_of(ours)).max())
+            facts["difference"] = float(np.abs(found - ours("jackknife+")).max())
         return facts
 
-    def _ours_of(work: Any) -> Any:
-        nonlocal name
-        name = "jackknife"
-        return work()
-
-    return Task(mapie if name.startswith("mapie") else ours, tell)
+    kind = "jackknife+" if name == "jackknife" else "auto"
+    return Task(mapie if name.startswith("mapie") else lambda: ours(kind), tell)
 
 
 def coverage(intervals: str, n: int, threads: int, repetitions: int = 200) -> Task:
