@@ -130,7 +130,7 @@ def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "LiveDisplay", _recording(shown))
     assert main(["fit", "t.csv", "--target", "y"]) == 0
     stages = [what for what, _ in shown]
-    assert "fold 1 of 5: learned metric" in stages
+    assert "fold 1 of 10: learned metric" in stages
     assert stages[-1] == "fitting to all 60 rows"
     shown.clear()
     assert main(["fit", "t.csv", "--target", "y", "--method", "mkl"]) == 0

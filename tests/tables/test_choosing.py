@@ -109,6 +109,19 @@ def test_one_candidate_beside_the_others(method):
     assert len(fit.choice.members) == 1
 
 
+def test_a_better_reference_is_said_and_does_not_end_the_race():
+    """Steps of many columns, which trees find and kernels do not."""
+    random = np.random.default_rng(2)
+    steps = pd.DataFrame(random.random((900, 6)), columns=list("abcdef"))
+    y = (steps["a"] > 0.5) ^ (steps["b"] > 0.5) ^ (steps["c"] > 0.5)
+    fit = fit_table(steps.assign(y=4.0 * y + 0.01 * random.normal(size=900)), "y", seconds=3.0)
+    first, second = fit.choice.ranking[:2]
+    assert (second.name, second.written) == ("gradient boosting", False)
+    assert second.scores["r2"] > first.scores["r2"] + 0.05
+    said = describe_choice(fit.choice)
+    assert any("gradient boosting" in line and "significantly better" in line for line in said)
+
+
 def test_a_budget_decides():
     problem = make_problem(TABLE.assign(y=LINEAR_TARGET), "y")
     few, many = make_plan(problem, 0.1), make_plan(problem, 1000.0)

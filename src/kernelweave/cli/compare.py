@@ -107,8 +107,8 @@ def compare(args: Any) -> int:
         for line in found.summarize():
             console.print(line, soft_wrap=True)
         lines = [
-            (line.method, f"{line.mean:.4f}", f"{line.standard_error:.4f}", f"{line.seconds:.1f} s")
-            for line in scores.itertuples(index=False)
+            (name, f"{mean:.4f}", f"{error:.4f}", f"{spent:.1f} s")
+            for name, mean, error, _, _, spent in scores.itertuples(index=False)
         ]
         print_table(console, ["method", found.measure, "standard error", "one fold"], lines)
         print_notes(console, notes)

@@ -19,8 +19,8 @@ from .codec import Decoder, NotStorableError, encode
 from .preparer import TablePreparer, check_options
 from .rules import check_rules
 
-# Classes that a file may name; each is imported when it is needed.
-ESTIMATORS = frozenset(estimators.__all__)
+# Classes that a file may name; None: that of the package, imported when it is needed.
+ESTIMATORS: dict[str, Any] = dict.fromkeys(estimators.__all__)
 # What replaces NaN in files, by kind: qualities are probabilities, others are never so large.
 _INSTEAD_OF_NAN = {"quality": -1.0, "partial": -float(np.finfo(np.float64).max)}
 _PREPARED = {
@@ -41,8 +41,8 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     if isinstance(model, Pipeline):
         return _encode_pipeline(model, writer)
     kind = type(model)
-    if kind.__name__ not in ESTIMATORS or getattr(estimators, kind.__name__) is not kind:
-        listed = ", ".join(sorted(ESTIMATORS))
+    if kind.__name__ not in ESTIMATORS or _estimator(kind.__name__) is not kind:
+        listed = ", ".join(ESTIMATORS)
         raise ModelFileError(f"A model of type {kind.__name__} cannot be saved, only {listed} can.")
     if not model.__sklearn_is_fitted__():
         raise ModelFileError(f"This {kind.__name__} is not fitted yet; call fit before save.")
@@ -66,6 +66,10 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     if left_out := getattr(model, "_folds", None):
         node["folds"] = [encode_model(fold, writer) for fold in left_out]
     return node
+
+
+def _estimator(name: str) -> Any:
+    return ESTIMATORS[name] or getattr(estimators, name)
 
 
 def _parts(learns: str) -> Any:
@@ -132,7 +136,7 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
 def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     if node["estimator"] not in ESTIMATORS:
         raise ValueError(f"there is no estimator {node['estimator']!r}")
-    kind = getattr(estimators, node["estimator"])
+    kind = _estimator(node["estimator"])
     declaration = kind._declaration
     module = _parts(declaration.learns)
     parameters = {name: decode(value) for name, value in node["parameters"].items()}

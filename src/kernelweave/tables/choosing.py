@@ -34,7 +34,7 @@ from .search import Announce, sample_rows
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _BETTER = 2.0  # standard errors by which a combination must be better
-_HARDLY = 0.01  # relative difference of losses that does not outweigh what is known of candidates
+_HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
 
 
@@ -120,7 +120,7 @@ class Choice:
 
 
 class Race:
-    """Candidates on the folds of a problem."""
+    """Candidates on the folds of a problem; ``fixed`` is the name of the one that is asked for."""
 
     def __init__(
         self,
@@ -130,9 +130,10 @@ class Race:
         settings: Settings,
         folds: list[tuple[Indices, Indices]],
         announce: Announce,
+        fixed: str | None = None,
     ) -> None:
         self.problem, self.scoring, self.settings = problem, scoring, settings
-        self.folds, self.announce = folds, announce
+        self.folds, self.announce, self.fixed = folds, announce, fixed
         offsets = [None, *log_offsets(problem)]
         self.entries = [
             Entry(c, list(product(c.settings(problem), offsets if c.written else [None])))
@@ -255,11 +256,14 @@ class Race:
             keep = self.best(entry)
             entry.values = {keep: entry.values[keep]}
         losses = {e.name: self.losses(e, self.best(e)) for e in self.entries}
-        leader = min(losses, key=lambda name: float(np.nanmean(losses[name])))
+        # References do not end the race of models that can be written.
+        able = [e.name for e in self.entries if e.candidate.written]
+        leader = min(able, key=lambda name: float(np.nanmean(losses[name])))
         for entry in self.entries:
             known = np.isfinite(losses[entry.name])
             gap, error = paired_difference(losses[leader][known], losses[entry.name][known])
-            entry.active = entry.name == leader or gap <= _WORSE * error
+            kept = entry.name in (leader, self.fixed)
+            entry.active = kept or gap <= _WORSE * error
 
 
 def encode_target(problem: Problem) -> Any:
@@ -281,14 +285,14 @@ def log_offsets(problem: Problem) -> list[float]:
     return [0.0 if y.min() > 0 else float(positive.min())]
 
 
-def decide(race: Race, fixed: str | None = None) -> Choice:
-    """Return the best candidate that can be written, or a combination; ``fixed`` names one."""
+def decide(race: Race) -> Choice:
+    """Return the best candidate that can be written, the fixed one, or a combination."""
     chosen = {e.name: race.best(e) for e in race.entries}
     losses = {e.name: race.losses(e, chosen[e.name]) for e in race.entries}
     means = {name: float(np.nanmean(values)) for name, values in losses.items()}
-    able = [e for e in race.entries if e.candidate.written and (e.active or e.name == fixed)]
-    if fixed is not None:
-        able = [e for e in able if e.name == fixed]
+    able = [e for e in race.entries if e.candidate.written and e.active]
+    if race.fixed is not None:
+        able = [e for e in able if e.name == race.fixed]
     winner = _prefer(able, losses, means)
     members = [(winner, 1.0)]
     predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}

@@ -291,7 +291,7 @@ def _predict(model: Any, problem: Problem, test: Any) -> Floats:
             values = np.asarray(model.decision_function(X))
         return np.column_stack([-values, values])
     labels = np.ravel(model.predict(X))
-    return (labels[:, None] == np.unique(problem.y)).astype(np.float64)
+    return np.asarray(labels[:, None] == np.unique(problem.y), dtype=np.float64)
 
 
 def _check_folds(problem: Problem, folds: int) -> None:

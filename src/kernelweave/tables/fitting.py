@@ -236,9 +236,10 @@ def choose_model(
     )
     plan = make_plan(problem, seconds, fixed)
     folds = make_folds(problem, plan.n_folds, settings.seed)
-    race = Race(problem, plan.candidates, rule, settings, folds, announce)
+    name = None if fixed is None else fixed.name
+    race = Race(problem, plan.candidates, rule, settings, folds, announce, name)
     race.run()
-    choice = decide(race, None if fixed is None else fixed.name)
+    choice = decide(race)
     announce(f"fitting to all {len(problem.y)} rows", 0.0)
     began = time.perf_counter()
     with warnings.catch_warnings():
