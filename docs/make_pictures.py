@@ -64,9 +64,7 @@ def draw_demo(path):
     right.step(solves, upper, where="post", color=DARK, label="this model")
     right.step(solves, lower, where="post", color=DARK, linestyle="--", label="no model is below")
     gap = model.duality_gap_ / model.objective_
-    right.set(
-        title=f"certified: relative gap {gap:.0e}", xlabel="machines solved", ylabel="objective"
-    )
+    right.set(title=f"certified: relative gap {gap:.0e}", xlabel="inner solves", ylabel="objective")
     right.xaxis.get_major_locator().set_params(integer=True)
     right.legend(frameon=False, loc="upper right")
     for ax in (left, middle, right):

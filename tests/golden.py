@@ -65,6 +65,7 @@ SOME = [
     Additive([1.0] * 6),
 ]
 LEFT, RIGHT = RBF(1.0, columns=[0]), RBF(1.0, columns=[1])
+PLAIN = [kw.rbf_ladder(), Linear()]
 NODES = {"l": LEFT, "r": RIGHT, "both": LEFT * RIGHT}
 EDGES = {"both": ["l", "r"]}
 
@@ -76,17 +77,27 @@ def fits():
             model = kw.MKLClassifier(SOME, norm=norm, normalize=normalize, C=3.0)
             yield f"mkl norm {norm} {normalize}", model, (X, TWO), X
         for loss in ("epsilon_insensitive", "square", "huber"):
-            model = kw.MKLRegressor(SOME, norm=norm, loss=loss)
+            model = kw.MKLRegressor(SOME, norm=norm, loss=loss, target_scale=None)
             yield f"regression norm {norm} {loss}", model, (X, SCORE), X
-    yield "defaults", kw.MKLClassifier(), (X, TWO), X
-    yield "three classes", kw.MKLClassifier(), (X, THREE), X
+    yield "defaults", kw.MKLClassifier(PLAIN), (X, TWO), X
+    yield "three classes", kw.MKLClassifier(PLAIN), (X, THREE), X
     yield "tight", kw.MKLClassifier(SOME, tol=1e-7, C=50.0), (X, TWO), X
     yield "small C", kw.MKLClassifier(SOME, C=1e-3), (X, TWO), X
     yield "no intercept", kw.MKLClassifier(SOME, fit_intercept=False), (X, TWO), X
-    yield "balanced", kw.MKLClassifier(class_weight="balanced"), (X, THREE), X
+    yield "balanced", kw.MKLClassifier(PLAIN, class_weight="balanced"), (X, THREE), X
     yield "weights", kw.MKLClassifier(SOME), (X, TWO, WEIGHT), X
-    yield "weights of a regression", kw.MKLRegressor(), (X, SCORE, WEIGHT), X
-    yield "two targets", kw.MKLRegressor(SOME), (X, np.column_stack([SCORE, X[:, 3]])), X
+    yield (
+        "weights of a regression",
+        kw.MKLRegressor(PLAIN, target_scale=None),
+        (X, SCORE, WEIGHT),
+        X,
+    )
+    yield (
+        "two targets",
+        kw.MKLRegressor(SOME, target_scale=None),
+        (X, np.column_stack([SCORE, X[:, 3]])),
+        X,
+    )
     yield "sparse", kw.MKLClassifier([Linear(), RBF(2.0)]), (SPARSE, TWO), SPARSE
     mixed = [kw.rbf_ladder(columns=["a", "b"]), Overlap(columns=["kind"])]
     yield "frame", kw.MKLClassifier(mixed), (FRAME, TWO), FRAME
@@ -96,15 +107,15 @@ def fits():
     yield "complete", kw.MKLClassifier(kw.complete_ladder()), (X, TWO), X
     few = MANY[:300]
     for name, model, y in (
-        ("features", kw.MKLClassifier(), MANY_TWO),
-        ("features, lp", kw.MKLClassifier(norm=2.0), MANY_TWO),
-        ("features, square", kw.MKLRegressor(loss="square"), MANY_SCORE),
-        ("features, tube", kw.MKLRegressor(), MANY_SCORE),
+        ("features", kw.MKLClassifier(PLAIN), MANY_TWO),
+        ("features, lp", kw.MKLClassifier(PLAIN, norm=2.0), MANY_TWO),
+        ("features, square", kw.MKLRegressor(PLAIN, loss="square"), MANY_SCORE),
+        ("features, tube", kw.MKLRegressor(PLAIN, target_scale=None), MANY_SCORE),
         ("single precision", kw.MKLClassifier([RBF(1.0), RBF(2.0), Laplacian(1.0)]), MANY_TWO),
-        ("labels, features", kw.NoisyLabelMKLClassifier(), MANY_TWO),
+        ("labels, features", kw.NoisyLabelMKLClassifier(PLAIN), MANY_TWO),
     ):
         yield name, model, (MANY, y), few
-    yield "on a Dask table", kw.MKLClassifier(), ("dask", MANY_TWO), few
+    yield "on a Dask table", kw.MKLClassifier(PLAIN), ("dask", MANY_TWO), few
     for criterion in ("radius", "do"):
         model = kw.RadiusMKLClassifier(SOME, criterion=criterion, norm=1.0)
         yield f"radius {criterion}", model, (X, TWO), X
@@ -131,7 +142,12 @@ def fits():
     yield "graph, published", mirror, (X, TWO), X
     paper = kw.HierarchicalMKLClassifier(NODES, certificate="paper", **options)
     yield "graph, paper", paper, (X, TWO), X
-    yield "lattice", kw.HierarchicalMKLRegressor(C=30.0), (X[:, :4], SCORE), X[:, :4]
+    yield (
+        "lattice",
+        kw.HierarchicalMKLRegressor(C=30.0, target_scale=None),
+        (X[:, :4], SCORE),
+        X[:, :4],
+    )
     tasks = kw.HierarchicalMKLClassifier(NODES, task_correlation=1.0, **options)
     yield "graph, tasks", tasks, (X, THREE), X
     for max_length in (1, 3):

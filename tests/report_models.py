@@ -49,6 +49,9 @@ COUNTS = RANDOM.poisson(1.0, size=(N, 6)).astype(float)
 COUNTS[np.arange(N), np.arange(N) % 3] += 4
 GROUPS = np.arange(N) % 3
 LEFT, RIGHT = RBF(1.0, columns=[0]), RBF(1.0, columns=[1])
+PLAIN = [rbf_ladder(), Linear()]
+NUMBERS = ["age", "height", "weight"]
+SEPARATE = [rbf_ladder(columns=NUMBERS), Linear(columns=NUMBERS), Overlap(columns=["town"])]
 
 
 def prepared(model):
@@ -63,14 +66,14 @@ MODELS = {
     "mkl": (MKLClassifier([rbf_ladder(), Linear()]), X, TWO, {"kernels"}),
     "mkl, C chosen": (MKLClassifierCV([RBF(1.0), Linear()], Cs=[0.1, 1.0]), X, TWO, {"kernels"}),
     "mkl regression, C chosen": (MKLRegressorCV(Cs=[0.1, 1.0]), FRAME, QUANTITY, {"kernels"}),
-    "mkl of three classes": (MKLClassifier(norm=2.0), FRAME, THREE, {"kernels"}),
+    "mkl of three classes": (MKLClassifier(SEPARATE, norm=2.0), FRAME, THREE, {"kernels"}),
     "mkl in a pipeline": (
         prepared(MKLClassifier([rbf_ladder(columns=["age", "height"]), Overlap(columns=["town"])])),
         FRAME,
         pd.Series(TWO, name="size"),
         {"kernels"},
     ),
-    "regression": (MKLRegressor(C=10), X, QUANTITY, {"kernels"}),
+    "regression": (MKLRegressor(PLAIN, C=10, target_scale=None), X, QUANTITY, {"kernels"}),
     "radius": (RadiusMKLClassifier([Linear(), RBF(1.0)]), X, TWO, {"kernels", "radius"}),
     "widths": (
         RadiusKernelClassifier("ard", n_starts=1),
@@ -78,7 +81,7 @@ MODELS = {
         TWO,
         {"kernels", "radius"},
     ),
-    "noisy": (NoisyLabelMKLClassifier(lam=0.05), X, NOISY, {"kernels", "labels"}),
+    "noisy": (NoisyLabelMKLClassifier(PLAIN, lam=0.05), X, NOISY, {"kernels", "labels"}),
     "tolerant": (NoiseTolerantKernelClassifier(), X, NOISY, {"kernels", "labels"}),
     "tolerant of three": (NoiseTolerantKernelClassifier(), X, THREE, {"kernels", "labels"}),
     "structure": (
@@ -99,6 +102,7 @@ MODELS = {
             {"left": LEFT, "right": RIGHT, "both": LEFT * RIGHT},
             parents={"both": ["left", "right"]},
             C=1000,
+            target_scale=None,
         ),
         X,
         QUANTITY,

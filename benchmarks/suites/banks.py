@@ -11,7 +11,7 @@ from . import Session
 
 
 def run(session: Session) -> None:
-    """Measure banks, readings, and the SVM solver."""
+    """Measure banks, passes over them, and the SVM solver."""
     shrink = 4 if session.quick else 1
     banks = Table(
         "Building blocks: banks",

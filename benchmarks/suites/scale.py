@@ -1,4 +1,4 @@
-"""Many rows: one machine beside liblinear, and weights of sixty kernels as rows double."""
+"""Large n: one SVM beside liblinear, and weights of sixty kernels as rows double."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PEER = "LinearSVC, hinge, tol 1e-2"
 
 
 def run(session: Session) -> None:
-    """Measure machines on features, then whole fits."""
+    """Measure SVMs on features, then whole fits."""
     rows, ranks = (20_000, (200,)) if session.quick else (100_000, (200, 1000))
     table = Table(
-        f"Scale: one machine on features, n = {rows}, C = 1, one thread",
+        f"Scale: one SVM on features, n = {rows}, C = 1, one thread",
         ["rank", "method", "CPU s", "of LinearSVC", "limit", "objective", "gap"],
         notes=[
             "Features of one-column Gaussians, the same for all. LinearSVC penalises the bias and "
@@ -22,7 +22,7 @@ def run(session: Session) -> None:
         ],
     )
     for rank in ranks:
-        _machines(session, table, rows, rank)
+        _svms(session, table, rows, rank)
     session.tables.append(table)
     sizes = (10_000, 20_000) if session.quick else (25_000, 50_000, 100_000, 200_000)
     session.tables.append(_weights(session, sizes))
@@ -31,11 +31,11 @@ def run(session: Session) -> None:
     )
 
 
-def _machines(session: Session, table: Table, n: int, rank: int) -> None:
+def _svms(session: Session, table: Table, n: int, rank: int) -> None:
     size = {"n": n, "rank": rank}
     cases = {
-        "kernelweave, gap 1e-3": Case("scale:machine", {**size, "tol": 1e-3}),
-        "kernelweave, gap 1e-5": Case("scale:machine", {**size, "tol": 1e-5}),
+        "kernelweave, gap 1e-3": Case("scale:svm", {**size, "tol": 1e-3}),
+        "kernelweave, gap 1e-5": Case("scale:svm", {**size, "tol": 1e-5}),
         _PEER: Case("scale:linear_svc", {**size, "tol": 1e-2}),
     }
     limits = dict(zip(cases, ("1", "2", ""), strict=True))
@@ -72,8 +72,8 @@ def _weights(session: Session, sizes: tuple[int, ...]) -> Table:
             "others: acc. (CPU s)",
         ],
         notes=[
-            "The gap is that of the exact kernels. Passes: readings of the features by the fit and "
-            "by one machine with equal weights at the same gap; the limit of their ratio is 5. "
+            "The gap is that of the exact kernels. Passes: over the features, by the fit and "
+            "by one SVM with equal weights at the same gap; the limit of their ratio is 5. "
             "Others: 300 random landmarks of one Gaussian on all columns, then LinearSVC (hinge) "
             "or SGDClassifier. The data are a sum of curves of single columns, which is what the "
             "sixty kernels are for; no ranking follows. The last row is the exponent of a power "

@@ -43,7 +43,7 @@ def whole(
             "kept": int((fitted.weights_ > 0).sum()),
             "solves": last.solves,
             "updates": last.work,
-            "readings": last.n_passes,
+            "passes": last.n_passes,
             "converged": bool(fitted.converged_),
             "accuracy": float(fitted.score(data.X_test, data.y_test)),
         }

@@ -1,4 +1,4 @@
-"""Single building blocks: banks, readings of a bank, the SVM solver."""
+"""Single building blocks: banks, passes over a bank, the SVM solver."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _prepared(n: int, threads: int, which: str) -> KernelBank:
 
 
 def _single(K: Array) -> KernelSum:
-    """Return one ready Gram matrix in the form machines take, all rows computed."""
+    """Return one ready Gram matrix in the form SVM solvers take, all rows computed."""
     rows = np.arange(len(K))[:, None]
     bank = make_bank([Precomputed(K, check=False)], rows, normalize=None, tol=TOL)
     combined = bank.combine(np.ones(1))

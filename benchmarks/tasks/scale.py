@@ -1,4 +1,4 @@
-"""Many rows: one machine on features, and kernel weights learned on them."""
+"""Large n: one SVM on features, and kernel weights learned on them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from . import Task
 
 Array = NDArray[Any]
 N_COLUMNS, WIDTHS = 20, (1.0, 2.0, 4.0)
-_DRAWN = 50_000  # rows drawn together, so that any machine can draw its part
+_DRAWN = 50_000  # rows drawn together, so that any process can draw its part
 
 
-def machine(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
+def svm(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
     """Solve a support vector machine on features to a certified gap."""
     kernel, y = _features(n, rank)
     Y, cost = y[:, None], np.full((n, 1), C)
@@ -74,7 +74,7 @@ def weights(n: int, threads: int, tol: float = 1e-3, norm: float = 1.0) -> Task:
 
 
 def passes(n: int, threads: int, tol: float = 1e-3) -> Task:
-    """Count readings of the features by one machine with equal weights, and by the whole fit."""
+    """Count passes over the features by one SVM with equal weights, and by the whole fit."""
     X, y = _table(n, 0)
     bank = _bank(X, tol)
     equal = np.full(bank.n_kernels, 1.0 / bank.n_kernels)
@@ -183,7 +183,7 @@ def svc(n: int, threads: int) -> Task:
 
 
 def nystroem(n: int, threads: int, last: str = "svc") -> Task:
-    """Fit a linear machine on 300 random landmarks of one Gaussian, as one would without us."""
+    """Fit a linear SVM on 300 random landmarks of one Gaussian, as one would without us."""
     X, y = _table(n, 0)
     X_test, y_test = _table(20_000, 1)
     final = LinearSVC(loss="hinge", tol=1e-2) if last == "svc" else SGDClassifier(alpha=1.0 / n)

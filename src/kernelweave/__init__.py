@@ -40,12 +40,14 @@ if TYPE_CHECKING:
         Words,
         complete_ladder,
         group,
+        mixed_ladder,
         polynomial_ladder,
         rbf_ladder,
         views,
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
     from .pairs import constraints_from_graph, estimate_pair_rates
+    from .ridge import learned_metric
     from .rules import Propositions
 
 __all__ = [
@@ -89,6 +91,8 @@ __all__ = [
     "estimate_rates",
     "group",
     "label_quality",
+    "learned_metric",
+    "mixed_ladder",
     "polynomial_ladder",
     "rbf_ladder",
     "suspects",
@@ -104,6 +108,7 @@ _HOMES = {
     "estimate_pair_rates": "pairs",
     "estimate_rates": "noise",
     "label_quality": "noise",
+    "learned_metric": "ridge",
     "suspects": "noise",
 }
 

@@ -120,8 +120,9 @@ def check_table(
     X : ndarray, CSR array, data frame or PartedTable
         The table as kernels read it.
     """
+    tags = estimator.__sklearn_tags__().input_tags
     if is_dask(X):
-        parted = PartedTable.of(X, finite=finite or not parts)
+        parted = PartedTable.of(X, finite=(finite or not parts) and not tags.allow_nan)
         if not parts:
             return check_table(estimator, gather(parted), reset=reset)
         _check_names(estimator, parted.meta, len(parted), reset=reset)
@@ -137,7 +138,7 @@ def check_table(
             f"X: expected a 2D array, got a {len(shape)}D array. Reshape your data with "
             "X.reshape(-1, 1) if it is one column or X.reshape(1, -1) if it is one row."
         )
-    sparse = estimator.__sklearn_tags__().input_tags.sparse
+    sparse = tags.sparse
     if hasattr(X, "tocsr") and not sparse:
         raise InputTypeError(
             f"{type(estimator).__name__}: sparse X cannot be used; pass X.toarray()."
@@ -151,7 +152,8 @@ def check_table(
         ensure_min_samples=2 if reset else 1,
         ensure_all_finite=False,
     )
-    _refuse_missing(X)
+    if not tags.allow_nan or hasattr(X, "tocoo"):
+        _refuse_missing(X)
     return X
 
 

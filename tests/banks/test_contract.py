@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 
 from kernelweave._dask import PartedTable
-from kernelweave.banks import KernelBank, KernelSum, build, make_bank, row_source
+from kernelweave.banks import (
+    KernelBank,
+    KernelCollection,
+    KernelSum,
+    build,
+    make_bank,
+    row_source,
+)
 from kernelweave.banks.nystroem import build as nystroem
+from kernelweave.banks.paths import PathBank
+from kernelweave.banks.products import ProductBank
 from kernelweave.banks.row_source import LocalRows
+from kernelweave.banks.rules import PackedRows, RuleBank
+from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import (
     RBF,
     FromCallable,
@@ -18,8 +29,10 @@ from kernelweave.kernels import (
     Polynomial,
     Precomputed,
 )
+from kernelweave.kernels.network import Network
 from kernelweave.kernels.vector import VectorKernel
-from kernelweave.testing import check_bank, check_kernel
+from kernelweave.testing import check_bank, check_collection, check_kernel
+from quick import first
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 
@@ -139,7 +152,7 @@ def test_every_storage_form(monkeypatch, form, tol):
     check_bank(bank, ROWS)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-7], ids=["float32", "float64"])
+@pytest.mark.parametrize("tol", first(1, [1e-3, 1e-7]), ids=["float32", "float64"])
 @pytest.mark.parametrize("where", ["memory", "file", "dask"])
 def test_every_nystroem_bank(monkeypatch, where, tol):
     monkeypatch.setattr(nystroem, "MANY_ROWS", 20)
@@ -252,3 +265,40 @@ def test_an_understated_remainder():
     silent = replace(part, roots=np.zeros_like(part.roots))
     with pytest.raises(AssertionError, match=r"traces|leaves out"):
         check_bank(replace(rough, parts=((silent, ids),)), rows)
+
+
+def collections():
+    """Every bank with exact kernels, beside their Gram matrices."""
+    rng = np.random.default_rng(4)
+    kernels = [RBF(1.0), Linear(), Polynomial(degree=2)]
+    K = np.array([kernel(X) for kernel in kernels])
+    bank = make_bank(kernels, X, normalize=None, tol=1e-9)
+    yield "kernels", bank, K
+    products = ProductBank(bank)
+    products.add([(0,), (), (1, 2), (0, 1)])
+    yield "products", products, np.array([K[0], np.ones_like(K[0]), K[1] * K[2], K[0] * K[1]])
+    network = Network.of(RBF(1.0) * (Linear() + Polynomial(degree=2)))
+    place = {i: kernels.index(network.nodes[i].kernel) for i in network.leaves}
+    paths = PathBank(Triangles.of(bank, list(place.values())), network, network.paths(10))
+    expected = [np.prod([K[place[i]] for i in path.leaves], axis=0) for path in paths.paths]
+    yield "paths", paths, np.array(expected)
+    truth = rng.random((40, 4)) < 0.5
+    rules = RuleBank(PackedRows.of(truth))
+    rules.add([(), (0,), (1, 2), (0, 3)])
+    phi = np.array([np.ones(40), truth[:, 0], truth[:, [1, 2]].all(1), truth[:, [0, 3]].all(1)])
+    yield "rules", rules, np.einsum("jn,jk->jnk", phi, phi)
+
+
+COLLECTIONS = {name: (bank, grams) for name, bank, grams in collections()}
+
+
+@pytest.mark.parametrize("name", [*COLLECTIONS, "rules of many rows"])
+def test_every_bank_offers_a_collection(name, monkeypatch):
+    if name not in COLLECTIONS:  # where rules stay bits
+        monkeypatch.setattr("kernelweave.banks.rules._FEW_ROWS", 10)
+    bank, grams = COLLECTIONS[name.split()[0]]
+    assert isinstance(bank, KernelCollection)
+    check_collection(bank, grams)
+    for wrong in (grams * np.linspace(1.0, 1.001, len(grams))[:, None, None], grams[:-1]):
+        with pytest.raises(AssertionError, match=r"diagonal_sums|n_kernels"):
+            check_collection(bank, wrong)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -13,6 +13,7 @@ from kernelweave.banks.paths import ExplicitForms, FactoredBank, PathBank, PathT
 from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import Precomputed, group
 from kernelweave.kernels.network import Network
+from quick import examples
 from spn_oracles import brute_paths, path_weights, spn_instances
 
 KERNELS = [Precomputed(np.eye(2), name=f"k{k}") for k in range(7)]
@@ -84,7 +85,7 @@ def tables(draw):
     return n_leaves, paths, n_entries, seed, zeros
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(tables())
 def test_tables_are_hadamard_products(drawn_table):
     n_leaves, paths, n_entries, seed, zeros = drawn_table
@@ -147,7 +148,7 @@ def test_path_systems(name):
     u, V = drawn(system)
     g = np.exp(exponents @ u)
     assert_allclose(system.path_weights(u), counts * g, rtol=1e-13)
-    combined = system.combine(u)
+    combined = system.gram(u)
     assert_allclose(combined, np.tensordot(g, K, axes=1), rtol=1e-11, atol=1e-11)
     assert_array_equal(combined, combined.T)
     quadratic_forms = np.einsum("io,mij,jo->m", V, K, V)
@@ -239,7 +240,7 @@ def test_factored_systems_agree_with_paths(name, zeros):
     assert_allclose(factored.path_counts, system.path_counts, rtol=1e-13)
     u, V = drawn(system, zeros=zeros)
     old = drawn(system, seed=5)[0]
-    assert_allclose(factored.combine(u), system.combine(u), rtol=1e-10, atol=1e-10)
+    assert_allclose(factored.gram(u), system.gram(u), rtol=1e-10, atol=1e-10)
     one, other = factored.path_forms(V), system.path_forms(V)
     for found, wanted in zip(one.sums(u), other.sums(u), strict=True):
         assert_allclose(found, wanted, rtol=1e-10)
@@ -253,12 +254,12 @@ def test_factored_systems_in_pieces(monkeypatch):
     network, matrices, _ = setting(NETWORKS["figure"], n=40)
     system = FactoredBank(Triangles(upper(matrices), 40), network)
     u, V = drawn(system)
-    whole = system.combine(u), *system.path_forms(V).sums(u)
+    whole = system.gram(u), *system.path_forms(V).sums(u)
     monkeypatch.setattr(module, "_PIECE_BYTES", 1.0)
     again = FactoredBank(Triangles(upper(matrices), 40), network)
     assert again.piece == 256
     with threads(2):
-        parts = again.combine(u), *again.path_forms(V).sums(u)
+        parts = again.gram(u), *again.path_forms(V).sums(u)
     for part, one in zip(parts, whole, strict=True):
         assert_allclose(part, one, rtol=1e-11)
 
@@ -305,7 +306,7 @@ def test_exponents_and_counts_are_those_of_the_oracle(name):
         wanted.kernels(instance.grams),
         axes=1,
     )
-    assert_allclose(system.combine(np.full(system.n_nodes, np.log(0.3))), K, rtol=1e-10, atol=1e-12)
+    assert_allclose(system.gram(np.full(system.n_nodes, np.log(0.3))), K, rtol=1e-10, atol=1e-12)
 
 
 # A matrix in place of a combined kernel

@@ -5,14 +5,14 @@ import pytest
 
 from kernelweave import _core
 from kernelweave._threads import threads
-from kernelweave.banks.rules import RuleBank, RuleKernel, pack_mask, unpack
+from kernelweave.banks.rules import PackedRows, RuleBank, RuleFeatures, pack_mask, unpack
 
 
 def features(n, p, seed=0):
     rng = np.random.default_rng(seed)
-    bank = RuleBank(rng.random((n, p)) < 0.4)
+    bank = RuleBank(PackedRows.of(rng.random((n, p)) < 0.4))
     bank.add([(), *[(c,) for c in range(p)], (0, 1), (1, 2)])
-    kernel = RuleKernel(bank.bits, np.sqrt(rng.random(bank.n_rules)), n)
+    kernel = RuleFeatures(bank.bits, np.sqrt(rng.random(bank.n_kernels)), n)
     return kernel, unpack(bank.bits, n).T * kernel.roots
 
 
@@ -37,7 +37,7 @@ def test_counts_follow_the_rows_that_change():
     rows = rng.random(n) < 0.5
     for share in (0.0, 0.01, 0.2, 0.9, 1.0, 0.0, 0.05):
         rows = rows ^ (rng.random(n) < share)
-        fresh = RuleKernel(kernel.bits, kernel.roots, n)
+        fresh = RuleFeatures(kernel.bits, kernel.roots, n)
         for found, wanted in zip(kernel.gram(0.3 * rows), fresh.gram(0.3 * rows), strict=True):
             np.testing.assert_array_equal(found, wanted)
 

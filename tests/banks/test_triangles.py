@@ -8,7 +8,7 @@ from kernelweave.banks import make_bank
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import PathBank
 from kernelweave.banks.products import ProductBank
-from kernelweave.banks.rules import RuleBank
+from kernelweave.banks.rules import PackedRows, RuleBank
 from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import RBF, Linear, Polynomial
 from kernelweave.kernels.network import Network
@@ -59,10 +59,10 @@ def operators():
     yield products.combine(np.array([0.5, 2.0, 3.0])), 0.5 + 2.0 * K[0] + 3.0 * K[1] * K[2]
     network = Network.of(RBF(1.0) * Linear())
     leaves = Triangles.of(make_bank([RBF(1.0), Linear()], X, normalize=None, tol=1e-9), [0, 1])
-    gram = PathBank(leaves, network, network.paths(10)).combine(np.zeros(1))
+    gram = PathBank(leaves, network, network.paths(10)).gram(np.zeros(1))
     yield GramKernel(gram), K[0] * K[2]
     truth = np.random.default_rng(1).random((15, 4)) < 0.5
-    rules = RuleBank(truth)
+    rules = RuleBank(PackedRows.of(truth))
     rules.add([(), (0,), (1, 2)])
     phi = np.column_stack([np.ones(15), truth[:, 0], truth[:, 1] & truth[:, 2]]).astype(float)
     weights = np.array([1.0, 0.5, 2.0])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hkl_oracles import brute_price, closure, conjunctions, sufficient_kernel
+from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 
 
@@ -24,16 +25,16 @@ def price_all(P, V, base):
 
 def test_it_begins_with_single_propositions():
     P, _ = problem()
-    lattice = ConjunctionLattice(P, base=3.0)
+    lattice = ConjunctionLattice(PackedRows.of(P), base=3.0)
     assert lattice.nodes == [(), *((c,) for c in range(6))]
     assert lattice.costs.tolist() == [1.0] + 6 * [3.0]
     assert lattice.max_length == 6
-    assert ConjunctionLattice(P, max_length=2).max_length == 2
+    assert ConjunctionLattice(PackedRows.of(P), max_length=2).max_length == 2
 
 
 def test_nodes_come_with_all_their_parts():
     P, V = problem()
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     assert lattice.add([(0, 2, 4), (1, 3)]) == 5  # (0,2) (0,4) (2,4) (0,2,4) (1,3)
     assert lattice.add([(0, 2)]) == 0
     assert lattice.add([]) == 0
@@ -49,7 +50,7 @@ def test_nodes_come_with_all_their_parts():
 
 def test_ancestors_are_all_subsets():
     P, _ = problem()
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     lattice.add([(0, 1, 2), (3, 5), (0, 5)])
     lattice.add([(0, 3, 5)])
     dense = lattice.ancestors.toarray()
@@ -60,7 +61,7 @@ def test_ancestors_are_all_subsets():
 
 def test_the_whole_lattice_is_the_enumerated_one():
     P, _ = problem(p=4)
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     lattice.add([(0, 1, 2, 3)])
     whole = conjunctions(P)
     order = [whole.rules.index(node) for node in lattice.nodes]
@@ -71,7 +72,7 @@ def test_the_whole_lattice_is_the_enumerated_one():
 
 def test_combined_kernels():
     P, V = problem(n_outputs=2)
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     lattice.add([(0, 1), (2, 3, 4)])
     weights = np.random.default_rng(1).random(len(lattice.nodes))
     weights[3] = 0.0
@@ -83,7 +84,7 @@ def test_combined_kernels():
 
 def test_sources():
     P, _ = problem()
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     assert lattice.is_source((0, 1))
     assert not lattice.is_source((0, 1, 2))
     lattice.add([(0, 1), (0, 2), (1, 2)])
@@ -104,7 +105,7 @@ def test_search_is_enumeration(seed, p, n_outputs, base, share, longest, absent)
     P, V = problem(25, p, n_outputs, seed)
     if absent:
         V[np.arange(25) % 3 == 0] = 0.0  # rows that say nothing are left out of the search
-    lattice = ConjunctionLattice(P, base=base, max_length=longest)
+    lattice = ConjunctionLattice(PackedRows.of(P), base=base, max_length=longest)
     rng = np.random.default_rng(seed)
     pairs = [pair for pair in combinations(range(p), 2) if rng.random() < 0.3]
     if longest is None or longest >= 2:
@@ -136,7 +137,7 @@ def test_search_is_enumeration(seed, p, n_outputs, base, share, longest, absent)
 
 def test_search_keeps_the_largest():
     P, V = problem(60, 7)
-    lattice = ConjunctionLattice(P, base=1.0)
+    lattice = ConjunctionLattice(PackedRows.of(P), base=1.0)
     ratios = sorted((r for rule, r in price_all(P, V, 1.0).items() if len(rule) > 1), reverse=True)
     few = lattice.price(V, 0.0, 5)
     assert len(few.ids) == 5
@@ -146,7 +147,7 @@ def test_search_keeps_the_largest():
 
 def test_search_that_gives_up_says_so():
     P, V = problem(60, 7)
-    lattice = ConjunctionLattice(P, base=1.0, max_visited=10)
+    lattice = ConjunctionLattice(PackedRows.of(P), base=1.0, max_visited=10)
     assert not lattice.price(V, 0.0, 100).complete
     assert lattice.price(V, 1e12, 100).complete  # nothing to look at
 
@@ -154,7 +155,7 @@ def test_search_that_gives_up_says_so():
 def test_the_published_condition_is_larger():
     """It sums over all that lies below a source, where the tight one takes the largest."""
     P, V = problem(20, 4, seed=3)
-    lattice = ConjunctionLattice(P)
+    lattice = ConjunctionLattice(PackedRows.of(P))
     lattice.add([(0, 1), (1, 2)])
     found = lattice.price_sources(V, 0.0, 100)
     assert all(lattice.is_source(node) for node in found.ids)
@@ -165,7 +166,7 @@ def test_the_published_condition_is_larger():
 
 
 def test_no_more_nodes_come_in_than_asked_for():
-    lattice = ConjunctionLattice(np.ones((3, 40), dtype=bool))
+    lattice = ConjunctionLattice(PackedRows.of(np.ones((3, 40), dtype=bool)))
     node = tuple(range(1, 31))  # has a thousand million ancestors
     assert lattice.add([node, (0, 39)], 50) == 50
     assert len(lattice.nodes) == 91

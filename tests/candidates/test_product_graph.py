@@ -12,6 +12,7 @@ from kernelweave import (
     ProductLattice,
 )
 from kernelweave.banks import make_bank
+from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.candidates.product_search import _Walk
@@ -19,6 +20,7 @@ from kernelweave.losses import Hinge, Square
 from kernelweave.solvers.dag_active_set import dag_active_set
 from kernelweave.solvers.dag_problem import DagProblem
 from kernelweave.solvers.problem import Limits
+from quick import first
 
 
 def rbf_ladders(p, rungs=1):
@@ -133,7 +135,7 @@ def test_a_search_that_is_cut_does_not_certify(case):
     graph.max_visited = len(graph.factors.ladder)  # the single kernels and no more
     found = graph.price(V, 0.0, 10)
     assert not found.complete
-    assert not graph.complete
+    assert graph.cut_after == graph.max_visited
 
 
 def test_forms_and_sums_of_the_products_in_play(case):
@@ -182,7 +184,7 @@ def test_the_published_kernel_in_closed_form(base):
         assert value == pytest.approx(np.vdot(V, K @ V))
     P = rng.random((12, 5)) < 0.6
     V = rng.normal(size=(12, 2))
-    lattice = ConjunctionLattice(P, base=base)
+    lattice = ConjunctionLattice(PackedRows.of(P), base=base)
     lattice.add([(0, 1, 2)])
     found = lattice.price_sources(V, -1.0, 100)
     assert (0, 1) not in found.ids
@@ -200,7 +202,7 @@ OPTIMA = [
 ]
 
 
-@pytest.mark.parametrize("rho", [2.0, 1.5, 1.1])
+@pytest.mark.parametrize("rho", first(1, [1.5, 2.0, 1.1]))
 @pytest.mark.parametrize("number", range(len(OPTIMA)), ids=[o[0] for o in OPTIMA])
 def test_optimum_against_the_conic_solver(number, rho):
     _, ladders, base, max_order, C = OPTIMA[number]
@@ -239,6 +241,7 @@ def test_optimum_against_the_conic_solver(number, rho):
     assert result.objective >= reference.lower - slack
 
 
+@pytest.mark.slow
 def test_many_columns_are_searched_without_enumeration():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 40))

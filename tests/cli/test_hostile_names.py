@@ -11,6 +11,7 @@ import pytest
 
 from kernelweave.cli import main
 from kernelweave.io import load
+from quick import every
 
 N = 60
 RANDOM = np.random.default_rng(0)
@@ -153,7 +154,7 @@ def assert_harmless(text, own=False):
     assert max(map(len, rest.split("\n"))) < 1000
 
 
-@pytest.mark.parametrize("argv", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("argv", every(3, COMMANDS.values()), ids=COMMANDS)
 def test_on_a_terminal(folder, argv, monkeypatch):
     monkeypatch.chdir(folder)
     code, text = on_terminal(argv, monkeypatch)
@@ -167,7 +168,7 @@ def test_on_a_terminal(folder, argv, monkeypatch):
 PIPED = {name: argv for name, argv in COMMANDS.items() if name not in ("predict", "rules as SQL")}
 
 
-@pytest.mark.parametrize("argv", PIPED.values(), ids=PIPED)
+@pytest.mark.parametrize("argv", every(3, PIPED.values()), ids=PIPED)
 def test_in_a_pipe(folder, argv, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert main(argv) == 0

@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernelweave import _core
+from quick import examples
 
 
 def loss_at(b, residual, lower, upper, ridge, dead_zone):
@@ -63,7 +64,7 @@ def rows(draw):
 @given(rows())
 @example(([0.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 0.0], 0.0))
 @example(([1.0, 1.0, 1.0], [-1.0] * 3, [1.0] * 3, [0.01] * 3, 0.0))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_no_bias_is_better(case):
     residual, lower, upper, ridge, dead_zone = (np.asarray(a, dtype=float) for a in case)
     bias, loss = call(*case[:4], float(dead_zone))
@@ -75,7 +76,7 @@ def test_no_bias_is_better(case):
 
 
 @given(rows(), st.floats(-50, 50))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_shift_of_the_targets_shifts_the_bias(case, shift):
     residual, *rest = case
     _, loss = call(residual, *rest)

@@ -3,12 +3,13 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from kernelweave import _core
+from quick import examples
 
 vectors = arrays(
     np.float64,
@@ -27,7 +28,7 @@ def nearest(x, constraints_of):
 
 class TestSimplex:
     @given(vectors, radii)
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     def test_optimality_conditions(self, x, radius):
         found = _core.project_simplex(x, radius)
         assert (found >= 0).all()
@@ -69,7 +70,7 @@ class TestSimplex:
 
 class TestCappedBox:
     @given(vectors, radii, st.data())
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     def test_optimality_conditions(self, x, cap, data):
         upper = data.draw(
             arrays(np.float64, len(x), elements=st.sampled_from([0.0, 0.3, 1.0, 5.0, np.inf]))
@@ -117,7 +118,7 @@ EXPONENTS = [1.0, 1.01, 1.3, 1.5, 2.0, 3.0, 10.0, 101.0]
 
 class TestLpBall:
     @given(vectors, radii, st.sampled_from(EXPONENTS))
-    @settings(max_examples=200, deadline=None)
+    @examples(200)
     def test_nearest_point(self, x, radius, p):
         found = _core.project_lp_ball(x, p, radius)
         assert np.isfinite(found).all()
@@ -167,7 +168,7 @@ class TestLpBall:
 
 
 @given(vectors, vectors)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_projections_never_spread_points(a, b):
     n = min(len(a), len(b))
     a, b = a[:n].copy(), b[:n].copy()

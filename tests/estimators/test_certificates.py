@@ -42,18 +42,21 @@ def objective_of(model, X, y):
     bias = np.longdouble(model.intercept_[0])
     if isinstance(model, MKLClassifier):
         losses = np.maximum(0, 1 - np.where(y == 1, 1, -1) * (fitted + bias))
+        C = model.C
     else:
+        epsilon = model.epsilon * model.target_scale_
+        C = model.C * (model.target_scale_ if model.loss == "epsilon_insensitive" else 1.0)
         residual = np.abs((y.astype(np.longdouble) - bias) - fitted)
         losses = {
             "square": residual**2 / 2,
             "huber": np.where(
-                residual <= model.epsilon,
+                residual <= epsilon,
                 residual**2 / 2,
-                model.epsilon * (residual - np.longdouble(model.epsilon) / 2),
+                epsilon * (residual - np.longdouble(epsilon) / 2),
             ),
-            "epsilon_insensitive": np.maximum(0, residual - model.epsilon),
+            "epsilon_insensitive": np.maximum(0, residual - epsilon),
         }[model.loss]
-    return float(np.longdouble(norm) ** 2 / 2 + model.C * losses.sum())
+    return float(np.longdouble(norm) ** 2 / 2 + C * losses.sum())
 
 
 def fit_quietly(model, X, y):

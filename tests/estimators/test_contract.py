@@ -193,7 +193,7 @@ def chance(estimator, check):
 @pytest.mark.filterwarnings("ignore:MetricKernel.* rows are few for:UserWarning")
 # Others have a class with fewer rows than there are folds.
 @pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[:2]])
+@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[:1]])
 def test_scikit_learn_contract(estimator, check):
     passes(estimator, check)
 
@@ -203,7 +203,7 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
 @pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
 @pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
-@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[2:]])
+@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[1:]])
 def test_scikit_learn_contract_of_other_configurations(estimator, check):
     passes(estimator, check)
 

@@ -214,6 +214,7 @@ def test_the_fitted_model_is_an_ordinary_one(tmp_path):
     assert not any("dask" in type(v).__module__ for v in vars(model).values())
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bits_even_if_one_is_lost(monkeypatch):
     distributed = pytest.importorskip("distributed")
     X, y = frame()

@@ -41,6 +41,7 @@ NAMES = [name for name in kernelweave.__all__ if hasattr(getattr(kernelweave, na
 KINDS = [getattr(kernelweave, name) for name in NAMES]
 KINDS += [getattr(baselines, name) for name in baselines.__all__]
 PACKAGE = str(Path(kernelweave.__file__).parent)
+LONG = ["BalancedKernelSVM", *(name for name, options in OPTIONS.items() if options is FEW)]
 SHARES = (0.02, 0.3, 0.6, 0.9, 0.98)  # of the calls of a fit, after which it is interrupted
 
 
@@ -92,7 +93,11 @@ def assert_untouched(model, before):
     assert all(value is before[name] for name, value in vars(model).items())
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow) if k.__name__ in LONG else k for k in KINDS],
+    ids=lambda kind: kind.__name__,
+)
 def test_interrupted(kind):
     model = make(kind)
     total = interrupted(clone(model), X, target_of(model), after=np.inf)
@@ -136,6 +141,13 @@ LEARN_GAPS = {
     "HKLTwoStageClassifier",
     "MetricKernelClassifier",
     "MetricKernelRegressor",
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "NoisyLabelMKLClassifier",
+    "RadiusMKLClassifier",
+    "SumProductMKLClassifier",
 }
 
 

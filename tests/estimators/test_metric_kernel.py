@@ -13,7 +13,9 @@ from sklearn.model_selection import GridSearchCV
 
 from kernelweave import MetricKernelClassifier, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.estimators import metric_base
 from kernelweave.io import load, save
+from kernelweave.ridge.metric import solve_ridge
 
 RANDOM = np.random.default_rng(0)
 N = 160
@@ -81,6 +83,20 @@ def test_predictions_follow_units_and_order_of_the_data():
     np.testing.assert_allclose(same, predicted, atol=1e-12)
 
 
+def test_names_of_levels_do_not_matter():
+    predicted = MetricKernelRegressor().fit(FRAME, PRICE).predict(FRAME)
+    renamed = FRAME.replace({"town": {"Ulm": "Aachen", "Bonn": "Zwickau"}})
+    again = MetricKernelRegressor().fit(renamed, PRICE).predict(renamed)
+    np.testing.assert_allclose(again, predicted, atol=1e-7)
+
+
+def test_the_size_of_blocks_changes_rounding_only(monkeypatch):
+    model = MetricKernelRegressor().fit(FRAME, PRICE)
+    predicted = model.predict(FRAME)
+    monkeypatch.setattr(metric_base, "_BLOCK_BYTES", 8 * N * 7)  # seven rows at a time
+    np.testing.assert_allclose(model.predict(FRAME), predicted, atol=1e-12)
+
+
 def test_unit_weights_change_nothing_and_rows_of_weight_zero_are_absent():
     plain = MetricKernelRegressor().fit(FRAME, PRICE)
     unit = MetricKernelRegressor().fit(FRAME, PRICE, sample_weight=np.full(N, 3.0))
@@ -102,9 +118,14 @@ def test_frames_of_any_library(convert):
     np.testing.assert_array_equal(model.predict(convert(FRAME)), expected)
 
 
-def test_threads_and_copies_give_the_same_bits():
-    model = MetricKernelClassifier(n_jobs=1).fit(FRAME, CLASS)
-    other = MetricKernelClassifier(n_jobs=2).fit(FRAME, CLASS)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"select": "cv"}, {"max_exact": 50}, {"max_exact": 50, "max_full": 0, "n_landmarks": 40}],
+    ids=["cholesky", "folds", "conjugate gradients", "nystroem"],
+)
+def test_threads_and_copies_give_the_same_bits(options):
+    model = MetricKernelClassifier(n_jobs=1, **options).fit(FRAME, CLASS)
+    other = MetricKernelClassifier(n_jobs=3, **options).fit(FRAME, CLASS)
     expected = model.predict_proba(FRAME)
     np.testing.assert_array_equal(other.predict_proba(FRAME), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(FRAME), expected)
@@ -212,6 +233,18 @@ def test_conjugate_gradients_give_the_exact_fit():
     np.testing.assert_array_equal(again.predict(X), full.predict(X))
 
 
+def test_all_rows_as_landmarks_give_the_exact_fit():
+    marks = MetricKernelRegressor(max_exact=20, max_full=0, n_landmarks=N).fit(FRAME, PRICE)
+    assert marks.solver_ == "nystroem"
+    assert marks.trace_left_out_ < 1e-9
+    K = marks.kernel_(FRAME)
+    exact = solve_ridge(K.copy(), marks.ridge_, PRICE[:, None], np.ones(N))
+    values = (K @ exact.dual_coef + exact.intercept)[:, 0]
+    np.testing.assert_allclose(marks.predict(FRAME), values, atol=1e-6)
+    left_out = PRICE - exact.loo_residuals[:, 0]
+    np.testing.assert_allclose(marks.loo_values_, left_out, atol=1e-6)
+
+
 def test_landmarks_are_used_where_memory_does_not_hold_the_kernel():
     X, y = make_friedman1(3000, random_state=0)
     model = MetricKernelRegressor(metric_rows=200, n_steps=0, n_landmarks=50, memory_limit="20MB")
@@ -292,7 +325,7 @@ def test_steps_chosen_by_folds_reject_a_metric_of_noise():
     assert min(step["loo_error"] for step in model.steps_) < 0.9
     with pytest.warns(UserWarning, match="select='cv'"):
         model.set_params(select="loo").fit(X, noise)
-    assert not hasattr(model, "cv_error_")
+    assert np.isnan(model.cv_error_)
 
 
 def test_few_rows_for_many_columns_are_said():

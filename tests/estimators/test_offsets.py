@@ -7,6 +7,7 @@ from kernelweave import RBF, Linear, MKLClassifier, MKLRegressor, RadiusMKLClass
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.io import load, save
 from kernelweave.kernels.plain import from_plain, to_plain
+from quick import first
 
 
 def rows(n, d=3):
@@ -16,7 +17,7 @@ def rows(n, d=3):
 
 
 @pytest.mark.parametrize("offset", [1e5, 2.0**30, 1e9])
-@pytest.mark.parametrize("n", [120, 3200])
+@pytest.mark.parametrize("n", first(1, [120, 3200]))
 def test_a_classifier_is_the_same_at_any_offset(n, offset):
     X, score = rows(n)
     y = score > 0

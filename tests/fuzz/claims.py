@@ -97,7 +97,10 @@ class Problem:
             Y, row_cost = y.reshape(len(y), -1).astype(float), weight
         cost = np.repeat(C * row_cost[:, None], Y.shape[1], axis=1)
         loss = getattr(model, "loss", "hinge")
-        epsilon = getattr(model, "epsilon", 0.0)
+        unit = getattr(model, "target_scale_", 1.0)
+        epsilon = unit * getattr(model, "epsilon", 0.0)
+        if loss == "epsilon_insensitive":
+            cost *= unit
         return cls(Table(instance.fit["X"]), Y, cost, weight, loss, epsilon, model.fit_intercept)
 
     def losses(self, F):
@@ -581,6 +584,11 @@ def check_metric(instance, model, outcome):
         return
     y, left_out = y[model.support_], model.loo_values_[model.support_]
     n, i = len(K), len(K) // 2
+    if model.solver_ == "conjugate gradients":  # its left-out values are those of folds
+        off = K @ model.dual_coef_[0] + model.ridge_ * model.dual_coef_[0] + model.intercept_ - y
+        if not np.linalg.norm(off) <= 1e-2 * np.linalg.norm(y - y.mean()):
+            outcome.report("wrong values", "the ridge regression is not solved")
+        return
     rest = np.delete(np.arange(n), i)
     system = np.ones((n, n))
     system[:-1, :-1] = K[np.ix_(rest, rest)] + model.ridge_ * np.eye(n - 1)

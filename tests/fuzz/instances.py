@@ -403,10 +403,17 @@ def _loss_options(rng, y):
     }
 
 
+def _in_units(rng, options):
+    """Return the options with targets in their own units, or in units of their spread."""
+    if chance(rng, 0.5):
+        return options | {"target_scale": None}
+    return options | {"epsilon": power(rng, -3, 0.5)}
+
+
 def _mkl_regressor(rng, traits):
     rows = draw_rows(rng, traits, draw_size(rng, many=True))
     y = draw_targets(rng, traits, rows)
-    options = _flat_options(rng, traits, rows) | _loss_options(rng, y)
+    options = _in_units(rng, _flat_options(rng, traits, rows) | _loss_options(rng, y))
     weight = draw_weight(rng, traits, len(y))
     fit = {"X": rows.X, "y": y, "sample_weight": weight}
     return Instance(0, kw.MKLRegressor(**options), fit, rows.new)
@@ -494,6 +501,9 @@ def _metric(rng, traits, kind):
     options = {"n_steps": int(rng.integers(0, 4)), "shrink": float(rng.random()), "n_jobs": 1}
     if chance(rng, 0.3):
         options |= {"max_exact": 0, "metric_rows": 40, "n_landmarks": int(rng.integers(1, 60))}
+        options["max_full"] = int(rng.choice([0, 20000]))
+    if chance(rng, 0.2):
+        options["select"] = "cv"
     if kind is kw.MetricKernelClassifier:
         options["class_weight"] = draw_class_weight(rng, y)
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
@@ -577,7 +587,7 @@ def _hierarchical_classifier(rng, traits):
 def _hierarchical_regressor(rng, traits):
     rows = draw_rows(rng, traits, draw_size(rng))
     y = draw_targets(rng, traits, rows)
-    options = _graph_options(rng, traits, rows) | _loss_options(rng, y)
+    options = _in_units(rng, _graph_options(rng, traits, rows) | _loss_options(rng, y))
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
     return Instance(0, kw.HierarchicalMKLRegressor(**options), fit, rows.new)
 

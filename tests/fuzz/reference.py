@@ -1,13 +1,16 @@
 """Kernel values in long double, from the definitions: direct differences, no shared products.
 
 A kernel of the library is read as data (its type and its parameters); none of its methods is
-called.
+called. The encoding of a mixed table defines the numbers that its kernels compare.
 """
 
 import re
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
+
+from kernelweave.kernels.table import Encoding
 
 REAL = np.longdouble
 BLOCK = 2**20  # kernel values at a time
@@ -53,7 +56,14 @@ class Table:
 
     def numbers(self, columns):
         """Return the chosen columns as long doubles, of shape (n_rows, n_chosen)."""
+        if isinstance(columns, Encoding):  # its values are what the kernel is defined on
+            return columns.encode(self._native()).astype(REAL)
         return np.stack([column.astype(REAL) for column in self.choose(columns)], axis=1)
+
+    def _native(self):
+        if isinstance(self.names[0], str):
+            return pd.DataFrame(dict(zip(self.names, self.columns, strict=True)))
+        return np.stack(self.columns, axis=1)
 
 
 def block(kernel, A: Table, B: Table):

@@ -164,6 +164,7 @@ print(hunt(5, minutes=1, n_processes=1, most=3, only="MKLClassifier", limit=0.3)
 """
 
 
+@pytest.mark.slow
 def test_a_fit_without_end_is_ended():
     # In a process of its own: the pool forks, which is safe only before anything was computed.
     done = subprocess.run(

@@ -15,11 +15,11 @@ def test_outputs_that_are_nearly_the_same_do_not_crawl(fit_intercept):
     Y = np.sin(2 * X[:, [0]]) + 0.3 * np.arange(4) * X[:, [1]] + 0.3 * rng.normal(size=(60, 4))
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
     relation, cost = np.eye(4) + 1 / 0.015, np.full((60, 4), 1000.0)
-    machine = EpsilonInsensitive(0.1, fit_intercept)
-    solution = solve_multitask(machine, GramKernel(K), Y, cost, relation, tol=1e-4)
+    loss_function = EpsilonInsensitive(0.1, fit_intercept)
+    solution = solve_multitask(loss_function, GramKernel(K), Y, cost, relation, tol=1e-4)
     assert solution.gap <= 1e-4 * solution.primal
     assert solution.work <= 600_000  # one after the other takes more than twice as many updates
     fitted = K @ solution.dual_coef @ relation
-    loss, _ = machine.value(fitted, Y, cost)
+    loss, _ = loss_function.value(fitted, Y, cost)
     primal = 0.5 * float(np.vdot(solution.dual_coef, fitted)) + loss
     assert solution.primal == pytest.approx(primal, rel=1e-9)

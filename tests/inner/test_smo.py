@@ -47,8 +47,8 @@ def kernel_of(gram):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_contract(loss, fit_intercept):
     problem = problem_for(loss, 3, n=40, m=3)
-    machine = loss_for(loss, fit_intercept=fit_intercept)
-    check_loss(machine, bank_of(problem.grams), problem.Y, 2.0 * problem.cost)
+    loss_function = loss_for(loss, fit_intercept=fit_intercept)
+    check_loss(loss_function, bank_of(problem.grams), problem.Y, 2.0 * problem.cost)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -61,8 +61,8 @@ def test_contract_with_several_outputs():
     problem = random_problem(2, kind="multiclass", n=45, m=3)
     check_loss(Hinge(), bank_of(problem.grams), problem.Y, problem.cost)
     targets = np.column_stack([problem.X[:, 0], np.sin(problem.X[:, 1])])
-    for machine in (EpsilonInsensitive(0.05), Huber(0.3), Square()):
-        check_loss(machine, bank_of(problem.grams), targets, np.ones_like(targets))
+    for loss_function in (EpsilonInsensitive(0.05), Huber(0.3), Square()):
+        check_loss(loss_function, bank_of(problem.grams), targets, np.ones_like(targets))
 
 
 def test_contract_on_factors_and_distances():
@@ -78,8 +78,8 @@ def test_contract_on_factors_and_distances():
 def test_agrees_with_conic_programming(loss, fit_intercept, C):
     problem = problem_for(loss, 4, weighted=True)
     gram, Y, cost = problem.grams.sum(axis=0), problem.Y, C * problem.cost
-    machine = loss_for(loss, fit_intercept=fit_intercept)
-    found = solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-9)
+    loss_function = loss_for(loss, fit_intercept=fit_intercept)
+    found = solve_inner(loss_function, kernel_of(gram), Y, cost, tol=1e-9)
     expected = solve_fixed(gram, Y, cost, loss=loss, epsilon=EPSILON, fit_intercept=fit_intercept)
     assert found.primal == pytest.approx(expected.objective, rel=1e-7)
     assert found.dual <= expected.upper * (1 + 1e-9)
@@ -101,8 +101,8 @@ def test_hinge_is_libsvm():
 def test_epsilon_insensitive_is_libsvm():
     problem = random_problem(6, kind="regression", n=60)
     gram = problem.grams.sum(axis=0)
-    machine = EpsilonInsensitive(0.2)
-    found = solve_inner(machine, kernel_of(gram), problem.Y, 0.5 * problem.cost, tol=1e-8)
+    loss_function = EpsilonInsensitive(0.2)
+    found = solve_inner(loss_function, kernel_of(gram), problem.Y, 0.5 * problem.cost, tol=1e-8)
     reference = SVR(kernel="precomputed", C=0.5, epsilon=0.2, tol=1e-8).fit(gram, problem.y)
     assert_allclose(found.fitted[:, 0] + found.intercept, reference.predict(gram), atol=1e-3)
 
@@ -131,10 +131,12 @@ def test_integer_costs_repeat_rows(loss):
     times = np.arange(24) % 3 + 1
     rows = np.repeat(np.arange(24), times)
     gram = problem.grams.sum(axis=0)
-    machine = loss_for(loss)
-    weighted = solve_inner(machine, kernel_of(gram), problem.Y, times[:, None] * 1.0, tol=1e-9)
+    loss_function = loss_for(loss)
+    weighted = solve_inner(
+        loss_function, kernel_of(gram), problem.Y, times[:, None] * 1.0, tol=1e-9
+    )
     repeated = solve_inner(
-        machine,
+        loss_function,
         kernel_of(gram[np.ix_(rows, rows)]),
         problem.Y[rows],
         np.ones((len(rows), 1)),
@@ -147,10 +149,16 @@ def test_integer_costs_repeat_rows(loss):
 def test_rows_of_no_cost_are_absent(loss):
     problem = problem_for(loss, 10, n=36)
     keep = np.arange(36) % 3 > 0
-    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
-    whole = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost * keep[:, None], tol=1e-9)
+    gram, loss_function = problem.grams.sum(axis=0), loss_for(loss)
+    whole = solve_inner(
+        loss_function, kernel_of(gram), problem.Y, problem.cost * keep[:, None], tol=1e-9
+    )
     part = solve_inner(
-        machine, kernel_of(gram[np.ix_(keep, keep)]), problem.Y[keep], problem.cost[keep], tol=1e-9
+        loss_function,
+        kernel_of(gram[np.ix_(keep, keep)]),
+        problem.Y[keep],
+        problem.cost[keep],
+        tol=1e-9,
     )
     assert not whole.dual_coef[~keep].any()
     assert whole.primal == pytest.approx(part.primal, rel=1e-7)
@@ -161,10 +169,10 @@ def test_an_output_without_rows(loss):
     problem = problem_for(loss, 11)
     Y = np.column_stack([problem.Y, problem.Y])
     cost = np.column_stack([problem.cost, 0 * problem.cost])
-    machine = loss_for(loss)
+    loss_function = loss_for(loss)
     kernel = kernel_of(problem.grams[0])
-    both = solve_inner(machine, kernel, Y, cost, tol=1e-8)
-    alone = solve_inner(machine, kernel, problem.Y, problem.cost, tol=1e-8)
+    both = solve_inner(loss_function, kernel, Y, cost, tol=1e-8)
+    alone = solve_inner(loss_function, kernel, problem.Y, problem.cost, tol=1e-8)
     assert not both.dual_coef[:, 1].any()
     assert both.intercept[1] == 0
     assert both.primal == pytest.approx(alone.primal, rel=1e-7)
@@ -173,8 +181,10 @@ def test_an_output_without_rows(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_nothing_costs_anything(loss):
     problem = problem_for(loss, 11)
-    machine = loss_for(loss)
-    found = solve_inner(machine, kernel_of(problem.grams[0]), problem.Y, 0 * problem.cost, tol=1e-8)
+    loss_function = loss_for(loss)
+    found = solve_inner(
+        loss_function, kernel_of(problem.grams[0]), problem.Y, 0 * problem.cost, tol=1e-8
+    )
     assert not found.dual_coef.any()
     assert found.primal == found.dual == 0
 
@@ -182,9 +192,9 @@ def test_nothing_costs_anything(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_row(loss):
     for fit_intercept in (True, False):
-        machine = loss_for(loss, fit_intercept=fit_intercept)
+        loss_function = loss_for(loss, fit_intercept=fit_intercept)
         found = solve_inner(
-            machine, kernel_of(np.ones((1, 1))), np.ones((1, 1)), np.ones((1, 1)), tol=1e-9
+            loss_function, kernel_of(np.ones((1, 1))), np.ones((1, 1)), np.ones((1, 1)), tol=1e-9
         )
         assert found.primal == pytest.approx(found.dual, abs=1e-8)
         if fit_intercept:
@@ -195,12 +205,12 @@ def test_one_row(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_zero_and_constant_kernels(loss):
     problem = problem_for(loss, 12)
-    machine = loss_for(loss)
+    loss_function = loss_for(loss)
     for gram in (np.zeros((30, 30)), np.full((30, 30), 5.0)):
-        found = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
-        best, bias = machine.value(np.zeros_like(problem.Y), problem.Y, problem.cost)
+        found = solve_inner(loss_function, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
+        best, bias = loss_function.value(np.zeros_like(problem.Y), problem.Y, problem.cost)
         assert found.primal == pytest.approx(best, rel=1e-9)
-        assert machine.value(found.fitted, problem.Y, problem.cost)[0] == pytest.approx(best)
+        assert loss_function.value(found.fitted, problem.Y, problem.cost)[0] == pytest.approx(best)
         assert np.isfinite(bias).all()
 
 
@@ -208,10 +218,10 @@ def test_zero_and_constant_kernels(loss):
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_kernel_times_a_and_cost_over_a(loss, scale):
     problem = problem_for(loss, 13)
-    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
-    plain = solve_inner(machine, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
+    gram, loss_function = problem.grams.sum(axis=0), loss_for(loss)
+    plain = solve_inner(loss_function, kernel_of(gram), problem.Y, problem.cost, tol=1e-9)
     scaled = solve_inner(
-        machine, kernel_of(scale * gram), problem.Y, problem.cost / scale, tol=1e-9
+        loss_function, kernel_of(scale * gram), problem.Y, problem.cost / scale, tol=1e-9
     )
     assert scaled.primal * scale == pytest.approx(plain.primal, rel=1e-7)
     assert_allclose(scaled.fitted + scaled.intercept, plain.fitted + plain.intercept, atol=1e-4)
@@ -233,14 +243,14 @@ def test_costs_at_the_ends(loss, C):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_start_of_a_neighbouring_problem(loss):
     problem = problem_for(loss, 15, n=60)
-    gram, machine = problem.grams.sum(axis=0), loss_for(loss)
+    gram, loss_function = problem.grams.sum(axis=0), loss_for(loss)
     Y, cost = problem.Y, problem.cost
-    before = solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-6)
-    dual_coef = machine.repair(1.5 * before.dual_coef, Y, 1.5 * cost)
+    before = solve_inner(loss_function, kernel_of(gram), Y, cost, tol=1e-6)
+    dual_coef = loss_function.repair(1.5 * before.dual_coef, Y, 1.5 * cost)
     kernel = kernel_of(gram)
     start = Solution(dual_coef, before.intercept, kernel @ dual_coef, np.inf, -np.inf)
-    warm = solve_inner(machine, kernel, Y, 1.5 * cost, tol=1e-8, start=start)
-    cold = solve_inner(machine, kernel_of(gram), Y, 1.5 * cost, tol=1e-8)
+    warm = solve_inner(loss_function, kernel, Y, 1.5 * cost, tol=1e-8, start=start)
+    cold = solve_inner(loss_function, kernel_of(gram), Y, 1.5 * cost, tol=1e-8)
     assert warm.primal == pytest.approx(cold.primal, rel=3e-8)
     assert warm.gap <= 1e-8 * warm.primal
 
@@ -270,8 +280,8 @@ def test_one_class():
 def test_inputs_are_not_changed(loss):
     problem = problem_for(loss, 17)
     gram, Y, cost = problem.grams[0].copy(), problem.Y.copy(), problem.cost.copy()
-    machine = loss_for(loss)
-    solve_inner(machine, kernel_of(gram), Y, cost, tol=1e-6)
+    loss_function = loss_for(loss)
+    solve_inner(loss_function, kernel_of(gram), Y, cost, tol=1e-6)
     assert np.array_equal(gram, problem.grams[0])
     assert np.array_equal(Y, problem.Y)
     assert np.array_equal(cost, problem.cost)
@@ -295,7 +305,7 @@ def test_the_dual_shapes_are_those_of_the_table():
 
 
 @pytest.mark.parametrize(
-    ("machine", "residual", "expected"),
+    ("loss_function", "residual", "expected"),
     [
         (Hinge(False), [0.0, 0.5, 1.5], [0.0, 0.5, 1.5]),  # y = 1 and f = 1 - residual
         (EpsilonInsensitive(0.1, False), [0.05, -0.3, 1.0], [0.0, 0.2, 0.9]),
@@ -303,10 +313,10 @@ def test_the_dual_shapes_are_those_of_the_table():
         (Square(False), [1.0, -2.0, 0.0], [0.5, 2.0, 0.0]),
     ],
 )
-def test_losses_written_out(machine, residual, expected):
+def test_losses_written_out(loss_function, residual, expected):
     Y = np.ones((3, 1))
     for C in (1.0, 3.0):
-        total, bias = machine.value(Y - np.array(residual)[:, None], Y, np.full((3, 1), C))
+        total, bias = loss_function.value(Y - np.array(residual)[:, None], Y, np.full((3, 1), C))
         assert total == pytest.approx(C * sum(expected))
         assert not bias.any()
 

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -38,6 +38,7 @@ from kernelweave.errors import InputError, InputTypeError, KernelweaveError, Mod
 from kernelweave.io import TablePreparer, describe, load, save
 from kernelweave.kernels import Cosine
 from model_files import changed, forged, npy, packed, refused, same, unpacked
+from quick import examples
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
@@ -485,11 +486,7 @@ def test_constants_that_are_not_json(tmp_path, saved):
     refused(tmp_path / "m.kw", packed(content | {"model.json": text}), "NaN is not JSON")
 
 
-fuzzing = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+fuzzing = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def loads_or_is_refused(path, content):
@@ -508,11 +505,11 @@ def loads_or_is_refused(path, content):
         assert "features" in str(error)  # noqa: PT017
 
 
+@fuzzing
 @given(
     cut=st.none() | st.floats(0, 1),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=4),
 )
-@fuzzing
 def test_damaged_bytes(tmp_path, saved, cut, flips):
     content = bytearray(saved)
     for place, mask in flips:
@@ -522,13 +519,13 @@ def test_damaged_bytes(tmp_path, saved, cut, flips):
     )
 
 
+@fuzzing
 @given(
     member=st.integers(0, 100),
     place=st.floats(0, 1, exclude_max=True),
     new=st.binary(max_size=12),
     keep=st.booleans(),
 )
-@fuzzing
 def test_forged_members(tmp_path, saved, member, place, new, keep):
     """Change members under a right checksum."""
     members = unpacked(saved)
@@ -539,8 +536,8 @@ def test_forged_members(tmp_path, saved, member, place, new, keep):
     loads_or_is_refused(tmp_path / "m.kw", packed(members))
 
 
-@given(data=st.data())
 @fuzzing
+@given(data=st.data())
 def test_forged_documents(tmp_path, saved, data):
     loads_or_is_refused(tmp_path / "m.kw", forged(saved, data))
 

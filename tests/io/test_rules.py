@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
@@ -18,6 +18,7 @@ from kernelweave import (
 from kernelweave.errors import KernelweaveError, ModelFileError
 from kernelweave.io import TablePreparer, describe, load, save
 from model_files import changed, forged, packed, refused, same, unpacked
+from quick import examples
 
 RANDOM = np.random.default_rng(0)
 N = 80
@@ -255,12 +256,8 @@ def test_searches_that_do_not_belong_together(tmp_path, searched, changes, messa
     refused(tmp_path / "m.kw", changed(searched, changes), message)
 
 
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 def test_forged_documents(tmp_path, saved, data):
     path = tmp_path / "m.kw"
     path.write_bytes(forged(saved, data))

@@ -114,3 +114,9 @@ def test_overlap_refuses_values_without_equality():
     X[0, 0] = ["a list"]
     with pytest.raises(InputError, match=r"overlap: column 0 holds values that cannot be compared"):
         Overlap()(X)
+
+
+def test_words_of_other_kernels_are_refused():
+    words = Words().prepare([["late"], ["fine"]])
+    with pytest.raises(InputError, match="the two sides were not prepared by this kernel"):
+        Words().block(words, words[:, :10])

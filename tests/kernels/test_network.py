@@ -8,7 +8,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kernelweave.errors import InputError, InputTypeError
@@ -24,6 +24,7 @@ from kernelweave.kernels import (
     group,
 )
 from kernelweave.kernels.network import Network, Node, Path
+from quick import examples
 from spn_oracles import (
     Paths,
     brute_paths,
@@ -266,7 +267,7 @@ def count(entry):
     return sum(below) if entry[0] == "sum" else int(np.prod(below, dtype=object))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(dags())
 def test_random_graphs(structure):
     assume(count(structure) <= 200)

@@ -223,3 +223,9 @@ def test_cross_validation_on_row_numbers():
     np.testing.assert_array_equal(scores, cross_val_score(SVC(gamma=0.1), X, y, cv=3))
     search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=3).fit(rows, y)
     assert search.best_estimator_.kernels[0] is model.kernels[0]
+
+
+@pytest.mark.parametrize("gram", [[["a", "b"], ["c", "d"]], [[1.0], [1.0, 2.0]], [[{}]]])
+def test_matrices_that_hold_no_numbers(gram):
+    with pytest.raises(InputError, match="gram must hold real numbers in rows of equal length"):
+        Precomputed(gram)

@@ -25,6 +25,7 @@ from noisy_oracles import (
     project_oracle,
     random_noisy_problem,
 )
+from quick import examples
 
 CENTS = st.integers(-300, 300).map(lambda k: k / 100)
 VALUES = st.one_of(CENTS, st.floats(-50, 50), st.sampled_from([0.0, 0.3, 1.0, 1.3, 5.0]))
@@ -69,7 +70,7 @@ def assert_member(known, alpha):
     assert counted <= known.total * (1 + 1e-13) + 1e-15
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     values=st.lists(VALUES, min_size=1, max_size=12),
     room=st.sampled_from([0.1, 0.7, 1.0, 1.3, 2.5]),
@@ -87,7 +88,7 @@ def test_projection(values, room, share):
     assert_allclose(found, project_oracle(values, room, total), rtol=0, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     values=st.lists(VALUES, min_size=1, max_size=12),
     slack=st.sampled_from([0.0, 0.1, 0.3, 1.0]),

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from kernelweave import label_quality, suspects
 from kernelweave.errors import InputError, InputTypeError
+from kernelweave.noise.ranking import Suspects
 from noisy_blobs import NOISY, WRONG, X, three
 
 
@@ -78,3 +79,18 @@ def test_what_cannot_be_assessed_is_refused(arguments, options, message):
     with pytest.raises((InputError, InputTypeError), match=message) as refused:
         suspects(*arguments, **options)
     assert "\n" not in str(refused.value)
+
+
+def test_no_suspect_at_all():
+    empty = np.empty(0, dtype=int)
+    found = Suspects(empty, np.empty(0), empty, empty, 7, 0)
+    assert repr(found) == "0 of 7 labels look wrong"
+
+
+def test_a_model_must_give_one_value_per_class():
+    class Odd(LogisticRegression):
+        def decision_function(self, X):
+            return np.full(len(X), np.nan)
+
+    with pytest.raises(InputError, match="Odd must give one finite value per example and class"):
+        suspects(Odd(), X, NOISY)

@@ -4,6 +4,7 @@ import pytest
 
 from browser import Browser, find_browser
 from kernelweave import report
+from quick import every
 from report_models import MODELS, fitted, page
 
 if find_browser() is None:
@@ -56,7 +57,7 @@ def share(text):
     return float(text.split("%")[0])
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", every(3, MODELS))
 def test_pages_are_quiet_and_fit(browser, pages, name):
     for width, dark in ((1200, False), (390, True)):
         browser.open(pages(name), width, dark)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.rules import Proposition, Rule, cover_rules, score_rules, to_python, to_sql
 from kernelweave.rules.sql import DIALECTS
+from quick import examples
 
 LEVELS = ("small", "it's", "big\\")
 ODD = [
@@ -145,7 +146,7 @@ def run_python(code, X, name="predict"):
     return [scope[name](dict(zip(X.columns, row, strict=True))) for row in X.to_numpy().tolist()]
 
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = examples(150, suppress_health_check=[HealthCheck.too_slow])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,6 +3,7 @@
 import dataclasses
 import decimal
 import enum
+import fractions
 
 import numpy as np
 import pandas as pd
@@ -190,3 +191,16 @@ def test_intervals_get_a_hint():
         Proposition("x", 0, "==", "a").holds(column)
     named = column.cat.rename_categories(str)
     assert Proposition("x", 0, "==", "(0, 3]").holds(named).tolist() == [True, False, False]
+
+
+def test_levels_and_ranges_belong_to_thresholds():
+    red = Proposition("colour", 0, "==", "red")
+    low = Proposition("age", 1, ">", 3)
+    assert red.allowed == ()
+    assert not red.is_range_with(low)
+    assert not low.is_range_with(Proposition("height", 2, "<=", 5))
+    assert low.is_range_with(Proposition("age", 1, "<=", 5))
+
+
+def test_fractions_are_numbers():
+    assert Proposition("age", 0, "<=", fractions.Fraction(1, 2)).value == 0.5

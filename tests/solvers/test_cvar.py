@@ -30,12 +30,12 @@ class Setting:
         self.bank = make_bank(
             [Precomputed(gram) for gram in p.grams], np.arange(len(p.Y))[:, None], normalize=None
         )
-        self.machine = CVaRHinge((p.cap,) * p.Y.shape[1])
+        self.loss_function = CVaRHinge((p.cap,) * p.Y.shape[1])
         self.box = np.full_like(p.Y, 1 / len(p.Y))
 
     def run(self, *, lam=None, tol=1e-6, max_iter=500, start=None, callback=None):
         lam = self.problem.lam if lam is None else lam
-        task = Problem(self.bank, self.problem.Y, self.box / lam, self.machine, Simplex())
+        task = Problem(self.bank, self.problem.Y, self.box / lam, self.loss_function, Simplex())
         return cvar_by_rescaling(task, Limits(tol, max_iter, callback), start)
 
     def fitted(self, result):
@@ -65,7 +65,7 @@ def check(s, result, lam, tol):
     assert (alpha.sum(axis=0) <= n * p.cap * (1 + 1e-12)).all()
     quadratic_forms = np.einsum("no,jnk,ko->j", result.dual_coef, p.grams, result.dual_coef)
     omega = result.weights @ np.sqrt(np.maximum(quadratic_forms, 0))
-    loss, _ = s.machine.value(s.fitted(result), p.Y, s.box / lam)
+    loss, _ = s.loss_function.value(s.fitted(result), p.Y, s.box / lam)
     assert result.objective == pytest.approx(0.5 * omega**2 + loss, rel=1e-10)
     assert result.lower_bound <= result.objective
     assert result.gap <= tol * result.size * (1 + 1e-9)
@@ -99,7 +99,7 @@ def test_the_classifier_is_that_of_the_plain_path(seed, factor):
     check(s, result, lam, 1e-6)
     fitted = factor * s.fitted(result)[:, 0]
     assert_allclose(fitted, path.f, rtol=0, atol=2e-3 * np.abs(path.f).max())
-    gamma = 1 - s.machine.thresholds(s.fitted(result), p.Y, s.box / lam)[0]
+    gamma = 1 - s.loss_function.thresholds(s.fitted(result), p.Y, s.box / lam)[0]
     assert factor * gamma == pytest.approx(path.gamma, rel=2e-3)
     # The cap is reached.
     assert (lam * np.abs(result.dual_coef)).sum() == pytest.approx(p.cap, rel=1e-9)

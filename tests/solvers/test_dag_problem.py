@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.losses import Hinge, Square
 from kernelweave.solvers.dag_active_set import SOLVERS, DagWarmStart, dag_active_set
@@ -12,7 +13,7 @@ from kernelweave.solvers.problem import Limits
 
 def problem_of(relation=None, loss=None):
     rng = np.random.default_rng(0)
-    lattice = ConjunctionLattice(rng.random((40, 5)) < 0.5, max_length=2)
+    lattice = ConjunctionLattice(PackedRows.of(rng.random((40, 5)) < 0.5), max_length=2)
     Y = np.where(rng.random((40, 2)) < 0.5, -1.0, 1.0)
     return DagProblem(lattice, Y, np.full((40, 2), 2.0), loss or Hinge(), 1.5, relation)
 

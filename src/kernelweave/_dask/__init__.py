@@ -6,7 +6,7 @@ lost with its worker is computed again.
 """
 
 from .methods import ScoredByParts, by_parts
-from .table import PartedTable, fetch, gather, is_dask
+from .table import PartedTable, fetch, gather, is_dask, is_parted
 from .tasks import add_up, add_up_here, call, keep, run, sum_levels
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "fetch",
     "gather",
     "is_dask",
+    "is_parted",
     "keep",
     "run",
     "sum_levels",

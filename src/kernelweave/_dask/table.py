@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _ELSEWHERE = (
-    "take some of the rows; MKLClassifier, MKLRegressor, NoiseTolerantKernelClassifier, the rule "
-    "ensembles, PairwiseKernelLearner(method='lkcnpc') and, of two classes, "
-    "NoisyLabelMKLClassifier learn from the parts of a Dask table where these are"
+    "take some of the rows; MKLClassifier, MKLRegressor, the learned-metric estimators, "
+    "NoiseTolerantKernelClassifier, the rule ensembles, PairwiseKernelLearner(method='lkcnpc') "
+    "and, of two classes, NoisyLabelMKLClassifier learn from the parts of a Dask table where these "
+    "are"
 )
 
 
@@ -39,9 +40,14 @@ def is_dask(value: Any) -> bool:
     )
 
 
+def is_parted(value: Any) -> TypeGuard[PartedTable]:
+    """Whether a value is a `PartedTable`; anything else that is called X comes from the caller."""
+    return isinstance(value, PartedTable)
+
+
 def gather(value: Any) -> Any:
     """Return a collection of Dask as a value of this process, anything else as it is."""
-    if isinstance(value, PartedTable):
+    if is_parted(value):
         value.refuse_if_too_large()
         return value.take(np.arange(len(value)))
     return value.compute() if is_dask(value) else value

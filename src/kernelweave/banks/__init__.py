@@ -3,11 +3,11 @@
 from kernelweave._memory import check_memory
 
 from .ball import Ball, ball_with_centre, enclosing_ball, solve_ball
-from .base import KernelBank
+from .base import KernelBank, exact_bank
 from .build import make_bank, squared_radii
 from .cross import cross_block, cross_products
 from .kernel_sum import GramKernel, KernelSum
-from .protocol import Bank, Features, KernelFunction, KernelOperator, WeightedSum
+from .protocol import Bank, Features, KernelCollection, KernelFunction, KernelOperator, WeightedSum
 from .views import Views
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Features",
     "GramKernel",
     "KernelBank",
+    "KernelCollection",
     "KernelFunction",
     "KernelOperator",
     "KernelSum",
@@ -26,6 +27,7 @@ __all__ = [
     "cross_block",
     "cross_products",
     "enclosing_ball",
+    "exact_bank",
     "make_bank",
     "solve_ball",
     "squared_radii",

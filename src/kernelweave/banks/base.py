@@ -12,12 +12,12 @@ import numpy as np
 from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel, Linear, Precomputed
-from kernelweave.kernels.base import is_sparse, take
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import take
 from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
-from .protocol import Bank
+from .protocol import Bank, Predictor
 from .storage import Part, Selected, support
 from .views import Views, gaussian_rate
 
@@ -26,6 +26,18 @@ _TINY = 1e-12  # coefficients for which quadratic forms of huge kernels do not o
 _UNDERFLOW = 1e-240  # below which products of tiny numbers have no digits
 _CHUNK = 512  # rows of exact kernels evaluated at a time
 _CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
+
+
+def exact_bank(bank: Bank) -> KernelBank:
+    """Return a bank of which exact storage is required, by its own type.
+
+    Parameters
+    ----------
+    bank : Bank
+        Of exact kernels.
+    """
+    assert isinstance(bank, KernelBank), "the bank must hold exact kernels"
+    return bank
 
 
 @dataclass(frozen=True)
@@ -140,8 +152,8 @@ class KernelBank(Bank):
         # The difference of a constant kernel is rounding.
         centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
         for j, kernel in enumerate(self.kernels):
-            rows = self.views[j]
-            if isinstance(kernel, Linear) and not is_sparse(rows):
+            rows = kernel.linear_rows(self.views[j])
+            if rows is not None:
                 # From centred rows: the difference above loses the digits of a common offset.
                 rows = rows - share @ rows
                 rows -= share @ rows  # the first mean is rounded, and a constant would not be one
@@ -210,7 +222,7 @@ class KernelBank(Bank):
         out = np.zeros(self.n_kernels)
         for part, ids in self.parts:
             out[ids] = part.storage_units()
-        given = [isinstance(kernel, Precomputed) for kernel in self.kernels]  # as they are
+        given = [kernel.is_precomputed for kernel in self.kernels]  # as they are
         return np.where(given, 0.0, out)
 
     @property
@@ -367,8 +379,10 @@ class KernelBank(Bank):
     def combine(self, weights: Floats, *, coarse: bool = False) -> KernelSum:
         return KernelSum(self, weights, coarse=coarse)
 
-    def predictor(self, support: Indices, which: Indices, columns: Floats | None = None) -> Views:
-        return self.views.take(support).subset([int(j) for j in which])
+    def predictor(
+        self, support: Indices, which: Indices, columns: Floats | None = None
+    ) -> Predictor:
+        return Predictor(support=self.views.take(support).subset([int(j) for j in which]))
 
     def summary(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = [{} for _ in self.kernels]

@@ -13,14 +13,14 @@ from kernelweave._memory import check_memory
 from kernelweave._threads import run_each
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError
-from kernelweave.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Precomputed
-from kernelweave.kernels.base import Rows, is_sparse, take
+from kernelweave.kernels import Cosine, Kernel
+from kernelweave.kernels.base import Decay, Rows, take
 from kernelweave.kernels.distances import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
 from .storage import Factors, Grams, Ladder, Part
-from .views import Views, gaussian_rate
+from .views import Views
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
@@ -93,7 +93,7 @@ def make_bank(
     array([3.   , 5.207])
     """
     kernels = prepare_kernels(kernels, normalize)
-    views = X if isinstance(X, Views) else Views.of(kernels, X)
+    views = Views.of(kernels, X)
     n = views.n_samples
     dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
     diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]
@@ -115,11 +115,12 @@ def make_bank(
         parts.append((Factors(np.concatenate(columns), offsets, roots, exact), ids))
         factors.clear()
     for members in ladders:
-        rates = np.array([_rate(kernels[j]) for j in members])
-        distances = _distances(kernels[members[0]], views[members[0]], dtype)
+        decays = [_decay(kernels[j]) for j in members]
+        rates = np.array([decay.rate for decay in decays])
+        distances = _distances(decays[0], views[members[0]], dtype)
         parts.append((Ladder(distances, rates), np.array(members)))
     if stored:
-        grams = tuple(_gram(kernels[j], views[j], dtype) for j in stored)
+        grams = tuple(kernels[j].stored_block(views[j], dtype) for j in stored)
         parts.append((Grams(grams), np.array(stored)))
 
     bank = KernelBank(
@@ -147,7 +148,7 @@ def prepare_kernels(kernels: Sequence[Kernel], normalize: str | None) -> list[Ke
     """Return the kernels that a bank holds: cosines where diagonals are normalised."""
     if normalize != "cosine":
         return list(kernels)
-    return [k if isinstance(k, RBF | Laplacian) else Cosine(k) for k in kernels]
+    return [k if k.decay else Cosine(k) for k in kernels]
 
 
 def scales_for(kernels: Sequence[Kernel], sizes: Floats | None) -> Floats:
@@ -218,20 +219,20 @@ def _try_factors(
     order = sorted(range(len(kernels)), key=lambda j: -_width(kernels[j]))
     for j in order:
         kernel, rows, view = kernels[j], views[j], views.keys[j]
-        if isinstance(kernel, Precomputed):
+        if kernel.is_precomputed:
             continue  # its Gram matrix exists already
-        if isinstance(kernel, Linear) and not is_sparse(rows):
-            if rows.shape[1] <= limit:
-                found[j] = _Factor(np.ascontiguousarray(kernel.centred(rows).T), np.zeros(n))
-                continue
-        if isinstance(kernel, RBF) and views.is_plain_gaussian(kernel, j):
+        linear = kernel.linear_rows(rows)
+        if linear is not None and linear.shape[1] <= limit:
+            found[j] = _Factor(np.ascontiguousarray(linear.T), np.zeros(n))
+            continue
+        if views.is_plain_gaussian(kernel, j):
             # Within a view, rank only grows as the width falls.
-            if hopeless.get(view, 0.0) >= kernel.width:
+            if hopeless.get(view, 0.0) >= _width(kernel):
                 continue
             if view not in transposed:
                 transposed[view] = np.ascontiguousarray(rows.T)
             if rows.shape[1] > 2 and _trial_rank(kernel, rows, sample, tol) is None:
-                hopeless[view] = kernel.width
+                hopeless[view] = _width(kernel)
                 continue
             gaussians.append(j)
             continue
@@ -242,7 +243,7 @@ def _try_factors(
             found[j] = _Factor(parts[1], parts[3])
     results = _core.factor_gaussians(
         [transposed[views.keys[j]] for j in gaussians],
-        np.array([_rate(kernels[j]) for j in gaussians]),
+        np.array([_decay(kernels[j]).rate for j in gaussians]),
         tol,
         np.full(len(gaussians), limit),
     )
@@ -271,11 +272,14 @@ def _trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int 
 
 
 def _width(kernel: Kernel) -> float:
-    return kernel.width if isinstance(kernel, RBF) else 0.0
+    """Return the width of a Gaussian, zero for other kernels."""
+    decay = kernel.decay
+    return decay.width if decay is not None and decay.distance == "squared" else 0.0
 
 
-def _rate(kernel: Kernel) -> float:
-    return 1.0 / kernel.width if isinstance(kernel, Laplacian) else gaussian_rate(kernel)
+def _decay(kernel: Kernel) -> Decay:
+    assert kernel.decay is not None
+    return kernel.decay
 
 
 def _group_rest(
@@ -287,28 +291,23 @@ def _group_rest(
     for j, kernel in enumerate(kernels):
         if j in factors:
             continue
-        plain = views.is_plain_gaussian(kernel, j)
-        if plain or (isinstance(kernel, Laplacian) and 1e-100 < kernel.width < 1e100):
-            ladders.setdefault((type(kernel), views.keys[j]), []).append(j)
+        decay = kernel.decay
+        absolute = decay if decay and decay.distance == "absolute" else None
+        shares = absolute.has_moderate_width if absolute else views.is_plain_gaussian(kernel, j)
+        if shares:
+            ladders.setdefault((absolute is None, views.keys[j]), []).append(j)
         else:
             stored.append(j)
     return list(ladders.values()), stored
 
 
-def _distances(kernel: Kernel, rows: Floats, dtype: Any) -> Stored:
+def _distances(decay: Decay, rows: Floats, dtype: Any) -> Stored:
     n = len(rows)
-    if isinstance(kernel, Laplacian):
+    if decay.distance == "absolute":
         out = np.empty((n, n), dtype=dtype)
         _core.absolute_distances(rows, rows, out)
         return out
     return squared_distances(rows, rows, dtype=dtype)
-
-
-def _gram(kernel: Kernel, rows: Rows, dtype: Any) -> Stored:
-    if isinstance(kernel, Precomputed):
-        gram = kernel.whole(rows)
-        return kernel.block(rows, rows) if gram is None else gram
-    return kernel.block(rows, rows).astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)

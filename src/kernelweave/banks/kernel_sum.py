@@ -13,7 +13,7 @@ from kernelweave._types import Floats, Indices, Stored
 
 from .protocol import KernelFunction, KernelOperator, WeightedSum
 from .storage import support
-from .weighted import PANEL, WeightedFactors, WeightedGrams
+from .weighted import PANEL
 
 if TYPE_CHECKING:
     from .base import KernelBank
@@ -177,8 +177,7 @@ class KernelSum(WeightedSum):
         Stored Gram matrices are then read once, for rows that an inner solver needs next, instead
         of once for the product and once more for the rows.
         """
-        stored = all(isinstance(part, WeightedGrams) for part in self._parts)
-        return stored and self.dtype == np.float64
+        return all(part.stored for part in self._parts) and self.dtype == np.float64
 
     def __matmul__(self, V: Floats) -> Floats:
         if self._multiplies_gram(V):
@@ -234,8 +233,5 @@ class KernelSum(WeightedSum):
         return KernelFunction(fitted, norms, float(weights @ quadratic_forms))
 
     def factor(self) -> Floats | None:
-        """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
-        if not all(isinstance(part, WeightedFactors) for part in self._parts):
-            return None
-        blocks = [part.Z for part in self._parts if isinstance(part, WeightedFactors)]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.n_samples))
+        blocks = [Z for part in self._parts if (Z := part.factor()) is not None]
+        return np.concatenate(blocks) if len(blocks) == len(self._parts) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices
 from kernelweave.kernels.network import Network, Path
 
+from .kernel_sum import GramKernel
+from .protocol import KernelCollection
 from .triangles import Triangles
 
 _SMALL = 1_000_000  # exponents up to which a dense array is the faster one
@@ -61,6 +63,10 @@ class PathTable:
     def n_paths(self) -> int:
         """Number of paths."""
         return len(self.lasts)
+
+    def subset(self, which: Indices) -> PathTable:
+        """Return some of the paths."""
+        return replace(self, products=self.products[which], lasts=self.lasts[which])
 
     @property
     def piece(self) -> int:
@@ -124,12 +130,21 @@ class PathForms(ABC):
 
 
 class NetworkBank(ABC):
-    """The kernels of a network over training rows, by the weights of its products."""
+    """The kernel of a network over training rows, as a function of the weights of its products.
+
+    The weights enter as powers, and paths may be too many to count: this is one parametrised kernel
+    rather than a `KernelCollection`, which its paths are where they are written out.
+    """
 
     path_counts: Floats  # sum_m a_mv of every node
 
     def __init__(self, leaves: Triangles) -> None:
-        self.leaves, self.n_samples = leaves, leaves.n_samples
+        self.leaves = leaves
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.leaves.n_samples
 
     @property
     def n_nodes(self) -> int:
@@ -147,7 +162,7 @@ class NetworkBank(ABC):
     def largest_exponents(self, p: Floats) -> Floats:
         """Return ``sum_v a_mv / p_v`` of every path, or the largest of all paths."""
 
-    def combine(self, u: Floats) -> Floats:
+    def gram(self, u: Floats) -> Floats:
         """Return the Gram matrix for weights ``exp(u)``."""
         return self.leaves.square(self._entries(self.leaves.entries, u))
 
@@ -158,6 +173,10 @@ class NetworkBank(ABC):
     def path_forms(self, V: Floats, added: Floats | None = None) -> PathForms:
         """Return the quadratic forms of coefficients, raised by ``sum_i added_i K_ii`` if given."""
         return self._forms(*self.leaves.weigh(V, added))
+
+    def by_paths(self) -> PathBank | None:
+        """Return the kernels of the paths, where these are written out."""
+        return None
 
 
 class ExplicitForms(PathForms):
@@ -179,8 +198,8 @@ class ExplicitForms(PathForms):
         return float(parts.sum()), gradient, hessian.toarray()
 
 
-class PathBank(NetworkBank):
-    """A canonical network with its paths written out."""
+class PathBank(NetworkBank, KernelCollection):
+    """A canonical network with its paths written out; these are its kernels."""
 
     def __init__(self, leaves: Triangles, network: Network, paths: list[Path]) -> None:
         super().__init__(leaves)
@@ -192,13 +211,22 @@ class PathBank(NetworkBank):
         """Return the weight of every path, times the number of equal paths."""
         return np.asarray(self.counts * np.exp(self.A @ u))
 
+    def by_paths(self) -> PathBank:
+        return self
+
+    @property
+    def n_kernels(self) -> int:
+        return self.table.n_paths
+
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        table = self.table if which is None else self.table.subset(which)
+        return np.maximum(table.quadratic_forms(*self.leaves.weigh(V)), 0.0)
+
     def diagonal_sums(self, shares: Floats) -> Floats:
-        """Return ``sum_i shares_i K[i, i]`` of the kernel of every path."""
         return self.table.quadratic_forms(self.leaves.diagonals(), shares)
 
-    def combine_paths(self, weights: Floats) -> Floats:
-        """Return the Gram matrix for weights of the paths."""
-        return self.leaves.square(self.table.combine(self.leaves.entries, weights))
+    def combine(self, weights: Floats) -> GramKernel:
+        return GramKernel(self.leaves.square(self.table.combine(self.leaves.entries, weights)))
 
     def largest_exponents(self, p: Floats) -> Floats:
         return np.asarray(self.A @ (1.0 / p))

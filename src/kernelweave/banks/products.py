@@ -8,25 +8,33 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelweave._types import Floats
-from kernelweave.kernels import Kernel, Product
+from kernelweave._types import Floats, Indices
+from kernelweave.kernels import Kernel
 
 from .base import KernelBank
 from .cross import cross_block
 from .kernel_sum import GramKernel
 from .paths import PathTable
+from .protocol import KernelCollection
 from .triangles import Triangles
 from .views import Views
 
 
-class ProductBank:
+class ProductBank(KernelCollection):
     """Products of the kernels of a bank; none has a matrix of its own."""
 
     def __init__(self, bank: KernelBank) -> None:
-        self.n_samples = bank.n_samples
         # A matrix of ones first: the product of no kernel is one of the products too.
         self.leaves = Triangles.of(bank, range(bank.n_kernels), n_ones=1)
         self.products: list[tuple[int, ...]] = []
+
+    @property
+    def n_samples(self) -> int:
+        return self.leaves.n_samples
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.products)
 
     @staticmethod
     def memory(n_factors: int, n_samples: int) -> dict[str, float]:
@@ -51,16 +59,14 @@ class ProductBank:
         """Return entries of all factors, after a row of ones, and their weights."""
         return self.leaves.weigh(V)
 
-    def quadratic_forms(self, V: Floats) -> Floats:
-        """Return ``tr(V' K V)`` of every product."""
-        return np.maximum(self._table.quadratic_forms(*self.pairs(V)), 0.0)
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        table = self._table if which is None else self._table.subset(which)
+        return np.maximum(table.quadratic_forms(*self.pairs(V)), 0.0)
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        """Return ``sum_i shares_i K[i, i]`` of every product."""
         return self._table.quadratic_forms(self.leaves.diagonals(), shares)
 
     def combine(self, weights: Floats) -> GramKernel:
-        """Return the weighted sum of the products."""
         return GramKernel(self.leaves.square(self._table.combine(self.leaves.entries, weights)))
 
 
@@ -77,8 +83,7 @@ class ProductSum:
         place: dict[Kernel, int] = {}
         paths = []
         for kernel in kernels:
-            parts = kernel.parts if isinstance(kernel, Product) else (kernel,)
-            paths.append(tuple(place.setdefault(part, len(place)) for part in parts))
+            paths.append(tuple(place.setdefault(part, len(place)) for part in kernel.factors))
         return cls(tuple(place), PathTable.of(paths, len(place)))
 
     def block(self, weights: Floats, A: Views, B: Views) -> Floats:

@@ -142,6 +142,54 @@ class KernelOperator(ABC):
         """Return features if inner problems are cheaper with these than with rows of the matrix."""
         return None
 
+    def factor(self) -> Floats | None:
+        """Return ``Z`` with ``Z' Z`` equal to the kernel, or None if its rank is not low."""
+        return None
+
+
+class FeatureOperator(KernelOperator):
+    """A matrix ``Z Z'`` that is applied through its features; rows are computed on demand."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, features: Features) -> None:
+        self._features, self.n_samples = features, features.n_samples
+        self._blocks: list[tuple[Indices, Stored]] = []
+        self._dense: Floats | None = None
+
+    def features(self) -> Features:
+        return self._features
+
+    @property
+    def blocks(self) -> list[tuple[Indices, Stored]]:
+        return self._blocks
+
+    def fetch(self, index: Indices) -> None:
+        known = [rows for rows, _ in self._blocks]
+        missing = np.setdiff1d(index, np.concatenate(known) if known else [])
+        if len(missing):
+            self._blocks.append((missing, self.rows(missing)))
+
+    def rows(self, index: Indices) -> Floats:
+        return np.ascontiguousarray(self._features.times(self._features.rows(index).T).T)
+
+    def dense(self) -> Floats:
+        if self._dense is None:
+            every = np.arange(self.n_samples)
+            self._dense = self.block(every, every)
+        return self._dense
+
+    def block(self, rows: Indices, columns: Indices) -> Floats:
+        left = self._features.rows(rows)
+        return left @ (left if columns is rows else self._features.rows(columns)).T
+
+    def diag(self) -> Floats:
+        Z = self._features.rows(np.arange(self.n_samples))
+        return np.asarray(np.einsum("nr,nr->n", Z, Z))
+
+    def __matmul__(self, V: Floats) -> Floats:
+        return self._features.times(self._features.sums(V))
+
 
 @dataclass(frozen=True)
 class KernelFunction:
@@ -163,6 +211,14 @@ class KernelFunction:
     norms: Floats
     squared_norm: float
     columns: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What a model keeps to predict: support rows by kernel, or the function of a Nystroem fit."""
+
+    support: Views | None = None
+    function: LandmarkFunction | None = None
 
 
 class WeightedSum(KernelOperator):
@@ -225,8 +281,40 @@ class WeightedSum(KernelOperator):
         """Keep what an inner solver computed for the quadratic forms of its solution."""
 
 
-class Bank(ABC):
+class KernelCollection(ABC):
+    """Kernels over the training rows, as every bank offers them.
+
+    Searches over products, conjunctions and paths rely on these methods alone; their kernels are
+    exact, and have neither scales nor matrices of their own.
+    """
+
+    @property
+    @abstractmethod
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    @abstractmethod
+    def n_kernels(self) -> int:
+        """Number of kernels."""
+
+    @abstractmethod
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        """Return ``tr(V' K_j V)`` of some kernels, all by default; never negative."""
+
+    @abstractmethod
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        """Return ``sum_i shares_i K_j[i, i]`` of every kernel."""
+
+    @abstractmethod
+    def combine(self, weights: Floats) -> KernelOperator:
+        """Return the weighted sum of the kernels."""
+
+
+class Bank(KernelCollection):
     """All kernels of a fit over the training rows, multiplied by normalising `scales`.
+
+    All methods refer to the normalised kernels.
 
     **Approximation.** Kernels may be held approximately: ``K_j = held_j + E_j`` with ``E_j``
     positive semi-definite up to rounding. `residual_forms` bounds what storage leaves out and
@@ -248,11 +336,6 @@ class Bank(ABC):
         return len(self.kernels)
 
     @property
-    @abstractmethod
-    def n_samples(self) -> int:
-        """Number of rows."""
-
-    @property
     def n_features(self) -> int | None:
         """Number of Nystroem features per row; None where kernels are held exactly."""
         return None
@@ -261,10 +344,6 @@ class Bank(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Memory or disk space that the kernels take."""
-
-    @abstractmethod
-    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
-        """Return ``tr(V' K_j V)`` of some normalised kernels, all by default; never negative."""
 
     @abstractmethod
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
@@ -277,10 +356,6 @@ class Bank(ABC):
     def trace_bounds(self, *, centred: bool) -> Floats:
         """Bound the traces, of the centred kernels where these are known."""
         return self.traces(centred=centred)
-
-    @abstractmethod
-    def diagonal_sums(self, shares: Floats) -> Floats:
-        """Return ``sum_i shares_i K_j[i, i]`` of the normalised kernels."""
 
     @property
     @abstractmethod
@@ -360,7 +435,7 @@ class Bank(ABC):
     @abstractmethod
     def predictor(
         self, support: Indices, which: Indices, columns: Floats | None = None
-    ) -> Views | LandmarkFunction:
+    ) -> Predictor:
         """Return what predicts: the support rows for the kernels ``which``, or a function.
 
         Parameters

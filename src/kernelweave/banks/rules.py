@@ -16,7 +16,7 @@ from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
 
 from .kernel_sum import GramKernel
-from .protocol import Features
+from .protocol import FeatureOperator, Features, KernelCollection
 
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
@@ -77,29 +77,29 @@ class PackedRows:
         return out
 
 
-class RuleBank:
+class RuleBank(KernelCollection):
     """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
 
     No Gram matrix of a rule is ever formed: a rule is one bit per row.
 
     Parameters
     ----------
-    propositions : PackedRows, or ndarray of bool, of shape (n_samples, n_propositions)
+    propositions : PackedRows
         Which row satisfies which proposition.
     """
 
-    def __init__(self, propositions: PackedRows | Bools) -> None:
-        self.n_samples, self.n_propositions = propositions.shape
-        if isinstance(propositions, PackedRows):
-            self.propositions = propositions.columns()
-        else:
-            self.propositions = _core.pack_bits(np.ascontiguousarray(propositions))
+    def __init__(self, propositions: PackedRows) -> None:
+        self._n_samples, self.n_propositions = propositions.shape
+        self.propositions = propositions.columns()
         self.bits: Bits = np.empty((0, self.propositions.shape[1]), dtype=np.uint64)
         self._dense = np.empty((0, self.n_samples))
 
     @property
-    def n_rules(self) -> int:
-        """Number of rules."""
+    def n_samples(self) -> int:
+        return self._n_samples
+
+    @property
+    def n_kernels(self) -> int:
         return len(self.bits)
 
     def add(self, rules: Sequence[Conjunction]) -> None:
@@ -118,15 +118,18 @@ class RuleBank:
             return self.dense() @ V
         return _core.bit_sums(self.bits, np.ascontiguousarray(V))
 
-    def products(self, weights: Floats) -> Floats:
+    def values(self, weights: Floats) -> Floats:
         """Return for every row the sum of the weights of its rules."""
         if self._is_small:
             return self.dense().T @ weights
         return _core.bit_products(self.bits, np.ascontiguousarray(weights), self.n_samples)
 
-    def coverage(self) -> Indices:
-        """Return how many rows every rule covers."""
-        return _core.count_bits(self.bits)
+    def quadratic_forms(self, V: Floats, which: Indices | None = None) -> Floats:
+        forms = np.asarray((self.sums(V) ** 2).sum(axis=1))
+        return forms if which is None else forms[which]
+
+    def diagonal_sums(self, shares: Floats) -> Floats:
+        return np.asarray(self.sums(shares[:, None])[:, 0])
 
     @property
     def _is_small(self) -> bool:
@@ -134,7 +137,7 @@ class RuleBank:
 
     def dense(self) -> Floats:
         """Return the features as numbers, one row per rule; kept, so only for few rows."""
-        if len(self._dense) < self.n_rules:
+        if len(self._dense) < self.n_kernels:
             new = unpack(self.bits[len(self._dense) :], self.n_samples)
             self._dense = np.concatenate([self._dense, new])
         return self._dense
@@ -148,50 +151,54 @@ class RuleBank:
         roots = np.sqrt(weights[used])
         large = n_related > 1 or not self._is_small
         if large and len(used) < self.n_samples:
-            return RuleKernel(np.ascontiguousarray(self.bits[used]), roots, self.n_samples)
+            bits = np.ascontiguousarray(self.bits[used])
+            return RuleKernel(RuleFeatures(bits, roots, self.n_samples))
         features = self.dense() if self._is_small else unpack(self.bits, self.n_samples)
         half = features[used] * roots[:, None]
         return GramKernel(half.T @ half)
 
 
-class RuleKernel(Features):
-    """A weighted sum of rules that is applied through its features and never formed.
+class RuleKernel(FeatureOperator):
+    """A weighted sum of rules that is applied through its features and never formed."""
 
-    ``bits`` has one row of words per rule, ``roots`` are the square roots of their weights.
+    def __init__(self, features: RuleFeatures) -> None:
+        super().__init__(features)
+        self._features: RuleFeatures = features
+
+    def features(self) -> RuleFeatures:
+        return self._features
+
+    def diag(self) -> Floats:
+        return self._features.times(self._features.roots[:, None])[:, 0]
+
+    def scaled(self, factor: float) -> RuleKernel:
+        Z = self._features
+        return RuleKernel(RuleFeatures(Z.bits, np.sqrt(factor) * Z.roots, self.n_samples))
+
+
+class RuleFeatures(Features):
+    """Columns of zeros and ones, one per rule, times the square roots of their weights.
+
+    ``bits`` has one row of words per rule.
     """
 
     def __init__(self, bits: Bits, roots: Floats, n_samples: int) -> None:
         self.bits, self.roots, self.n_samples = bits, roots, n_samples
         self._last: tuple[Bools, Floats] | None = None
 
-    def features(self) -> RuleKernel:
-        """Return the features: inner problems are solved with these."""
-        return self
-
     @property
     def n_features(self) -> int:
-        """How many features there are."""
         return len(self.roots)
 
     def times(self, w: Floats) -> Floats:
-        """Return the features times vectors, one row of values per row."""
-        return _core.bit_products(self.bits, self.roots[:, None] * w, self.n_samples)
+        weighted = np.ascontiguousarray(self.roots[:, None] * w)
+        return _core.bit_products(self.bits, weighted, self.n_samples)
 
     def sums(self, V: Floats) -> Floats:
-        """Return the transposed features times vectors of one value per row."""
         return self.roots[:, None] * _core.bit_sums(self.bits, np.ascontiguousarray(V))
 
     def rows(self, index: Indices) -> Floats:
-        """Return the features of some rows."""
         return _core.bit_rows(self.bits, index) * self.roots
-
-    def diag(self) -> Floats:
-        """Return the diagonal."""
-        return self.times(self.roots[:, None])[:, 0]
-
-    def exact_product(self, V: Floats) -> Floats:
-        """Multiply: nothing is left out."""
-        return self @ V
 
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
         """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing.
@@ -240,15 +247,6 @@ class RuleKernel(Features):
         counts = self._count(rows)
         self._last = rows, counts
         return counts
-
-    def scaled(self, factor: float) -> RuleKernel:
-        """Return a multiple of the kernel."""
-        return RuleKernel(self.bits, np.sqrt(factor) * self.roots, self.n_samples)
-
-    def __matmul__(self, V: Floats) -> Floats:
-        """Multiply."""
-        weighted = self.roots[:, None] * self.sums(V)
-        return _core.bit_products(self.bits, np.ascontiguousarray(weighted), self.n_samples)
 
 
 def pack_mask(rows: Bools) -> NDArray[np.uint64]:

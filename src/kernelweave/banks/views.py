@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernelweave.errors import InputError
-from kernelweave.kernels import RBF, Kernel
-from kernelweave.kernels.base import Rows, is_sparse, n_rows, take
-
-_HUGE = 1e100  # entries and widths below which squared distances neither overflow nor vanish
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import HUGE, Rows, is_sparse, n_rows, take
 
 
 def is_plain_gaussian(kernel: Kernel, rows: Rows) -> bool:
@@ -21,16 +19,18 @@ def is_plain_gaussian(kernel: Kernel, rows: Rows) -> bool:
 
 def gaussian_rate(kernel: Kernel) -> float:
     """Return the rate r of ``exp(-r |x - z|^2)``."""
-    assert isinstance(kernel, RBF)
-    return 0.5 / kernel.width**2
+    decay = kernel.decay
+    assert decay is not None
+    return decay.rate
 
 
 def _has_plain_width(kernel: Kernel) -> bool:
-    return isinstance(kernel, RBF) and 1.0 / _HUGE < kernel.width < _HUGE
+    decay = kernel.decay
+    return decay is not None and decay.distance == "squared" and decay.has_moderate_width
 
 
 def _is_moderate(rows: Rows) -> bool:
-    return not is_sparse(rows) and float(np.abs(rows).max(initial=0.0)) < _HUGE
+    return not is_sparse(rows) and float(np.abs(rows).max(initial=0.0)) < HUGE
 
 
 class Views:
@@ -51,7 +51,12 @@ class Views:
 
     @classmethod
     def of(cls, kernels: Sequence[Kernel], X: Any, known: Views | None = None) -> Views:
-        """Prepare the rows of ``X`` for every kernel, each view once; ``known`` ones are shared."""
+        """Prepare the rows of ``X`` for every kernel, each view once; ``known`` ones are shared.
+
+        Prepared rows are returned as they are.
+        """
+        if isinstance(X, Views):
+            return X
         prepared = {} if known is None else dict(known.rows)
         rows = {kernel.view: kernel.prepare_once(X, prepared) for kernel in kernels}
         sizes = {n_rows(part) for part in rows.values()}

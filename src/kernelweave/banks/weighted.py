@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the
 
 class Weighted(ABC):
     """A weighted sum of the kernels of a part."""
+
+    stored: ClassVar[bool] = False  # whether rows are read, not computed
 
     @abstractmethod
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
@@ -32,6 +35,10 @@ class Weighted(ABC):
     @abstractmethod
     def add_diagonal(self, out: Floats) -> None:
         """Add the diagonal to ``out``."""
+
+    def factor(self) -> Floats | None:
+        """Return ``Z`` with ``Z' Z`` equal to the sum, or None if its rank is not low."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,9 @@ class WeightedFactors(Weighted):
     def add_diagonal(self, out: Floats) -> None:
         out += np.einsum("rn,rn->n", self.Z, self.Z)
 
+    def factor(self) -> Floats:
+        return self.Z
+
 
 @dataclass(frozen=True)
 class WeightedLadder(Weighted):
@@ -111,6 +121,8 @@ class WeightedGrams(Weighted):
     diagonal : ndarray of shape (n_samples,)
         Diagonal of the weighted sum.
     """
+
+    stored: ClassVar[bool] = True
 
     groups: list[tuple[Floats, list[Stored]]]
     diagonal: Floats

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernelweave._types import Floats
+from kernelweave.banks import KernelOperator
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class KernelDag(Candidates):
     """A directed acyclic graph of kernels; the active nodes are closed under ancestors."""
 
     nodes: list[Any]
+    cut_after: int | None = None  # nodes visited where the last full search was cut
 
     @property
     def is_exact(self) -> bool:
@@ -84,7 +86,7 @@ class KernelDag(Candidates):
         """Ones at ``[w, v]`` where ``v`` is ``w`` or an ancestor of it."""
 
     @abstractmethod
-    def combine(self, weights: Floats, n_related: int = 1) -> Any:
+    def combine(self, weights: Floats, n_related: int = 1) -> KernelOperator:
         """Return the weighted sum of the active kernels, for so many related outputs."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Bools, Floats
+from kernelweave._types import Floats
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.rules import Conjunction, PackedRows, RuleBank, RuleKernel, unpack
 
@@ -30,7 +30,7 @@ class ConjunctionLattice(Lattice):
 
     Parameters
     ----------
-    propositions : PackedRows, or ndarray of bool, of shape (n_samples, n_propositions)
+    propositions : PackedRows
         Which row satisfies which proposition.
     base : float
         A conjunction of k propositions costs ``base**k``.
@@ -44,7 +44,7 @@ class ConjunctionLattice(Lattice):
 
     def __init__(
         self,
-        propositions: PackedRows | Bools,
+        propositions: PackedRows,
         *,
         base: float = 2.0,
         max_length: int | None = None,
@@ -60,10 +60,10 @@ class ConjunctionLattice(Lattice):
         self._append([(), *singles])
 
     def quadratic_forms(self, V: Floats) -> Floats:
-        return np.asarray((self.bank.sums(V) ** 2).sum(axis=1))
+        return self.bank.quadratic_forms(V)
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        return np.asarray(self.bank.sums(shares[:, None])[:, 0])
+        return self.bank.diagonal_sums(shares)
 
     def combine(self, weights: Floats, n_related: int = 1) -> GramKernel | RuleKernel:
         return self.bank.combine(weights, n_related)

@@ -52,7 +52,6 @@ class ProductGraph(Lattice):
         self.factors = Factors.of(sizes)
         self.kernels, self.scales = bank.kernels, bank.scales
         self.bank = ProductBank(bank)
-        self.complete = True  # unless the last full search was cut
         # As with conjunctions: the constant alone would make the first search arbitrary.
         self._append([(), *(((j, 1),) for j in range(len(sizes)))])
 
@@ -79,7 +78,7 @@ class ProductGraph(Lattice):
             limit=limit,
         )
         if effort >= 1.0 or found.complete:
-            self.complete = found.complete
+            self.cut_after = None if found.complete else self.max_visited
         return found
 
     def price_sources(self, V: Floats, level: float, limit: int) -> Priced:

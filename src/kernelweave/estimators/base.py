@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelweave._dask import PartedTable, gather
+from kernelweave._dask import gather, is_parted
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import run_blocks, threads
@@ -21,10 +21,11 @@ from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
-from kernelweave.banks.protocol import Bank
-from kernelweave.errors import numbering
+from kernelweave.banks.protocol import Bank, Predictor
+from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
@@ -150,7 +151,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _bank(self, rows: MergedRows, C: float) -> Bank:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
-        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, centre=centre)
+        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, rows.Y, centre=centre)
         return self._make_bank(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
@@ -184,25 +185,43 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         return min(n, MAX_FREE)
 
     def _expand_kernels(
-        self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False
+        self,
+        kernels: Any,
+        X: Any,
+        weight: Floats | None = None,
+        Y: Floats | None = None,
+        *,
+        centre: bool = False,
     ) -> list[Kernel]:
         """Return the kernels with families written out; widths come from rows spread over X.
 
-        With ``centre``, linear kernels on columns far from zero are centred.
+        Families that learn from targets get those of the rows. With ``centre``, linear kernels on
+        columns far from zero are centred.
         """
         n = _num_samples(X)
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
             X = gather(X)
-            expanded = expand_kernels(kernels, X, weight)
+            expanded = expand_kernels(self._with_targets(kernels, Y), X, weight)
             return centre_linear(expanded, X) if centre else expanded
         if weight is not None:  # rows without weight do not count
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
-        X = X.take(some) if isinstance(X, PartedTable) else pick_rows(X, some)
+        X = X.take(some) if is_parted(X) else pick_rows(X, some)
+        kernels = self._with_targets(kernels, None if Y is None else Y[some])
         with numbering(some):
             expanded = expand_kernels(kernels, X, None if weight is None else weight[some])
             return centre_linear(expanded, X) if centre else expanded
+
+    def _with_targets(self, kernels: Any, Y: Floats | None) -> Any:
+        """Give targets to the kernels that learn from them, which weights of norm 1 prefer."""
+        found = kernels if Y is None else with_targets(kernels, Y)
+        if found is not kernels and getattr(self, "norm", None) == 1:
+            warn(
+                "norm=1: prefers kernels that have seen the targets, as those of learned_metric "
+                "have. Hint: norm=2 or norm='uniform'."
+            )
+        return found
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
@@ -232,13 +251,12 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
 
-    def _store_predictor(self, predictor: Views | LandmarkFunction) -> None:
-        """Store what predicts: support rows, or the function of a Nystroem fit."""
-        new, old = "_support_views", "_function"
-        if isinstance(predictor, LandmarkFunction):
-            new, old = old, new
-        self.__dict__.pop(old, None)
-        setattr(self, new, predictor)
+    def _store_predictor(self, predictor: Predictor) -> None:
+        found = {"_support_views": predictor.support, "_function": predictor.function}
+        for name, value in found.items():
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
 
     def _store_contributions(self, squared_norms: Floats) -> None:
         self.contributions_ = squared_norms / (squared_norms.sum() or 1.0)
@@ -328,9 +346,15 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
+    def _takes_gaps(self) -> bool:
+        """Return whether some kernel encodes gaps, as the default kernels do."""
+        return encodes_gaps(self.kernels)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Each kernel then refuses gaps in its own columns, unless it encodes them.
+        tags.input_tags.allow_nan = self._takes_gaps()
         return tags
 
 

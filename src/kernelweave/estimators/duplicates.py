@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelweave._dask import PartedTable, gather
+from kernelweave._dask import gather, is_parted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame
 from kernelweave.banks.nystroem import build as large
@@ -62,11 +62,11 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
     rows of which few are equal stay as they are, so that their model is that of the same rows in
     the parts of a Dask table, which are never joined; few rows in parts come here.
     """
-    if isinstance(X, PartedTable) and len(X) < large.MANY_ROWS:
+    if is_parted(X) and len(X) < large.MANY_ROWS:
         X = gather(X)
     everything = np.arange(len(Y))
     kept = everything if weight is None else np.flatnonzero(weight > 0)
-    if isinstance(X, PartedTable):  # rows stay where they are; those without weight cost nothing
+    if is_parted(X):  # rows stay where they are; those without weight cost nothing
         return MergedRows(X, Y, cost, weight, everything, everything)
     if is_frame(X):
         if weight is not None and len(kept) < len(Y):

@@ -88,10 +88,14 @@ class FitMixin:
     def _merge(self, X: Any, targets: Targets) -> MergedRows:
         return merge_rows(X, targets.Y, targets.cost, targets.weight)
 
+    def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
+        """Return the rows with costs in the units of the targets, which the models store."""
+        return rows
+
     def _fit_models(self, models: list[Self], X: Any, targets: Targets) -> list[Self]:
         """Fit models in the given order on one preparation of the rows."""
         with threads(self.n_jobs), quiet_overflow():
-            rows = self._merge(X, targets)
+            rows = self._scale(self._merge(X, targets), models)
             shared = self._prepare(rows, targets, models)
             last: tuple[Self, Result] | None = None
             for model in models:

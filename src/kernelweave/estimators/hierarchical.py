@@ -231,7 +231,11 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     loss : {"epsilon_insensitive", "square", "huber"}
         The loss, as in `MKLRegressor`.
     epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"diagonal", "trace", "cosine", "radius"} or None
         What is made one before weights are learned, as in `HierarchicalMKLClassifier`.
     C : float
@@ -265,6 +269,8 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         Norm of the function of each, ``Q_w`` above.
     weights_ : ndarray of shape (n_active,)
         Weight of the (normalised) kernel of each.
+    target_scale_ : float
+        Unit of the target.
 
     References
     ----------
@@ -282,11 +288,15 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     True
     """
 
-    _declaration = BaseHierarchical._declaration.extended({"_one_output": "flag"})
+    _declaration = BaseHierarchical._declaration.extended(
+        {"_one_output": "flag"}, optional=KernelRegressor._declaration.optional
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
-        "loss": KernelRegressor._parameter_constraints["loss"],
-        "epsilon": KernelRegressor._parameter_constraints["epsilon"],
+        **{
+            name: KernelRegressor._parameter_constraints[name]
+            for name in ("loss", "epsilon", "target_scale")
+        },
     }
 
     def __init__(
@@ -298,6 +308,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         rho: float = 1.5,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "diagonal",
         C: float = 1.0,
         task_correlation: Any = None,
@@ -317,6 +328,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         self.rho = rho
         self.loss = loss
         self.epsilon = epsilon
+        self.target_scale = target_scale
         self.normalize = normalize
         self.C = C
         self.task_correlation = task_correlation

@@ -18,7 +18,7 @@ from kernelweave.candidates import ProductLattice
 from kernelweave.candidates.dag import ExplicitDag
 from kernelweave.candidates.product_graph import ProductGraph
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import Constant, Kernel
+from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import is_number
 from kernelweave.solvers import Callback, Result
 from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
@@ -79,8 +79,12 @@ class BaseHierarchical(BaseMKL):
     def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
         return DagWarmStart.at(result, ratio)
 
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
+
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
+        kernels = self._with_targets(kernels, rows.Y)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -142,7 +146,7 @@ class BaseHierarchical(BaseMKL):
         norms = result.weights * np.sqrt(result.quadratic_forms)
         if self.fit_intercept:
             # The quadratic form of a constant kernel is zero but for rounding.
-            constant = [isinstance(k, Constant) for k in graph.describe(graph.nodes)[0]]
+            constant = [k.is_constant for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
         slopes = self._make_loss().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
         matter = keep_kernels(
@@ -178,9 +182,9 @@ class BaseHierarchical(BaseMKL):
             )
         if result.converged:
             return
-        if isinstance(graph, ProductGraph) and not graph.complete:
+        if graph.cut_after is not None:
             warn(
-                f"{who}: the search of the lattice was cut after {graph.max_visited} products, so "
+                f"{who}: the search of the lattice was cut after {graph.cut_after} products, so "
                 "that the model is not certified. Hint: lower max_order or raise base or "
                 "max_visited of the ProductLattice, or lower C.",
                 ConvergenceWarning,

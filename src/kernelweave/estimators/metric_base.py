@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import is_dask, is_parted
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
@@ -22,19 +23,14 @@ from kernelweave._validation import (
     Interval,
     StrOptions,
     check_mixed_table,
+    check_table,
 )
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.all_rows import RowLimits, fit_all_rows
-from kernelweave.ridge.conjugate import stratified_folds
-from kernelweave.ridge.metric import (
-    MetricOptions,
-    MetricStep,
-    cross_validate,
-    gradient_outer_product,
-    learn_metric,
-)
+from kernelweave.ridge.all_rows import CANDIDATES, RowLimits, fit_all_rows, fit_parts
+from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
+from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
 from .targets import Targets
 
@@ -42,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST_ROWS = 10
-_SELECT_FOLDS = 3  # in which the metric is learned anew to choose the step
 _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misjudges the metric
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
@@ -84,13 +79,17 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "loo_error_": "real",
             "loo_values_": "float[rows, outputs?]",
             "trace_left_out_": "real",
+            "cv_error_": "real",
             "solver_": "any",
             "support_": "int[support]",
             "dual_coef_": "float[outputs, support]",
             "intercept_": "float[outputs]",
             "_rows": "float[support, encoded]",
+            "_residuals": "float[used, outputs]",
+            "_row_weight": "float[used]",
+            "coverage_guarantee_": "real",
         },
-        optional={"feature_names_in_": "names", "cv_error_": "real"},
+        optional={"feature_names_in_": "names"},
         substitutes={"columns": "_columns"},
         aspects=("kernels",),
     )
@@ -150,20 +149,7 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.verbose = verbose
 
     def _options(self) -> MetricOptions:
-        grids = {}
-        for name in ("shares", "widths", "ridges"):
-            given = getattr(self, name)
-            try:
-                values = tuple(sorted(float(value) for value in given))
-            except (TypeError, ValueError):
-                values = ()
-            low, high = (0.0, 1.0) if name == "shares" else (np.nextafter(0.0, 1.0), np.inf)
-            if not values or not all(np.isfinite(v) and low <= v <= high for v in values):
-                allowed = "between 0 and 1" if name == "shares" else "> 0"
-                raise InputError(
-                    f"{name}: must be one or more finite numbers {allowed}, got {given!r}."
-                )
-            grids[name] = values
+        grids = read_grids(shares=self.shares, widths=self.widths, ridges=self.ridges)
         return MetricOptions(self.n_steps, self.shrink, **grids)
 
     def _fit(self, X: Any, targets: Targets) -> Floats:
@@ -183,40 +169,40 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                 f"X: {type(self).__name__} needs {_LEAST_ROWS} rows of positive weight or more, "
                 f"got {len(used)}."
             )
-        weight = weight[used] / weight[used].mean()
+        weight = weight / weight[used].mean()
         random = check_random_state(self.random_state)
         with threads(self.n_jobs):
-            encoding = TableEncoding.learn(X, self.columns, targets.cost.mean(axis=1))
-            rows = encoding.encode(X)[used]
-            Y = targets.Y[used]
-            shift, scale = self._units(Y, weight)
-            Y = (Y - shift) / scale
-            groups = np.array([column.group for column in encoding.columns])
-            self.solver_ = limits.solver(*Y.shape)
-            part = np.arange(len(used))
+            shift, scale = self._units(targets.Y[used], weight[used])
+            Y = (targets.Y - shift) / scale
+            self.solver_ = limits.solver(len(used), Y.shape[1], parted=is_parted(X))
+            # Numbers of the rows that are encoded here, and places among them of those that the
+            # metric is learned from.
+            sample, part = used, np.arange(len(used))
             if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
+            if is_parted(X):
+                n_more = min(len(used), CANDIDATES * self.n_landmarks)
+                places = np.union1d(part, random.choice(len(used), n_more, replace=False))
+                sample, part = used[places], np.searchsorted(places, part)
+            table, known = (X.take(sample), sample) if is_parted(X) else (X, np.arange(len(Y)))
+            encoding = TableEncoding.learn(table, self.columns, weight[known])
+            rows = encoding.encode(table)[np.searchsorted(known, sample)]
+            groups = np.array([column.group for column in encoding.columns])
             report = Counter(self.verbose, options.n_steps + 1, "steps")
-            steps = learn_metric(
-                rows[part], Y[part], weight[part], groups, options, random, lambda _: report()
-            )
-            if not steps:
-                raise InputError(
-                    "X: no kernel on these columns can be solved. Hint: raise ridges, or look for "
-                    "columns in which nearly all values are equal."
-                )
-            errors = np.array([s.loo_error for s in steps])
-            if self.select == "cv":
-                folds = stratified_folds(Y[part], random, _SELECT_FOLDS)
-                sample = (rows[part], Y[part], weight[part])
-                errors = cross_validate(*sample, groups, options, random, folds)[: len(steps)]
-            step = steps[int(np.argmin(errors)) if len(errors) else 0]
-            self._keep_metric(encoding, steps, step, errors)
-            F = gradient_outer_product(rows[part], weight[part], step, random)
+            learned = (rows[part], Y[sample[part]], weight[sample[part]])
+            chosen = choose_step(*learned, groups, options, self.select, random, lambda _: report())
+            self._keep_metric(encoding, chosen)
+            F = gradient_outer_product(learned[0], learned[2], chosen.step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
-            found = fit_all_rows(
-                self.solver_, step, self.kernel_, rows, Y, weight, self.n_landmarks, random
-            )
+            if is_parted(X):
+                found = fit_parts(X, sample, rows, self.kernel_, Y, weight, self.n_landmarks)
+                support, residuals = np.searchsorted(sample, found.support), found.residuals[used]
+            else:
+                data = (rows, Y[used], weight[used])
+                found = fit_all_rows(
+                    self.solver_, chosen.step, self.kernel_, *data, self.n_landmarks, random
+                )
+                support, residuals = found.support, found.residuals
         self.ridge_, self.loo_error_, self.trace_left_out_ = (
             found.ridge,
             found.error,
@@ -224,33 +210,41 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         )
         self.objective_ = self.loo_error_
         self.weights_ = self._weights_by_column()
-        self.support_ = used[found.support]
-        self._rows = rows[found.support]
+        self.support_ = sample[support]
+        self._rows = rows[support]
         self.dual_coef_ = np.ascontiguousarray((found.dual_coef * scale).T)
         self.intercept_ = found.intercept * scale + shift
+        self._residuals, self._row_weight = residuals * scale, weight[used]
+        self.coverage_guarantee_ = float("nan")  # the metric has seen the targets of all rows
         values = np.full(targets.Y.shape, np.nan)
-        values[used] = targets.Y[used] - found.residuals * scale
+        values[used] = targets.Y[used] - self._residuals
         return values
+
+    def _table(self, X: Any) -> Any:
+        """Check a table to learn from; that of Dask stays in its parts where rows are many."""
+        if not is_dask(X):
+            return check_mixed_table(self, X, reset=True)
+        parted = check_table(self, X, reset=True, parts=True, finite=False)
+        return parted if len(parted) > self.max_exact else parted.take(np.arange(len(parted)))
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return what is subtracted from the targets, and what they are then divided by."""
         raise NotImplementedError
 
-    def _keep_metric(
-        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep, errors: Floats
-    ) -> None:
+    def _keep_metric(self, encoding: TableEncoding, chosen: ChosenStep) -> None:
+        steps, step = chosen.steps, chosen.step
         self.kernel_ = MetricLaplacian(encoding, step.metric, step.widths, step.share)
         self.metric_ = step.metric.root @ step.metric.root
         self.share_, self.widths_ = step.share, step.widths
-        self.step_ = steps.index(step)
+        self.step_ = chosen.index
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
-        self.__dict__.pop("cv_error_", None)
+        self.cv_error_ = float("nan")
         if self.select == "cv":
-            for k, error in enumerate(errors.tolist()):
+            for k, error in enumerate(chosen.errors.tolist()):
                 self.steps_[k]["cv_error"] = error
-            self.cv_error_ = float(errors.min(initial=np.inf))
+            self.cv_error_ = float(chosen.errors.min(initial=np.inf))
         self.n_iter_ = sum(s.n_solves for s in steps)
         # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
         self.duality_gap_, self.converged_ = float("nan"), True

@@ -11,11 +11,13 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 
-from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, check_mixed_table, fit_context
+from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
+from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
@@ -24,7 +26,7 @@ _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-ou
 
 
 @shared_attributes(METRIC, SUPPORT)
-class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
+class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
     Numbers, categories, booleans, dates and gaps are encoded without looking at the target. One
@@ -102,7 +104,9 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             Targets; several share the metric.
         sample_weight : array of shape (n_samples,), optional
@@ -113,7 +117,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         self : MetricKernelRegressor
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = real_targets(self, X, y, sample_weight)
         values = self._fit(X, targets)
         self.loo_values_ = values[:, 0] if self._one_output else values
@@ -127,6 +131,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
             raise InputError(f"y: has one value only: {Y[0, int(np.argmax(constant))]:g}.")
         return mean, scale
 
+    @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted target of every row.
 
@@ -150,7 +155,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -222,6 +227,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             "classes_": "labels[classes]",
             "calibration_coef_": "float[outputs, outputs]",
             "calibration_intercept_": "float[outputs]",
+            "_scores": "float[used]",
         }
     )
 
@@ -276,7 +282,9 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,)
             Class labels.
         sample_weight : array of shape (n_samples,), optional
@@ -287,10 +295,13 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         self : MetricKernelClassifier
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
         values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
+        used = ~np.isnan(values).any(axis=1)
+        own = _class_codes(targets.Y[used])[:, None]
+        self._scores = np.take_along_axis(margins(values[used]), own, axis=1)[:, 0]
         self.loo_values_ = values[:, 0] if values.shape[1] == 1 else values
         return self
 
@@ -312,9 +323,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """Fit a logistic regression to the leave-one-out values."""
         weight = targets.cost.mean(axis=1)
         used = weight > 0
-        codes = (targets.Y[:, 0] > 0).astype(int)
-        if targets.Y.shape[1] > 1:
-            codes = targets.Y.argmax(axis=1)
+        codes = _class_codes(targets.Y)
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
         model.fit(values[used], codes[used], weight[used])
         self.calibration_coef_ = np.asarray(model.coef_)
@@ -325,6 +334,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             self.calibration_coef_ = np.zeros((1, 1))
             self.calibration_intercept_ = np.array([np.log(share / (1.0 - share))])
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return calibrated log-odds, or one score per class.
 
@@ -341,6 +351,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         values: Floats = self._decide(X) @ self.calibration_coef_.T + self.calibration_intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class.
 
@@ -359,6 +370,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             decision = np.column_stack([np.zeros(len(decision)), decision])
         return np.asarray(softmax(decision, axis=1))
 
+    @by_parts
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities.
 
@@ -374,6 +386,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.
 
@@ -390,3 +403,8 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         decision = self.decision_function(X)
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+
+def _class_codes(Y: Floats) -> Indices:
+    """Return the class of every row of signed targets."""
+    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))

@@ -22,8 +22,8 @@ class MKLClassifier(KernelClassifier):
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine. None: Gaussians of five widths and the linear kernel on the numeric
-        columns, `Overlap` on the others.
+        What to combine. None: `mixed_ladder`, kernels on numbers, categories, dates and gaps
+        together, and on each column.
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
@@ -57,7 +57,7 @@ class MKLClassifier(KernelClassifier):
 
     References
     ----------
-    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9, equation (9).
+    Rakotomamonjy, Bach, Canu and Grandvalet (2008), SimpleMKL, JMLR 9.
     Kloft, Brefeld, Sonnenburg and Zien (2011), lp-norm multiple kernel learning, JMLR 12.
 
     Examples
@@ -123,7 +123,11 @@ class MKLRegressor(KernelRegressor):
         ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
         ``epsilon`` and linear beyond.
     epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
@@ -147,6 +151,8 @@ class MKLRegressor(KernelRegressor):
     ----------
     weights_ : ndarray of shape (n_kernels,)
         Weight of every (normalised) kernel.
+    target_scale_ : float
+        Unit of the target.
 
     Examples
     --------
@@ -168,6 +174,7 @@ class MKLRegressor(KernelRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
@@ -182,6 +189,7 @@ class MKLRegressor(KernelRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
+        self.target_scale = target_scale
         self.normalize = normalize
         self.C = C
         self.tol = tol

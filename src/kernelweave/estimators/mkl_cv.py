@@ -122,7 +122,11 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     loss : {"epsilon_insensitive", "square", "huber"}
         The loss, as in `MKLRegressor`.
     epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold.
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -142,6 +146,8 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     ----------
     C_ : float
         The chosen value of C; the model was fitted to all rows with it.
+    target_scale_ : float
+        Unit of the target.
 
     See Also
     --------
@@ -170,6 +176,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -185,6 +192,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
+        self.target_scale = target_scale
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter

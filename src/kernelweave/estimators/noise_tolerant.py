@@ -16,10 +16,11 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
 from kernelweave.banks import KernelBank, Views, cross_products, make_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.protocol import Predictor
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError, warn
 from kernelweave.inner import solve_inner
-from kernelweave.kernels import Kernel, Precomputed, complete_ladder
+from kernelweave.kernels import Kernel, complete_ladder
 from kernelweave.kernels.base import take
 from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
@@ -238,6 +239,9 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a classifier and assess the labels.
@@ -269,7 +273,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
                 fitted = average_ridges_nystroem(expanded, X, Y, report=report, **options)
                 correction = self._correct(fitted.average, codes, rates)
                 self._keep(fitted, fitted.average, correction, codes)
-                self._store_predictor(self._landmark_function(fitted.source))
+                self._store_predictor(Predictor(function=self._function_of(fitted.source)))
             else:
                 bank = make_bank(
                     expanded,
@@ -316,7 +320,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     def _reads_in_passes(self, kernels: list[Kernel], n: int) -> bool:
         """Return whether the Nystroem approximation is used, which reads rows block by block."""
-        if self.final == "svm" or any(isinstance(kernel, Precomputed) for kernel in kernels):
+        if self.final == "svm" or any(kernel.is_precomputed for kernel in kernels):
             return False
         return uses_nystroem(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
 
@@ -389,7 +393,7 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 
-    def _landmark_function(self, source: RowSource) -> LandmarkFunction:
+    def _function_of(self, source: RowSource) -> LandmarkFunction:
         """Return a function of the landmarks of each kernel, not of those of all kernels."""
         views = source.take(self.support_)
         active = np.flatnonzero(self.weights_)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank
 from kernelweave.noise import LabelReport
 from kernelweave.solvers import Result, WarmStart
@@ -56,8 +55,8 @@ def split_bias(bank: Bank, result: Result) -> tuple[Bank, Result]:
     intercept = float(result.weights[-1]) * bank.scales[-1] * result.dual_coef.sum(axis=0)
     if function is not None:
         last, split = np.array([bank.n_kernels - 1]), plain.n_features
-        constant = bank.subset(last).predictor(last[:0], last, function[split:])
-        assert isinstance(constant, LandmarkFunction)
+        constant = bank.subset(last).predictor(last[:0], last, function[split:]).function
+        assert constant is not None
         intercept, function = constant.coefs[0].sum(axis=0), function[:split]
     return plain, replace(
         result,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelweave._dask import PartedTable
+from kernelweave._dask import is_parted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame, take_rows
 from kernelweave.errors import InputError, numbering, warn
@@ -134,7 +134,7 @@ class LKCnpc:
         """Return the kernels; default widths come from rows spread over a Dask table."""
         kernels = self.options.kernels
         given = kernels if isinstance(kernels, list | tuple) else [kernels]
-        if isinstance(X, PartedTable) and not all(isinstance(one, Kernel) for one in given):
+        if is_parted(X) and not all(isinstance(one, Kernel) for one in given):
             index = spread_rows(len(X))
             rows = take_rows(X, index)
         with numbering(index):

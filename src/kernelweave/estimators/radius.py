@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Options, StrOptions
-from kernelweave.banks import KernelBank
+from kernelweave.banks import KernelBank, exact_bank
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
 from kernelweave.solvers import Callback, Limits, Result, WarmStart
@@ -152,9 +152,9 @@ class RadiusMKLClassifier(KernelClassifier):
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
     ) -> Result:
-        assert isinstance(bank, KernelBank)  # radii need exact kernels
+        exact = exact_bank(bank)  # radii need exact kernels
         self._refuse()
-        varying = _varying(bank)
+        varying = _varying(exact)
         traces = bank.traces(centred=True)[varying] / bank.n_samples
         if not ((traces > 1e-100) & (traces < 1e100)).all():
             raise InputError(
@@ -172,13 +172,13 @@ class RadiusMKLClassifier(KernelClassifier):
             unit_radii=self.normalize == "radius",
         )
         limits = Limits(self.tol, self.max_iter, report)
-        result = method.learn(bank.subset(varying), Y, cost, limits, begin)
+        result = method.learn(exact.subset(varying), Y, cost, limits, begin)
         self.squared_radius_ = result.squared_radius
         self.lower_bound_ = result.lower_bound
         return replace(
             result,
-            weights=_spread(result.weights, varying, bank),
-            quadratic_forms=_spread(result.quadratic_forms, varying, bank),
+            weights=_spread(result.weights, varying, exact),
+            quadratic_forms=_spread(result.quadratic_forms, varying, exact),
             dual_coef=result.dual_coef * result.squared_radius,  # for the kernel divided by it
         )
 

@@ -146,6 +146,9 @@ class RadiusKernelClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _takes_gaps(self) -> bool:
+        return False
+
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _LearnedFamily:
         return _LearnedFamily(self._family(np.ascontiguousarray(RBF().prepare(rows.X))))
 

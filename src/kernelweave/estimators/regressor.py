@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,12 +14,16 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, check_table
 from kernelweave.banks import Bank
 from kernelweave.errors import InputError
+from kernelweave.kernels.spread import column_deviations, quantiles
 from kernelweave.losses import EpsilonInsensitive, Huber, Loss, Square
 from kernelweave.solvers import Callback, Result, WarmStart
 
 from .base import BaseMKL
+from .duplicates import MergedRows
 from .fit import PathMixin
 from .targets import Targets, real_targets
+
+_LINEAR = ("epsilon_insensitive", "quantile")  # losses that grow linearly with the residual
 
 
 def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
@@ -32,24 +37,48 @@ def regression_loss(loss: str, epsilon: float, *, fit_intercept: bool) -> Loss:
     return EpsilonInsensitive(epsilon=epsilon, fit_intercept=fit_intercept)
 
 
+def _unit(target_scale: float | str | None, rows: MergedRows) -> float:
+    """Return the unit of the targets: their spread, or the one given."""
+    if target_scale is None:
+        return 1.0
+    if target_scale != "spread":
+        return float(target_scale)
+    # Less the median, beside which a small spread would seem to be rounding.
+    deviations = column_deviations(rows.Y - quantiles(rows.Y, 0.5, rows.weight), rows.weight)
+    # Several targets share one unit, as they share the weights; constant ones have none.
+    known = deviations[np.isfinite(deviations)]
+    largest = float(known.max(initial=0.0)) or 1.0  # its square may overflow
+    return largest * float(np.sqrt(np.mean((known / largest) ** 2))) if known.size else 1.0
+
+
 class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
-    _declaration = BaseMKL._declaration.extended({"_one_output": "flag"})
+    _declaration = BaseMKL._declaration.extended(
+        {"_one_output": "flag"},
+        optional={**BaseMKL._declaration.optional, "target_scale_": "positive"},
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMKL._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
+        "target_scale": [
+            StrOptions({"spread"}),
+            Interval(Real, 0, None, closed="neither"),
+            None,
+        ],
     }
 
     loss: str
     epsilon: float
+    target_scale: float | str | None
 
     def _n_solved(self, n: int) -> int:
         return n if self.loss == "square" else super()._n_solved(n)
 
     def _make_loss(self) -> Loss:
-        return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
+        epsilon = self.epsilon * self.target_scale_
+        return regression_loss(self.loss, epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
@@ -75,6 +104,17 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         X = check_table(self, X, reset=True, parts=self._takes_features)
         return X, real_targets(self, X, y, sample_weight)
+
+    def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
+        """Return the rows with costs in units of the targets.
+
+        The problem of targets and functions in units of u is that of plain numbers divided by u^2
+        when linear losses cost C u, quadratic ones C.
+        """
+        unit = _unit(self.target_scale, rows)
+        for model in models:
+            model.target_scale_ = unit
+        return replace(rows, cost=rows.cost * unit) if self.loss in _LINEAR else rows
 
     @by_parts
     def predict(self, X: Any) -> Floats:

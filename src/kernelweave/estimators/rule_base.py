@@ -294,10 +294,10 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
         least = max(max(self.threshold, _LEAST) * norms.max(), _LEAST * np.abs(rows.Y).max())
         kept = np.flatnonzero(norms > least)
         kept = kept[np.argsort(-norms[kept], kind="stable")]
-        before = lattice.bank.products(values)
+        before = lattice.bank.values(values)
         masked = np.zeros_like(values)
         masked[kept] = values[kept]
-        after = lattice.bank.products(masked)
+        after = lattice.bank.values(masked)
         intercept = result.intercept + everywhere
         if self.fit_intercept:
             intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]

@@ -76,7 +76,9 @@ METRIC = {
         fixed.""",
     "cv_error_ : float": """With ``select="cv"``: mean squared error of left-out folds relative to
         the variance, the metric learned without them: an honest estimate but for the choice of the
-        smallest among the steps.""",
+        smallest among the steps. NaN otherwise.""",
+    "coverage_guarantee_ : float": """NaN: no theorem covers intervals and sets, because the metric
+        has seen the targets.""",
     "solver_ : str": """"cholesky" (all rows in closed form), "conjugate gradients" (all rows; the
         leave-one-out values are those of five left-out folds) or "nystroem" (landmarks).""",
     "trace_left_out_ : float": """Share of the trace of the kernel that landmarks leave out; 0 where

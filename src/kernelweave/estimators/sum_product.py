@@ -18,13 +18,9 @@ from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
 from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels import (
-    Constant,
-    Cosine,
-    FromCallable,
     Kernel,
     KernelFamily,
-    Precomputed,
-    Scaled,
+    encodes_gaps,
     expand_kernels,
 )
 from kernelweave.kernels.base import is_number
@@ -133,7 +129,7 @@ class SumProductMKLClassifier(KernelClassifier):
 
     References
     ----------
-    SPN-MKL: regularisation of kernel combinations by sum-product networks (2014), arXiv:1402.3032,
+    Regularization for multiple kernel learning via sum-product networks (2014), arXiv:1402.3032,
     equations (1), (2) and (10); equation (7) is corrected to count exponents, not paths.
 
     Examples
@@ -210,6 +206,9 @@ class SumProductMKLClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _takes_gaps(self) -> bool:
+        return encodes_gaps(self.structure)
+
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)
 
@@ -233,13 +232,13 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""
-        network = Network.of(_expanded(self.structure, rows))
+        network = Network.of(_expanded(self._with_targets(self.structure, rows.Y), rows))
         network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
-        kernels = [network.nodes[i].kernel for i in network.leaves]
+        kernels: list[Kernel] = [network.nodes[i].kernel for i in network.leaves]  # type: ignore[misc]
         n = len(rows.Y)
         self._check_budget(len(kernels), n)
         bank = make_bank(
-            kernels,  # type: ignore[arg-type]
+            kernels,
             rows.X,
             normalize=self.normalize,
             centred=self.fit_intercept,
@@ -261,10 +260,9 @@ class SumProductMKLClassifier(KernelClassifier):
         found: list[Kernel] = [bank.kernels[j] for j in kept]
         views, scales = bank.views.subset(kept), bank.scales[kept]
         for row, j in enumerate(kept):
-            number = kernels[j]
-            if _is_fixed(number):  # the factor of a product is not normalised
-                assert isinstance(number, Scaled)
-                found[row], scales[row], leaves.entries[row] = number, 1.0, number.factor
+            value = kernels[j].constant_value
+            if value is not None:  # the factor of a product is not normalised
+                found[row], scales[row], leaves.entries[row] = kernels[j], 1.0, value
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
             factored = FactoredBank(leaves, network)
             return _Structure(network, found, scales, views, factored, [])
@@ -309,22 +307,23 @@ class SumProductMKLClassifier(KernelClassifier):
         return np.array(out)
 
     def _store(self, shared: _Structure, result: Result, rows: MergedRows) -> None:
-        system, self.network_, self.paths_ = shared.system, shared.network, shared.paths
+        self.network_, self.paths_ = shared.network, shared.paths
         self.kernels_: list[Kernel] = list(shared.kernels)
         names = [self.network_.names[i] for i in self.network_.products]
         self.node_weights_ = dict(zip(names, result.weights.tolist(), strict=True))
         self.scales_ = shared.scales
         self.weights_ = self.contributions_ = np.zeros(0)
-        if isinstance(system, PathBank):
-            weights = system.path_weights(np.log(result.weights))
-            parts = system.path_forms(result.dual_coef).quadratic_forms / system.counts * weights  # type: ignore[attr-defined]
+        paths = shared.system.by_paths()
+        if paths is not None:
+            weights = paths.path_weights(np.log(result.weights))
+            parts = paths.quadratic_forms(result.dual_coef) * weights
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
                 rows.cost,
                 result.objective,
-                system.diagonal_sums,
-                lambda weights: system.combine_paths(weights) @ result.dual_coef,
+                paths.diagonal_sums,
+                lambda weights: paths.combine(weights) @ result.dual_coef,
             )
             self.weights_ = np.where(matter, weights, 0.0)
             self._store_contributions(parts)
@@ -388,25 +387,16 @@ class _Structure:
     paths: list[Path]  # empty where they are too many
 
 
-def _is_fixed(kernel: Any) -> bool:
-    """Return whether a leaf is a constant factor of a product."""
-    return isinstance(kernel, Scaled) and isinstance(kernel.kernel, Constant)
-
-
 def _expanded(structure: Any, rows: MergedRows) -> Any:
     """Write out families in a list, and the default kernels."""
-    flat = structure is None or isinstance(structure, KernelFamily)
-    if isinstance(structure, list | tuple):
-        flat = any(isinstance(item, KernelFamily) for item in structure) or not structure
+    items = structure if isinstance(structure, list | tuple) else [structure]
+    flat = structure is None or not items or any(isinstance(item, KernelFamily) for item in items)
     return expand_kernels(structure, rows.X, rows.weight) if flat else structure
 
 
 def _refuse_indefinite(kernel: Any, rows: Any) -> None:
     """Refuse given matrices and functions that are not positive semi-definite."""
-    inner = kernel
-    while isinstance(inner, Scaled | Cosine):
-        inner = inner.kernel
-    if isinstance(inner, Precomputed | FromCallable):
+    if kernel.unwrapped.may_be_indefinite:
         values = np.linalg.eigvalsh(kernel.block(rows, rows))
         if values[0] < -_NEGATIVE * values[-1]:
             raise InputError(

@@ -30,6 +30,8 @@ from kernelweave.kernels.encoding import (
 )
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.kernels.metric import Metric
+from kernelweave.kernels.mixed import MixedLadder
+from kernelweave.ridge.metric_family import LearnedMetric, learned_metric
 from kernelweave.rules import Proposition, Rule
 from kernelweave.solvers import Step
 
@@ -45,6 +47,8 @@ KERNELS: dict[str, type[Kernel]] = {
 # Families are built by their public functions, which check their arguments.
 _FAMILIES: dict[type, Any] = {
     CompleteLadder: kernels.complete_ladder,
+    LearnedMetric: learned_metric,
+    MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
     Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),

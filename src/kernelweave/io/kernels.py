@@ -12,12 +12,10 @@ import scipy.sparse as sp
 from kernelweave.banks import Views
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.estimators.base import in_use
-from kernelweave.kernels import Cosine, Kernel, Overlap, Precomputed, Scaled, Words
+from kernelweave.kernels import Kernel, Precomputed
 from kernelweave.kernels.base import Rows
 from kernelweave.kernels.discrete import N_WORDS
-from kernelweave.kernels.expression import Composite
 from kernelweave.kernels.table import Table
-from kernelweave.kernels.vector import VectorKernel
 
 from .checks import check_array, check_rows_and_columns, check_type
 
@@ -127,27 +125,25 @@ def _views(model: Any, rows: Any) -> Views:
 
 def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
     """Refuse rows that this kernel cannot have prepared."""
-    if isinstance(kernel, Scaled | Cosine):
-        return _check_rows(kernel.kernel, rows, table, n)
-    if isinstance(kernel, Composite):
-        if not isinstance(rows, tuple) or len(rows) != len(kernel.parts):
+    kernel = kernel.unwrapped
+    parts = kernel.row_parts
+    if parts:
+        if not isinstance(rows, tuple) or len(rows) != len(parts):
             raise ValueError(f"{kernel}: its support rows have other parts")
-        for part, own in zip(kernel.parts, rows, strict=True):
+        for part, own in zip(parts, rows, strict=True):
             _check_rows(part, own, table, n)
-        return None
-    n_columns = len(table.positions(kernel.columns, str(kernel)))
+        return
+    n_columns = table.n_prepared(kernel.columns, str(kernel))
     name = f"{kernel}: support rows"
+    kind = kernel.row_format
     if isinstance(kernel, Precomputed):
         check_array(name, rows, "i", (n,))
         if n_columns != 1 or (n and not 0 <= rows.min() <= rows.max() < len(kernel.gram)):
             raise ValueError(f"{kernel}: its support rows are not in the matrix")
-        return None
-    words, vector = isinstance(kernel, Words), isinstance(kernel, VectorKernel)
-    if words or (vector and isinstance(rows, sp.csr_array)):
+    elif kind == "words" or (kind == "numbers" and isinstance(rows, sp.csr_array)):
         check_type(name, rows, sp.csr_array)
-        if rows.shape != (n, N_WORDS if words else n_columns) or rows.dtype != np.float64:
+        if rows.shape != (n, N_WORDS if kind == "words" else n_columns) or rows.dtype != np.float64:
             raise ValueError(f"{kernel}: its support rows have shape {rows.shape}")
-    elif vector or isinstance(kernel, Overlap):
-        numbers = vector or (isinstance(rows, np.ndarray) and rows.dtype.kind == "f")
+    elif kind in ("numbers", "values"):
+        numbers = kind == "numbers" or (isinstance(rows, np.ndarray) and rows.dtype.kind == "f")
         check_array(name, rows, "f" if numbers else "biufUO", (n, n_columns))
-    return None

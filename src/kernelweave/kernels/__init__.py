@@ -1,19 +1,20 @@
 """Kernels, their sums and products, and ready-made families."""
 
-from .base import Kernel, n_rows, take
+from .base import Kernel, KernelFamily, n_rows, take
 from .complete import complete_ladder
 from .discrete import Constant, Overlap, Words
 from .expression import Cosine, Group, Product, Scaled, Sum, group
 from .gaussian import ARD, RBF, Additive, Laplacian
 from .ladders import (
-    KernelFamily,
     KernelsLike,
+    encodes_gaps,
     expand_kernels,
     polynomial_ladder,
     rbf_ladder,
     views,
 )
 from .metric import MetricLaplacian
+from .mixed import mixed_ladder
 from .precomputed import Precomputed
 from .table import Columns
 from .vector import FromCallable, Linear, Polynomial
@@ -41,8 +42,10 @@ __all__ = [
     "Sum",
     "Words",
     "complete_ladder",
+    "encodes_gaps",
     "expand_kernels",
     "group",
+    "mixed_ladder",
     "n_rows",
     "polynomial_ladder",
     "rbf_ladder",

@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from narwhals.selectors import Selector
 
 from kernelweave._linalg import all_finite
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, InputTypeError
 
 from .table import Columns, columns_key, describe_columns, normal_columns, read_table
@@ -23,6 +23,9 @@ from .table import is_sparse as is_sparse
 Rows: TypeAlias = Any
 """Prepared rows: an array, a CSR array, or a tuple of these (one per part of a composite)."""
 
+RowFormat = Literal["numbers", "values", "words", "other"]
+
+HUGE = 1e100  # entries and widths below which squared distances neither overflow nor vanish
 _PAIRS = 64  # pairs compared together, by one small block
 
 
@@ -55,6 +58,32 @@ def take(rows: Rows, index: Any) -> Rows:
     return tuple(taken[id(part)] for part in rows)
 
 
+@dataclass(frozen=True)
+class Decay:
+    """The shape of a kernel ``exp(-rate * distance)``; one matrix of distances serves all widths.
+
+    Parameters
+    ----------
+    distance : {"squared", "absolute"}
+        ``|x - z|^2`` or ``|x - z|_1``.
+    width : float
+        Width of the kernel.
+    """
+
+    distance: Literal["squared", "absolute"]
+    width: float
+
+    @property
+    def rate(self) -> float:
+        """The rate of decay."""
+        return 0.5 / self.width**2 if self.distance == "squared" else 1.0 / self.width
+
+    @property
+    def has_moderate_width(self) -> bool:
+        """Whether the rate neither overflows nor vanishes."""
+        return 1.0 / HUGE < self.width < HUGE
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel(ABC):
     """A similarity between rows that is a valid inner product; an immutable value.
@@ -76,6 +105,12 @@ class Kernel(ABC):
 
     __array_ufunc__: ClassVar[None] = None  # so that np.float64(2) * kernel reaches __rmul__
 
+    # What storage and checks rely on; subclasses override what is true of them.
+    is_precomputed: ClassVar[bool] = False  # a ready matrix on a column of row numbers
+    is_constant: ClassVar[bool] = False  # one everywhere
+    may_be_indefinite: ClassVar[bool] = False  # its values are the caller's
+    row_format: ClassVar[RowFormat] = "other"  # of prepared rows
+
     def __post_init__(self) -> None:
         _set(self, columns=normal_columns(self.columns, type(self).__name__))
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
@@ -83,6 +118,35 @@ class Kernel(ABC):
                 f"{type(self).__name__}: name must be a non-empty string or None, "
                 f"got {self.name!r}."
             )
+
+    @property
+    def decay(self) -> Decay | None:
+        """The distance and width of Gaussian and Laplacian kernels, None for others."""
+        return None
+
+    @property
+    def constant_value(self) -> float | None:
+        """The value of a multiple of the constant kernel, None for others."""
+        return None
+
+    @property
+    def factors(self) -> tuple[Kernel, ...]:
+        """The factors of a product; any other kernel is its only factor."""
+        return (self,)
+
+    @property
+    def row_parts(self) -> tuple[Kernel, ...]:
+        """The kernels of the items of prepared rows where these are tuples, else none."""
+        return ()
+
+    @property
+    def unwrapped(self) -> Kernel:
+        """The kernel inside multiples, groups and cosines, which has the same rows."""
+        return self
+
+    def linear_rows(self, A: Rows) -> Floats | None:
+        """Return dense rows whose inner products are the values; None where none are known."""
+        return None
 
     @property
     @abstractmethod
@@ -108,6 +172,10 @@ class Kernel(ABC):
 
         With ``A is B`` the result is exactly symmetric.
         """
+
+    def stored_block(self, A: Rows, dtype: Any) -> Stored:
+        """Return ``block(A, A)`` to be kept in a precision; ready matrices keep their own."""
+        return self.block(A, A).astype(dtype, copy=False)
 
     @abstractmethod
     def diagonal(self, A: Rows) -> Floats:
@@ -209,6 +277,22 @@ class Kernel(ABC):
 
     def __rmul__(self, other: object) -> Kernel:
         return NotImplemented if isinstance(other, Kernel) else self.__mul__(other)
+
+
+@dataclass(frozen=True)
+class KernelFamily(ABC):
+    """A recipe for kernels that depends on the data, such as one kernel per column."""
+
+    @abstractmethod
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``; weights of its rows count in default widths."""
+
+    @abstractmethod
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
 
 
 def is_number(value: Any, kind: type = Real) -> bool:

@@ -9,11 +9,10 @@ from typing import Any, Self
 
 from kernelweave._types import Floats
 
-from .base import Kernel, Rows, is_sparse
+from .base import Kernel, KernelFamily, Rows, is_sparse
 from .discrete import Overlap
 from .expression import Product
 from .gaussian import RBF, Additive
-from .ladders import KernelFamily
 from .spread import column_deviations, typical_distance
 from .table import Columns, describe_columns, normal_columns, read_table
 from .vector import Linear

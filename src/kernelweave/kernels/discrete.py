@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
-from .base import Kernel, Rows
+from .base import Kernel, RowFormat, Rows
 from .distances import inner_products, squared_norms
 from .table import columns_key, read_table
 
@@ -37,6 +37,8 @@ class Overlap(Kernel):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
+
+    row_format: ClassVar[RowFormat] = "values"
 
     @property
     def view(self) -> tuple[Any, ...]:
@@ -96,6 +98,8 @@ class Words(Kernel):
            [0.   , 0.   , 1.   ]])
     """
 
+    row_format: ClassVar[RowFormat] = "words"
+
     @property
     def view(self) -> tuple[Any, ...]:
         """The choice of columns."""
@@ -140,6 +144,8 @@ class Constant(Kernel):
     array([[1., 1.],
            [1., 1.]])
     """
+
+    is_constant: ClassVar[bool] = True
 
     @property
     def view(self) -> Hashable:

@@ -8,8 +8,11 @@ leave-one-out errors stay honest.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -20,9 +23,11 @@ from scipy.special import ndtri
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 
-from .table import Columns, Table, read_table
+from .spread import clip_outliers, warn_of_outliers
+from .table import Columns, Encoding, Table, read_table
 
 _CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
+_KNOTS = 2000  # values at which normal scores are kept; between them they are interpolated
 _SCORE = 0.002  # normal scores are those of ranks between this and one minus this
 _CONSTANT = 1e-12  # standard deviation, relative to the largest value, of a constant column
 _LEVEL = np.sqrt(0.5)  # value of an indicator, so that two levels are one unit apart
@@ -30,6 +35,10 @@ _CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 _DAYS = np.timedelta64(1, "D")
 
 Key: TypeAlias = str | int
+
+
+class NothingToEncodeError(InputError):
+    """No column of the table varies."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,9 @@ class NumberEncoding:
         mass = np.bincount(place, weights=weight)
         below = np.cumsum(mass) - mass
         ranks = np.clip((below + 0.5 * mass) / total, _SCORE, 1.0 - _SCORE)
+        if len(knots) > _KNOTS:
+            kept = np.linspace(0, len(knots) - 1, _KNOTS).round().astype(np.intp)
+            knots, ranks = knots[kept], ranks[kept]
         found = cls(mean, deviation, knots, ndtri(ranks), 1.0, median, bool(gaps.any()))
         values = found._average(filled)
         middle = float(weight @ values) / total
@@ -225,7 +237,7 @@ _NAMES = {NumberEncoding: "numbers", CategoryEncoding: "categories", DateEncodin
 
 
 @dataclass(frozen=True, eq=False)
-class TableEncoding:
+class TableEncoding(Encoding):
     """The encodings of the columns of a table, in their order.
 
     Parameters
@@ -258,16 +270,45 @@ class TableEncoding:
         weight = np.ones(n) if sample_weight is None else sample_weight
         used = weight > 0
         found: dict[Key, ColumnEncoding] = {}
+        absurd: list[Key] = []
         for key, position in zip(table.keys(positions), positions, strict=True):
             kind, values = _read(table, position)
             if (learned := kind.learn(values[used], weight[used])) is not None:
                 found[key] = learned
+            if isinstance(learned, NumberEncoding) and _is_absurd(values[used], weight[used]):
+                absurd.append(key)
+        warn_of_outliers(absurd)
         if not found:
-            raise InputError(
+            raise NothingToEncodeError(
                 "X: no column to learn from: every column is constant, or a category in which "
                 "most rows have a level of their own."
             )
         return cls(tuple(found), tuple(found.values()))
+
+    def only(self, keys: Sequence[Key]) -> TableEncoding:
+        """Return the encoding of some of the columns."""
+        known = dict(zip(self.keys, self.encodings, strict=True))
+        return TableEncoding(tuple(keys), tuple(known[key] for key in keys))
+
+    @cached_property
+    def key(self) -> str:
+        """A digest that equal encodings share."""
+        parts = (self.keys, self.encodings)
+        return hashlib.sha256(repr(_plain(parts)).encode()).hexdigest()
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of columns after encoding."""
+        return len(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableEncoding) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"<TableEncoding of {', '.join(map(str, self.keys))}>"
 
     @property
     def columns(self) -> list[EncodedColumn]:
@@ -288,16 +329,35 @@ class TableEncoding:
     def encode(self, X: Any) -> Floats:
         """Return the encoded rows, of shape (n_rows, n_encoded)."""
         table = read_table(X, "X")
-        parts, unseen = [], 0
+        parts = []
         for key, encoding in zip(self.keys, self.encodings, strict=True):
             (position,) = table.positions(key, "X")
             values = _read_as(table, position, type(encoding))
             if isinstance(encoding, CategoryEncoding):
-                unseen += int((encoding.codes(values) < 0).sum())
+                if unseen := int((encoding.codes(values) < 0).sum()):
+                    warn(
+                        f"X: {unseen} values of {table.label(position)} are levels that no "
+                        "training row had; they match no level."
+                    )
             parts.append(encoding.encode(values))
-        if unseen:
-            warn(f"X: {unseen} values are levels that no training row had; they match no level.")
         return np.ascontiguousarray(np.hstack(parts))
+
+
+def _plain(value: Any) -> Any:
+    """Return nested tuples of plain values, arrays as bytes."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return (type(value).__name__, *(_plain(v) for v in vars(value).values()))
+    return value
+
+
+def _is_absurd(values: Floats, weight: Floats) -> bool:
+    known = np.isfinite(values)
+    share = weight[known] if (weight != 1.0).any() else None
+    return bool(clip_outliers(values[known][:, None], share)[1].any())
 
 
 def _weighted_median(values: Floats, weight: Floats) -> float:

@@ -65,6 +65,10 @@ class Composite(Kernel):
         return self._changed(parts=tuple(part.bound(X) for part in self.parts))
 
     @property
+    def row_parts(self) -> tuple[Kernel, ...]:
+        return self.parts
+
+    @property
     def view(self) -> Hashable:
         """The parts' views."""
         return ("parts", *(part.view for part in self.parts))
@@ -142,6 +146,10 @@ class Product(Composite):
     'linear * (rbf(width=1) on age + linear)'
     """
 
+    @property
+    def factors(self) -> tuple[Kernel, ...]:
+        return self.parts
+
     def _into(self, K: Floats, other: Floats) -> None:
         K *= other
 
@@ -181,6 +189,10 @@ class Wrapper(Kernel):
     def bound(self, X: Any) -> Self:
         """Return this kernel bound to the columns it picks in ``X``."""
         return self._changed(kernel=self.kernel.bound(X))
+
+    @property
+    def unwrapped(self) -> Kernel:
+        return self.kernel.unwrapped
 
     @property
     def view(self) -> Hashable:
@@ -241,6 +253,10 @@ class Scaled(Wrapper):
         """Return the multiple of the inner kernel's diagonal."""
         with np.errstate(all="ignore"):
             return finite(self, self.factor * self.kernel.diagonal(A))
+
+    @property
+    def constant_value(self) -> float | None:
+        return self.factor if self.kernel.is_constant else None
 
     def _title(self) -> str:
         return f"{self.factor:g} * {_factor(self.kernel)}"

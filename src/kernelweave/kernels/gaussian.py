@@ -13,7 +13,7 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Rows, is_number, is_sparse, positive
+from .base import Decay, Rows, is_number, is_sparse, positive
 from .distances import squared_distances
 from .vector import VectorKernel
 
@@ -43,6 +43,10 @@ class RBF(VectorKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "width", "rbf_ladder() picks widths from the data")
+
+    @property
+    def decay(self) -> Decay:
+        return Decay("squared", self.width)
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         # width**2 or the squared distances alone may overflow. A power of two is divided out
@@ -208,6 +212,10 @@ class Laplacian(VectorKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "width", "start near the median distance of the rows")
+
+    @property
+    def decay(self) -> Decay:
+        return Decay("absolute", self.width)
 
     def prepare(self, X: Any) -> Rows:
         """Return the chosen columns as float64."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
@@ -13,29 +13,12 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Kernel
-from .discrete import Overlap
+from .base import Kernel, KernelFamily
 from .gaussian import RBF
+from .mixed import MixedLadder, mixed_ladder
 from .spread import typical_distance
-from .table import Columns, columns_key, describe_columns, normal_columns, read_table
-from .vector import Linear, Polynomial
-
-
-@dataclass(frozen=True)
-class KernelFamily(ABC):
-    """A recipe for kernels that depends on the data, such as one kernel per column."""
-
-    @abstractmethod
-    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
-        """Write out the kernels for ``X``; weights of its rows count in default widths."""
-
-    @abstractmethod
-    def on(self, columns: Columns) -> Self:
-        """Return this family on other columns."""
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
+from .table import Columns, Encoding, columns_key, describe_columns, normal_columns, read_table
+from .vector import Polynomial
 
 KernelsLike: TypeAlias = Kernel | KernelFamily | Sequence[Kernel | KernelFamily] | None
 
@@ -119,6 +102,12 @@ class Views(KernelFamily):
 
     parts: tuple[tuple[str, Columns, tuple[Kernel | KernelFamily, ...]], ...]
 
+    def with_targets(self, y: Floats) -> Views:
+        """Return these views with targets for the kernels that learn from them."""
+        parts = [(view, columns, with_targets(items, y)) for view, columns, items in self.parts]
+        same = all(new[2] is old[2] for new, old in zip(parts, self.parts, strict=True))
+        return self if same else Views(tuple((v, c, tuple(items)) for v, c, items in parts))
+
     def on(self, columns: Columns) -> Self:
         """Refuse; every view has columns of its own."""
         raise InputError("views: a view has its own columns and cannot be part of another view.")
@@ -133,7 +122,9 @@ class Views(KernelFamily):
                     continue
                 for kernel in item.on(columns).expand(X, sample_weight):
                     # One-feature kernels keep telling their column.
-                    whole = columns_key(kernel.columns) == columns_key(columns)
+                    whole = isinstance(kernel.columns, Encoding) or (
+                        columns_key(kernel.columns) == columns_key(columns)
+                    )
                     kernels.append(
                         kernel.renamed(f"{view}: {kernel.on(None) if whole else kernel}")
                     )
@@ -224,8 +215,8 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
     mapping : dict
         ``{view: columns}`` or ``{view: (columns, kernels of this view)}``.
     kernels : list of Kernel or KernelFamily, optional
-        For the views that bring none; by default ``[rbf_ladder(), Linear()]``. They are bound to
-        the columns of each view, in place of columns they may have.
+        For the views that bring none; by default ``mixed_ladder(per_feature=False)``. They are
+        bound to the columns of each view, in place of columns they may have.
 
     Returns
     -------
@@ -234,6 +225,7 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
 
     Examples
     --------
+    >>> from kernelweave.kernels import Linear
     >>> family = views({"left": [0], "both": slice(0, 2)}, [Linear(), RBF(2.0)])
     >>> [str(kernel) for kernel in family.expand([[0.0, 1.0]])]
     ['left: linear', 'left: rbf(width=2)', 'both: linear', 'both: rbf(width=2)']
@@ -244,7 +236,7 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
         )
     if not mapping:
         raise InputError("views: at least one view is needed, as in {'clinical': ['age', 'bmi']}.")
-    default = [rbf_ladder(), Linear()] if kernels is None else kernels
+    default = [mixed_ladder(per_feature=False)] if kernels is None else kernels
     parts = []
     for view, chosen in mapping.items():
         if not isinstance(view, str) or not view:
@@ -268,8 +260,7 @@ def expand_kernels(
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        None means Gaussian kernels of five widths and the linear kernel on the numeric columns,
-        and `Overlap` on the others if there are any.
+        None means `mixed_ladder`.
     X : array, sparse matrix, data frame or nested list
         Families take the number of columns and default widths from it; columns given by a
         callable or selector become the ones it picks here.
@@ -283,27 +274,46 @@ def expand_kernels(
 
     Examples
     --------
+    >>> from kernelweave.kernels import Linear
     >>> [str(kernel) for kernel in expand_kernels([Linear(), rbf_ladder([1, 2])], [[0.0]])]
     ['linear', 'rbf(width=1)', 'rbf(width=2)']
     """
-    items = _default(X) if kernels is None else _checked(kernels, "kernels")
+    items = [mixed_ladder()] if kernels is None else _checked(kernels, "kernels")
     expanded: list[Kernel] = []
     for item in items:
         expanded += [item] if isinstance(item, Kernel) else item.expand(X, sample_weight)
     return [kernel.bound(X) for kernel in expanded]
 
 
-def _default(X: Any) -> list[Kernel | KernelFamily]:
-    table = read_table(X, "kernels")
-    table.positions(None, "kernels")
-    numeric = table.numeric()
-    if all(numeric):
-        return [rbf_ladder(), Linear()]
-    others = table.keys([i for i, number in enumerate(numeric) if not number])
-    if not any(numeric):
-        return [Overlap()]
-    numbers = table.keys([i for i, number in enumerate(numeric) if number])
-    return [rbf_ladder(columns=numbers), Linear(columns=numbers), Overlap(columns=others)]
+def encodes_gaps(kernels: Any) -> bool:
+    """Return whether some of the kernels that an estimator was given encode missing values.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        Each kernel checks its own columns.
+    """
+    if kernels is None or isinstance(kernels, MixedLadder):
+        return True
+    if isinstance(kernels, list | tuple):
+        return any(item is not None and encodes_gaps(item) for item in kernels)
+    if isinstance(kernels, Views):
+        return any(encodes_gaps(items) for _, _, items in kernels.parts)
+    encoded = isinstance(getattr(kernels, "columns", None), Encoding)
+    return encoded or bool(getattr(kernels, "encodes_gaps", False))
+
+
+def with_targets(kernels: Any, y: Floats) -> Any:
+    """Return what an estimator was given as kernels, with targets for those that learn from them.
+
+    The same object is returned where none does.
+    """
+    if isinstance(kernels, list | tuple):
+        items = [with_targets(item, y) for item in kernels]
+        same = all(new is old for new, old in zip(items, kernels, strict=True))
+        return kernels if same else items
+    learns = getattr(kernels, "with_targets", None)
+    return kernels if learns is None else learns(y)
 
 
 def _checked(kernels: Any, who: str) -> list[Kernel | KernelFamily]:

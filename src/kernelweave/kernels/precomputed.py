@@ -46,6 +46,9 @@ class Precomputed(Kernel):
            [1., 2.]])
     """
 
+    is_precomputed: ClassVar[bool] = True
+    may_be_indefinite: ClassVar[bool] = True
+
     gram: Stored
     check: InitVar[bool] = True
     columns: Columns = field(default=0, kw_only=True)
@@ -126,11 +129,11 @@ class Precomputed(Kernel):
     def _n(self) -> int:
         return len(self.gram)
 
-    def whole(self, A: Indices) -> Stored | None:
-        """Return the matrix itself where it serves as the block of these rows, without a copy."""
+    def stored_block(self, A: Indices, dtype: Any) -> Stored:
+        """Return the matrix itself where it is the block of these rows, without a copy."""
         everything = len(A) == self._n and np.array_equal(A, np.arange(self._n))
         usable = everything and self._mirrored and self.gram.flags.c_contiguous
-        return self.gram if usable else None
+        return self.gram if usable else self.block(A, A)
 
     def block(self, A: Indices, B: Indices) -> Floats:
         """Pick rows and columns of the matrix."""

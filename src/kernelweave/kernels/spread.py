@@ -39,14 +39,14 @@ def clip_outliers(rows: Floats, weight: Floats | None = None) -> tuple[Floats, B
     if not len(rows):
         return rows, absurd
     with np.errstate(over="ignore"):
-        low, high = _quantiles(rows, [0.25, 0.75], weight)
+        low, high = quantiles(rows, [0.25, 0.75], weight)
         ranges = high - low
         for j in np.flatnonzero(ranges == 0).tolist():
             differs = rows[:, j] != low[j]
             other = np.flatnonzero(differs if weight is None else differs & (weight > 0))
             if len(other):
                 distance = np.abs(rows[other, j] - low[j])
-                ranges[j] = _quantiles(distance, 0.5, None if weight is None else weight[other])
+                ranges[j] = quantiles(distance, 0.5, None if weight is None else weight[other])
         beyond = np.maximum(low - rows.min(axis=0), rows.max(axis=0) - high)
         absurd = (ranges > 0) & (beyond > _ABSURD * ranges)
         if not (beyond > _FAR * ranges).any():
@@ -54,18 +54,18 @@ def clip_outliers(rows: Floats, weight: Floats | None = None) -> tuple[Floats, B
         return np.clip(rows, low - _FAR * ranges, high + _FAR * ranges), absurd
 
 
-def _quantiles(values: Floats, q: float | Sequence[float], weight: Floats | None) -> Floats:
-    # Of all definitions this is the one by which a weight of two is a row given twice.
+def quantiles(values: Floats, q: float | Sequence[float], weight: Floats | None) -> Floats:
+    """Return quantiles of columns, of the definition by which a weight of two is two rows."""
     if weight is not None:
         values, weight = values[weight > 0], weight[weight > 0]
     return np.asarray(np.quantile(values, q, axis=0, weights=weight, method="inverted_cdf"))
 
 
-def warn_of_outliers(columns: Sequence[str | int], absurd: Bools) -> None:
+def warn_of_outliers(columns: Sequence[str | int]) -> None:
     """Warn of columns with values a million interquartile ranges away."""
-    if not absurd.any():
+    if not columns:
         return
-    names = [repr(columns[j]) for j in np.flatnonzero(absurd).tolist()]
+    names = [repr(column) for column in columns]
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     warn(
         f"X: column{'s' if len(names) > 1 else ''} {listed}: some values are more than a million "
@@ -99,7 +99,7 @@ def typical_distance(
     if not is_sparse(rows):
         rows, absurd = clip_outliers(rows, weight)
         if columns is not None:
-            warn_of_outliers(columns, absurd)
+            warn_of_outliers([columns[j] for j in np.flatnonzero(absurd).tolist()])
     # Measured in units of the largest entry, so that squares neither overflow nor vanish.
     unit = float(abs(rows).max()) or 1.0
     rows = rows / unit

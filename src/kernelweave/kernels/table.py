@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,8 +18,37 @@ from kernelweave._linalg import all_finite
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError, RowError
 
+
+class Encoding(ABC):
+    """A choice of columns together with a rule that makes numbers of them."""
+
+    keys: tuple[str | int, ...]
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """A text that is equal for equal encodings."""
+
+    @property
+    @abstractmethod
+    def n_encoded(self) -> int:
+        """Number of columns after encoding."""
+
+    @abstractmethod
+    def encode(self, X: Any) -> Floats:
+        """Return the encoded rows, of shape (n_rows, n_encoded)."""
+
+
 Columns: TypeAlias = (
-    str | int | slice | Sequence[Any] | NDArray[Any] | Callable[[Any], Any] | Selector | None
+    str
+    | int
+    | slice
+    | Sequence[Any]
+    | NDArray[Any]
+    | Callable[[Any], Any]
+    | Selector
+    | Encoding
+    | None
 )
 """What ``columns=`` accepts."""
 
@@ -50,6 +80,8 @@ def columns_key(columns: Any) -> Hashable:
             return ("slice", columns.start, columns.stop, columns.step)
         case str() | int():
             return ((type(columns).__name__, columns),)
+        case Encoding():
+            return ("encoded", columns.key)
         case tuple():  # with types, because True == 1
             return tuple((type(item).__name__, item) for item in columns)
     return _Same(columns)
@@ -61,6 +93,8 @@ def describe_columns(columns: Any) -> str:
     match columns:
         case None:
             return ""
+        case Encoding():
+            return describe_columns(columns.keys)
         case Selector():
             return " on selected columns"
         case slice(start=start, stop=stop, step=step):
@@ -83,7 +117,7 @@ def normal_columns(columns: Any, who: str) -> Any:
     """Turn lists and arrays of columns into tuples of plain values, and refuse other types."""
     allowed = "names, positions, a slice, a boolean mask, a callable or a narwhals selector"
     match columns:
-        case None | Selector():
+        case None | Selector() | Encoding():
             return columns
         case str():
             return str(columns)
@@ -154,6 +188,11 @@ class Table:
             raise InputError(f"{who}: no column is selected of the {self.n_columns} X has.")
         return picked
 
+    def n_prepared(self, columns: Any, who: str) -> int:
+        """Return the number of columns that a kernel prepares of the chosen ones."""
+        chosen = self.positions(columns, who)
+        return columns.n_encoded if isinstance(columns, Encoding) else len(chosen)
+
     def _find(self, columns: Any, who: str) -> list[int]:
         if isinstance(columns, Selector):
             if self.names is None:
@@ -168,6 +207,8 @@ class Table:
         match columns:
             case None:
                 return list(range(self.n_columns))
+            case Encoding():
+                return [self._position(key, who) for key in columns.keys]
             case slice(start=start, stop=stop, step=step):
                 if isinstance(start, str):
                     start = self._position(start, who)

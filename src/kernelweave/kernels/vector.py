@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from kernelweave._threads import run_blocks
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Kernel, Rows, finite, is_number, is_sparse, positive
+from .base import Kernel, RowFormat, Rows, finite, is_number, is_sparse, positive
 from .distances import inner_products, squared_norms
-from .table import columns_key, read_table
+from .table import Encoding, columns_key, read_table
 
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
 _FAR = 1e-6  # variance, relative to the squared mean, below which linear kernels are centred
@@ -28,6 +28,8 @@ _FAR = 1e-6  # variance, relative to the squared mean, below which linear kernel
 class VectorKernel(Kernel):
     """Base of the kernels on rows of numbers; prepared rows are float64, dense or CSR."""
 
+    row_format: ClassVar[RowFormat] = "numbers"
+
     @property
     def view(self) -> tuple[Any, ...]:
         """The choice of columns."""
@@ -35,6 +37,8 @@ class VectorKernel(Kernel):
 
     def prepare(self, X: Any) -> Rows:
         """Return the chosen columns as float64."""
+        if isinstance(self.columns, Encoding):
+            return self.columns.encode(X)
         return read_table(X, str(self)).numbers(self.columns, str(self))
 
     def block(self, A: Rows, B: Rows) -> Floats:
@@ -112,6 +116,9 @@ class Linear(VectorKernel):
                 f"columns, got {'sparse rows' if is_sparse(rows) else f'{rows.shape[1]} columns'}."
             )
         return rows - np.array(self.centre)
+
+    def linear_rows(self, A: Rows) -> Floats | None:
+        return None if is_sparse(A) else self.centred(A)
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         left = self.centred(A)
@@ -221,6 +228,8 @@ class FromCallable(VectorKernel):
     array([[1., 1.],
            [1., 2.]])
     """
+
+    may_be_indefinite: ClassVar[bool] = True
 
     function: Callable[[Any, Any], Any]
 

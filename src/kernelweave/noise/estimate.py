@@ -19,7 +19,7 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
-from kernelweave.kernels import Precomputed, complete_ladder, expand_kernels
+from kernelweave.kernels import complete_ladder, expand_kernels
 from kernelweave.kernels.base import is_number
 from kernelweave.ridge.nystroem import uses_nystroem
 
@@ -260,7 +260,7 @@ def _score(
     codes, classes = read_labels(X, y)
     with threads(n_jobs):
         expanded = expand_kernels([complete_ladder()] if kernels is None else kernels, X)
-        grams = any(isinstance(kernel, Precomputed) for kernel in expanded)
+        grams = any(kernel.is_precomputed for kernel in expanded)
         if uses_nystroem(1, len(codes), np.inf) and not grams:
             average = mean_row_scores(expanded, X, codes, len(classes))
         else:

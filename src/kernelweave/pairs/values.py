@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from kernelweave._dask import PartedTable
+from kernelweave._dask import is_parted
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave._validation import take_rows
 from kernelweave.banks import Views
@@ -53,7 +53,7 @@ def paired_rows(
     Every part sends only the rows that occur; other tables are returned unchanged. The third item
     holds the row numbers in the table, None where the rows are all of them.
     """
-    if not isinstance(X, PartedTable):
+    if not is_parted(X):
         return X, pairs, None
     rows, places = np.unique(pairs.ravel(), return_inverse=True)
     hint = "give pairs that join fewer rows, or a larger memory_limit"

@@ -6,16 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelweave._dask import PartedTable
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import MemoryBudgetError, warn
 from kernelweave.kernels.metric import MetricLaplacian
 
 from .conjugate import UpperKernel, full_bytes, solve_full, stratified_folds
-from .landmarks import nystroem_bytes, nystroem_features, solve_nystroem
+from .landmarks import (
+    choose_landmarks,
+    nystroem_bytes,
+    nystroem_features,
+    solve_features,
+    solve_nystroem,
+)
 from .metric import MetricStep
+from .parts import Marks, PartedFeatures
 
 _MATRICES = 5  # of n x n numbers that an exact fit holds at once
-_CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
+CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
 _RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen anew on all rows
 _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are slow below
 
@@ -38,15 +46,18 @@ class RowLimits:
     metric_rows: int
     memory: float
 
-    def solver(self, n: int, n_outputs: int) -> str:
-        """Return the solver for n rows: "cholesky", "conjugate gradients" or "nystroem"."""
+    def solver(self, n: int, n_outputs: int, *, parted: bool = False) -> str:
+        """Return the solver for n rows: "cholesky", "conjugate gradients" or "nystroem".
+
+        The rows of a parted table stay where they are, and only landmarks are held here.
+        """
         marks = min(self.n_landmarks, n)
         exact = n <= self.max_exact
         part = n if exact else min(n, self.metric_rows)
         self._require(f"{_MATRICES} matrices of {part} rows", _MATRICES * 8.0 * part * part)
         if exact:
             return "cholesky"
-        if n <= self.max_full:
+        if n <= self.max_full and not parted:
             need = full_bytes(n, marks, n_outputs, len(_FULL_RIDGES))
             if need <= self.memory:
                 return "conjugate gradients"
@@ -54,7 +65,8 @@ class RowLimits:
                 f"memory_limit: the kernel of all {n} rows needs {need / 1e9:.3g} GB, and the "
                 f"limit is {self.memory / 1e9:.3g} GB; {marks} Nystroem landmarks stand for them."
             )
-        need = nystroem_bytes(n, marks, n_outputs, len(_RIDGES))
+        need = nystroem_bytes(0 if parted else n, marks, n_outputs, len(_RIDGES))
+        need += 16.0 * len(_RIDGES) * n * n_outputs if parted else 0.0
         self._require(f"{marks} features of {n} rows", need)
         return "nystroem"
 
@@ -115,7 +127,7 @@ def fit_all_rows(
     def block(a: Indices, b: Indices) -> Floats:
         return kernel.block(rows[a], rows[b])
 
-    candidates = np.sort(random.choice(n, min(n, _CANDIDATES * n_landmarks), replace=False))
+    candidates = np.sort(random.choice(n, min(n, CANDIDATES * n_landmarks), replace=False))
     if solver == "nystroem":
         marks = solve_nystroem(block, Y, weight, candidates, n_landmarks, _RIDGES)
         parts = (marks.dual_coef, marks.intercept, marks.loo_residuals)
@@ -126,3 +138,32 @@ def fit_all_rows(
     full = solve_full(K, features, Y, weight, _FULL_RIDGES, folds)
     parts = (full.dual_coef, full.intercept, full.residuals)
     return RidgeFunction(np.arange(n), *parts, full.ridge, full.error, 0.0)
+
+
+def fit_parts(
+    X: PartedTable,
+    sample: Indices,
+    rows: Floats,
+    kernel: MetricLaplacian,
+    Y: Floats,
+    weight: Floats,
+    n_landmarks: int,
+) -> RidgeFunction:
+    """Fit the function to all rows of a Dask table; landmarks are among the sampled rows.
+
+    Parameters
+    ----------
+    X : PartedTable
+        All rows.
+    sample, rows : ndarray
+        Numbers of the sampled rows, and these rows encoded.
+    kernel, Y, weight, n_landmarks
+        As in `fit_all_rows`; weights may be zero.
+    """
+    places, triangle = choose_landmarks(
+        lambda a, b: kernel.block(rows[a], rows[b]), np.arange(len(rows)), n_landmarks
+    )
+    features = PartedFeatures(X, Marks(kernel, rows[places], triangle))
+    found = solve_features(features, Y, weight, sample[places], triangle, _RIDGES)
+    parts = (found.dual_coef, found.intercept, found.loo_residuals)
+    return RidgeFunction(found.landmarks, *parts, found.ridge, found.loo_error, found.left_out)

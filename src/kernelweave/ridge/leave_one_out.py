@@ -7,9 +7,9 @@ targets. Models are averaged with weights that fall with their leave-one-out err
 
 References
 ----------
-Allen (1974), "The relationship between variable selection and data augmentation and a method for
-prediction" (the PRESS statistic); Craven and Wahba (1979), "Smoothing noisy data with spline
-functions".
+Allen (1974), The relationship between variable selection and data augmentation and a method for
+prediction, Technometrics 16 (the PRESS statistic).
+Craven and Wahba (1979), Smoothing noisy data with spline functions, Numerische Mathematik 31.
 """
 
 from __future__ import annotations

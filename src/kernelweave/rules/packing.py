@@ -54,7 +54,7 @@ def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
     >>> pack_rows([[20], [40]], statements).rows.tolist()
     [[128], [64]]
     """
-    table = X if isinstance(X, Table) else read_table(X)
+    table = read_table(X)
     out = np.zeros((table.n_rows, -(-len(propositions) // 8)), dtype=np.uint8)
 
     def work(rows: slice) -> None:
@@ -77,7 +77,7 @@ def pack_block(
 
 def read_given(X: Any) -> tuple[Proposition, ...]:
     """Return columns of truth values, or of zeros and ones, as propositions."""
-    table = X if isinstance(X, Table) else read_table(X)
+    table = read_table(X)
     return tuple(_given(table, position) for position in range(table.n_columns))
 
 

@@ -14,7 +14,7 @@ from kernelweave._types import Bools
 from kernelweave.errors import InputError, InputTypeError
 
 from .proposition import Proposition, show
-from .table import Table, read_table
+from .table import read_table
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Rule:
         true : ndarray of bool of shape (n_samples,)
             Where the rule holds.
         """
-        table = X if isinstance(X, Table) else read_table(X)
+        table = read_table(X)
         true = np.ones(table.n_rows, dtype=bool)
         for condition in self.conditions:
             true &= condition.holds(table.find(condition.feature, condition.position))

@@ -171,7 +171,7 @@ def _weighted(
     X: Any, weight: Floats | None, drawn: Bools | None
 ) -> tuple[Table, Floats | None, Bools | None]:
     """Leave out rows without weight."""
-    table = X if isinstance(X, Table) else read_table(X)
+    table = read_table(X)
     if weight is None or weight.all():
         return table, weight, drawn
     kept = np.flatnonzero(weight)

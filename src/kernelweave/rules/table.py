@@ -80,7 +80,9 @@ class Table:
 
 
 def read_table(X: Any) -> Table:
-    """Wrap an array, a nested list or an eager data frame without copying it."""
+    """Wrap an array, a nested list or an eager data frame without copying it; once is enough."""
+    if isinstance(X, Table):
+        return X
     if is_frame(X):
         try:
             frame = nw.from_native(X, eager_only=True)

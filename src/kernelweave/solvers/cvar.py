@@ -23,10 +23,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelweave.losses import CVaRHinge, Hinge
+from kernelweave.losses import Hinge
 
 from .bounds import Bounds, Result
 from .evaluator import Evaluator, make_evaluator
+from .mirror_prox import cvar_loss
 from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
 from .smoothing import offer_result, solve_by_smoothing
@@ -52,7 +53,7 @@ def cvar_by_rescaling(
 ) -> Result:
     """Learn weights on the simplex and a classifier, with a `CVaRHinge`."""
     bank, Y, tol = problem.bank, problem.Y, limits.tol
-    loss = _cvar_loss(problem)
+    loss = cvar_loss(problem)
     bounds = Bounds(tol, least=options.least)  # of the problem itself, at scale one
     evaluator = make_evaluator(problem, bounds)
     scale, aim = 1.0, tol  # costs are those of the problem, divided by the scale
@@ -127,7 +128,7 @@ def cvar_by_root_search(
     options: RootSearchOptions = RootSearchOptions(),
 ) -> Result:
     """Learn weights on the simplex and a classifier of one output from Nystroem features."""
-    Y, loss = problem.Y, _cvar_loss(problem)
+    Y, loss = problem.Y, cvar_loss(problem)
     bounds = Bounds(limits.tol, limits.callback, least=options.least)
     evaluator = make_evaluator(problem, bounds)
     (cap,) = loss.shares
@@ -180,8 +181,3 @@ def _between(
     # Linear in the logarithms, and some way off both ends: slopes are known to the tolerance only.
     share = float(np.clip(-low[1] / (high[1] - low[1]), 0.1, 0.9))
     return float(low[0] * (high[0] / low[0]) ** share)
-
-
-def _cvar_loss(problem: Problem) -> CVaRHinge:
-    assert isinstance(problem.loss, CVaRHinge), "the loss must be a CVaRHinge"
-    return problem.loss

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.banks import Bank, KernelBank
+from kernelweave.banks import Bank, KernelBank, exact_bank
 from kernelweave.losses import CVaRHinge
 
 from .bounds import Bounds, Result, Step
@@ -121,6 +121,12 @@ class Average:
         return mean
 
 
+def cvar_loss(problem: Problem) -> CVaRHinge:
+    """Return the loss of a problem for which it must be a `CVaRHinge`."""
+    assert isinstance(problem.loss, CVaRHinge), "the loss must be a CVaRHinge"
+    return problem.loss
+
+
 class Game:
     """The problem, its certificates and the best classifier so far.
 
@@ -129,8 +135,7 @@ class Game:
     """
 
     def __init__(self, problem: Problem, limits: Limits, options: GameOptions) -> None:
-        bank, loss = problem.bank, problem.loss
-        assert isinstance(loss, CVaRHinge)
+        bank, loss = problem.bank, cvar_loss(problem)
         self.bank, self.Y, self.lam, self.n = bank, problem.Y, options.lam, options.n
         self.unit = options.n * options.lam  # weights of losses are this times dual coefficients
         self.sets = loss.sets(self.unit * problem.cost)
@@ -212,8 +217,7 @@ def mirror_prox(problem: Problem, limits: Limits, options: GameOptions) -> Resul
     if restarts:
         length, balance = _safe_step(bank, n, options.power_steps), 1.0
     else:
-        assert isinstance(bank, KernelBank), "first-order methods need exact kernels"
-        top = _largest_entry(bank) or 1.0  # any step will do where every kernel is zero
+        top = _largest_entry(exact_bank(bank)) or 1.0  # any step will do where every kernel is zero
         length, balance = float(np.sqrt(n / (2.0 * bank.n_kernels * top))), 1.0
     functions = Functions.zero(bank.n_kernels, Y.shape)
     anchor = np.zeros_like(Y)  # the dual copy that prox steps start from

@@ -12,7 +12,7 @@ K. C. Kiwiel (1990), Proximity control in bundle methods for convex nondifferent
 Mathematical Programming 46: cuts, descent and null steps, and the choice of the proximal weight.
 O. Chapelle, A. Rakotomamonjy (2008), Second order optimization of kernel parameters, NIPS workshop
 on automatic selection of optimal kernels: the Hessian of J in the kernel weights.
-A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9: problem (9).
+A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9: the problem.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ bounds the optimum from below; otherwise the search ends at a stationary point.
 
 References
 ----------
-SPN-MKL (2014), arXiv:1402.3032, problem (2) and equations (5) to (8). The coefficient in equation
-(7) is corrected to ``c_v = sum_m a_mv``; the concave-convex linearisation (9) is not needed.
+Regularization for multiple kernel learning via sum-product networks (2014), arXiv:1402.3032,
+problem (2) and equations (5) to (8). The coefficient in equation (7) is corrected to
+``c_v = sum_m a_mv``; the concave-convex linearisation (9) is not needed.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def alternate_structure(
     tighter, still = 1.0, 0
     while bounds.solves < limits.max_iter:
         with np.errstate(all="ignore"):
-            gram = bank.combine(u)
+            gram = bank.gram(u)
         if not all_finite(gram):  # products of large kernels and weights
             if not bounds.solves:
                 raise InputError(

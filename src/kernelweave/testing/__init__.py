@@ -5,19 +5,17 @@ and raises an `AssertionError` that names the broken promise. They need small in
 hundred rows) and no test framework.
 """
 
-from .banks import check_bank
+from .banks import check_bank, check_collection
 from .kernels import check_kernel
 from .losses import check_loss
 from .solvers import check_solver_result
 from .weights import check_weight_set
 
-check_machine = check_loss  # its name before losses and inner solvers were separate
-
 __all__ = [
     "check_bank",
+    "check_collection",
     "check_kernel",
     "check_loss",
-    "check_machine",
     "check_solver_result",
     "check_weight_set",
 ]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kernelweave._types import Floats, Indices
-from kernelweave.banks import Bank, KernelBank, KernelSum, Views, WeightedSum
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave._types import Floats, Indices, Stored
+from kernelweave.banks import (
+    Bank,
+    KernelCollection,
+    KernelOperator,
+    Views,
+    WeightedSum,
+    exact_bank,
+)
 
 from .assertions import close, require, unchanged
 
@@ -139,9 +146,9 @@ def _check_forms(
     require((above >= -rounding[some]).all(), f"exact_forms ({what}): one is too small.")
     within = (above <= residual[some] + rounding[some]) | ~bank.complete[some]
     require(within.all(), f"exact_forms ({what}): one is too large.")
-    if isinstance(bank, KernelBank):
+    if bank.n_features is None:
         close(
-            bank.exact_products(V, some),
+            exact_bank(bank).exact_products(V, some),
             exact_products[some],
             entry[some][:, :, None],
             f"exact_products ({what})",
@@ -226,25 +233,108 @@ def _check_combined(
     states = {"fresh": bank.combine(weights), "partly": partly, "dense": _made_dense(bank, weights)}
     for state, kernel in states.items():
         what = f"combine() ({state})"
-        require(kernel.n_samples == n, f"{what}: n_samples is wrong.")
-        close(kernel.rows(index), dense[index], rounding, f"{what}.rows")
+        _check_operator(kernel, dense, V, index, columns, rounding, what)
+        _check_function(kernel, V, dense.astype(np.float64) @ V, active, allowed)
+
+
+def _check_operator(
+    kernel: KernelOperator,
+    dense: Stored,
+    V: Floats,
+    index: Indices,
+    columns: Indices,
+    rounding: float,
+    what: str,
+) -> None:
+    """Compare a weighted sum with its matrix; entries may differ by rounding."""
+    n = len(dense)
+    allowed = n * rounding * np.abs(V).max()
+    require(kernel.n_samples == n, f"{what}: n_samples is wrong.")
+    close(kernel.rows(index), dense[index], rounding, f"{what}.rows")
+    for other, shape in ((columns, "block"), (index, "block (square)")):
+        close(kernel.block(index, other), dense[np.ix_(index, other)], rounding, f"{what}.{shape}")
+    close(kernel.diag(), dense.diagonal(), rounding, f"{what}.diag")
+    product = dense.astype(np.float64) @ V
+    close(kernel @ V, product, allowed, f"{what} @ V")
+    close(kernel.scaled(2.0) @ V, 2.0 * product, 2.0 * allowed, f"{what}.scaled")
+    kernel.fetch(index)
+    known = np.concatenate([rows for rows, _ in kernel.blocks])
+    require(np.isin(index, known).all(), f"{what}.fetch: a row is missing in blocks.")
+    factor, features = kernel.factor(), kernel.features()
+    if factor is not None:
+        close(factor.T @ factor, dense, rounding, f"{what}.factor")
+    if features is None:
+        return
+    Z = features.rows(np.arange(features.n_samples))
+    w, q = features.sums(V), np.abs(V[:, 0])
+    size = n * allowed * np.abs(V).max()
+    close(Z @ Z.T @ V, product, allowed, f"{what}.features().rows")
+    close(features.times(w), product, allowed, f"{what}.features().times")
+    inner, edge = features.gram(q)
+    close(inner, (Z.T * q) @ Z, size, f"{what}.features().gram")
+    close(edge, Z.T @ q, size, f"{what}.features().gram, the sums")
+
+
+def check_collection(
+    collection: KernelCollection, grams: Floats, *, tol: float = 1e-9, random_state: int = 0
+) -> None:
+    """Check what every bank offers against the Gram matrices of its kernels.
+
+    Parameters
+    ----------
+    collection : KernelCollection
+        What to check; its kernels are exact.
+    grams : ndarray of shape (n_kernels, n_samples, n_samples)
+        Their Gram matrices.
+    tol : float
+        Relative rounding allowed.
+    random_state : int
+        Seed of the vectors tried.
+
+    Raises
+    ------
+    AssertionError
+        If an answer contradicts the matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.banks.rules import PackedRows, RuleBank
+    >>> truth = np.array([[True, False], [True, True], [False, True]])
+    >>> bank = RuleBank(PackedRows.of(truth))
+    >>> bank.add([(0,), (0, 1)])
+    >>> phi = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> check_collection(bank, np.einsum("jn,jk->jnk", phi, phi))
+    """
+    rng = np.random.default_rng(random_state)
+    m, n, _ = grams.shape
+    require(collection.n_samples == n, f"n_samples is {collection.n_samples}, not {n}.")
+    require(collection.n_kernels == m, f"n_kernels is {collection.n_kernels}, not {m}.")
+    rounding = tol * np.trace(grams, axis1=1, axis2=2)
+    shares, some = rng.dirichlet(np.ones(n)), np.arange(m)[::-2]
+    sums = np.einsum("n,jnn->j", shares, grams)
+    close(collection.diagonal_sums(shares), sums, rounding, "diagonal_sums")
+    for what, V in _vectors(n, rng):
+        exact, allowed = np.einsum("no,jnk,ko->j", V, grams, V), rounding * np.vdot(V, V)
+        found = unchanged(V, partial(collection.quadratic_forms, V), "quadratic_forms")
+        require((found >= 0).all(), f"quadratic_forms ({what}): one is negative.")
+        close(found, exact, allowed, f"quadratic_forms ({what})")
         close(
-            kernel.block(index, columns), dense[np.ix_(index, columns)], rounding, f"{what}.block"
+            collection.quadratic_forms(V, some),
+            exact[some],
+            allowed[some],
+            f"quadratic_forms of some kernels ({what})",
         )
-        close(kernel.diag(), dense.diagonal(), rounding, f"{what}.diag")
-        product = dense.astype(np.float64) @ V
-        close(kernel @ V, product, allowed, f"{what} @ V")
-        close(
-            kernel.block(index, index),
-            dense[np.ix_(index, index)],
-            rounding,
-            f"{what}.block (square)",
-        )
-        close(kernel.scaled(2.0) @ V, 2.0 * product, 2.0 * allowed, f"{what}.scaled")
-        _check_function(kernel, V, product, active, allowed)
-        factor = kernel.factor() if isinstance(kernel, KernelSum) else None
-        if factor is not None:
-            close(factor.T @ factor, dense, rounding, f"{what}.factor")
+    index, columns = (rng.permutation(n)[: max(1, n // k)] for k in (3, 2))
+    V = rng.normal(size=(n, 2))
+    V[::3] = 0.0
+    for weights in (np.ones(m), rng.dirichlet(np.ones(m)), np.eye(m)[m // 2]):
+        dense = np.tensordot(weights, grams, axes=1)
+        kernel = collection.combine(weights)
+        allowed = tol * float(dense.diagonal().max(initial=0.0))
+        close(kernel.dense(), dense, allowed, "combine().dense()")
+        _check_operator(kernel, dense, V, index, columns, allowed, "combine()")
+        close(kernel.exact_product(V), dense @ V, n * allowed * np.abs(V).max(), "exact_product")
 
 
 def _check_function(
@@ -261,13 +351,7 @@ def _check_function(
     features = kernel.features()
     if features is None:
         return
-    Z = features.rows(np.arange(features.n_samples))
-    w, q = features.sums(V), np.abs(V[:, 0])
-    close(Z @ Z.T @ V, product, allowed, "features().rows")
-    close(features.times(w), product, allowed, "features().times")
-    inner, edge = features.gram(q)
-    close(inner, (Z.T * q) @ Z, size, "features().gram")
-    close(edge, Z.T @ q, size, "features().gram, the sums")
+    w = features.sums(V)
     columns = features.to_bank(w)
     assert columns is not None, "features().to_bank gives no function."
     own, whole = features.from_bank(columns)
@@ -279,13 +363,13 @@ def _check_function(
 def _check_predictor(bank: Bank, X: Any, rng: np.random.Generator, tol: float) -> None:
     support, every = np.arange(0, bank.n_samples, 2), np.arange(bank.n_kernels)
     if bank.n_features is None:
-        found = bank.predictor(support, every)
-        assert isinstance(found, Views), "predictor() of exact kernels must be views."
-        require(found.n_samples == len(support), "predictor() has other rows than the support.")
+        rows = bank.predictor(support, every).support
+        assert rows is not None, "predictor() of exact kernels has no support rows."
+        require(rows.n_samples == len(support), "predictor() has other rows than the support.")
         return
     columns = rng.normal(size=(bank.n_features, 2))
-    found = bank.predictor(support, every, columns)
-    assert isinstance(found, LandmarkFunction), "predictor() must be a function of landmarks."
+    found = bank.predictor(support, every, columns).function
+    assert found is not None, "predictor() of Nystroem features has no function."
     used = [bank.kernels[j] for j in found.which]
     values, expected = found.values(used, Views.of(used, X)), bank.values(columns)
     close(values, expected, 1e3 * tol * np.abs(expected).max(), "predictor()")

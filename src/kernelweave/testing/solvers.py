@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelweave._types import Indices
-from kernelweave.banks import KernelBank
+from kernelweave.banks import exact_bank
 from kernelweave.solvers import Problem, Result
 from kernelweave.weights import WeightSet
 
@@ -57,8 +57,7 @@ def check_solver_result(
     >>> problem = Problem(bank, Y, np.ones_like(Y), Square(), Simplex())
     >>> check_solver_result(newton_bundle(problem, Limits(tol=1e-6)), problem, tol=1e-6)
     """
-    bank, weight_set = problem.bank, problem.weight_set
-    assert isinstance(bank, KernelBank), "the bank must hold exact kernels"
+    bank, weight_set = exact_bank(problem.bank), problem.weight_set
     task = InnerTask(problem.loss, bank, problem.Y, problem.cost, tol)
     upper, lower = result.objective, result.lower_bound
     size = max(abs(upper), 1e-300)

@@ -6,7 +6,8 @@ bounds come from tangents of ``g_m`` in the powers ``beta_v^p_v``, in which it i
 
 References
 ----------
-SPN-MKL (2014), arXiv:1402.3032, problem (2) and equations (4) and (7), with ``c_v = sum_m a_mv``.
+Regularization for multiple kernel learning via sum-product networks (2014), arXiv:1402.3032,
+problem (2) and equations (4) and (7), with ``c_v = sum_m a_mv``.
 """
 
 from __future__ import annotations

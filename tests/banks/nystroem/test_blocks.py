@@ -58,3 +58,10 @@ def test_passes_over_a_file_leave_no_pages_behind():
     some = blocks.select(columns)
     assert some.nbytes == blocks.nbytes / 2
     assert resident_pages_of_files() - before < blocks.nbytes / 4
+
+
+def test_rows_without_curvature_have_no_gram():
+    inner, edge = filled(500, 7, 4, mapped=False).gram(np.zeros(500), np.array([5, 1]))
+    assert inner.shape == (2, 2)
+    assert not inner.any()
+    assert not edge.any()

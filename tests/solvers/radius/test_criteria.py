@@ -138,7 +138,7 @@ def test_values(case, name):
     exact = case.exact(name, case.theta)
     point = case.evaluate(name, case.theta, 1e-10)
     assert point.value == pytest.approx(exact, rel=1e-7)
-    # However early they stop, machine and ball bound their optima from above.
+    # However early they stop, SVM and ball bound their optima from above.
     for tol in (0.5, 1e-1, 1e-3):
         loose = case.evaluate(name, case.theta, tol)
         assert exact * (1 - 1e-9) <= loose.value <= exact * (1 + 3 * tol)
@@ -232,7 +232,7 @@ def test_euler(case):
     theta = case.theta
     for tol in (1e-1, 1e-10):
         point = case.evaluate("radius", theta, tol)
-        # The forms of machine and ball are consistent at any tolerance.
+        # The quadratic forms of SVM and ball are consistent at any tolerance.
         assert abs(theta @ point.gradient) <= (2 * tol + 1e-9) * point.value
     # Coefficients are known to the root of the gap.
     point = case.evaluate("do", theta, 1e-12)
@@ -425,7 +425,7 @@ def test_float32_storage(name, monkeypatch):
         assert found.ball.squared_radius == pytest.approx(r2, rel=1e-5)
 
 
-# Starts, and the machine below
+# Starts, and the SVM below
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,6 +7,7 @@ from kernelweave import Precomputed
 from kernelweave.banks import make_bank
 from kernelweave.solvers.radius.criteria import RadiusMargin
 from kernelweave.solvers.radius.cutting_planes import Cuts
+from quick import first
 from radius_oracles import random_radius_problem, solve_radius
 
 
@@ -32,7 +33,7 @@ def point_at_random(seed, n_points):
     return problem, bank, criterion, cuts, min(values)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first(3, range(8)))
 @pytest.mark.parametrize("n_points", [1, 3, 30])
 def test_mixtures_never_prove_too_much(seed, n_points):
     problem, bank, criterion, cuts, upper = point_at_random(seed, n_points)
@@ -41,7 +42,7 @@ def test_mixtures_never_prove_too_much(seed, n_points):
     assert (lowest.weights >= 0).all()
     assert (lowest.centre >= 0).all()
     assert lowest.centre.sum() == pytest.approx(1)
-    bound = criterion.bound(bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost)
+    bound = criterion.joint_bound(bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost)
     assert bound <= value * (1 + 1e-8)
     # A mixture is worth at least what the cuts say: both functions are on its side.
     heights = np.array(cuts.linears) - 0.5 * np.array(cuts.quadratic_forms) @ lowest.weights
@@ -55,7 +56,9 @@ def test_going_on_from_the_lowest_point_ends_at_the_optimum(seed):
     value, _ = solve_radius(problem.grams, problem.Y, problem.cost)
     for _ in range(80):
         lowest = cuts.minimise(upper)
-        bound = criterion.bound(bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost)
+        bound = criterion.joint_bound(
+            bank, lowest.dual_coef, lowest.centre, problem.Y, problem.cost
+        )
         if upper - bound <= 1e-6 * upper:
             break
         kernel = bank.combine(lowest.weights)

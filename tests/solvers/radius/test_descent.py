@@ -8,7 +8,7 @@ from kernelweave.banks import make_bank
 from kernelweave.inner import unsolved
 from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.radius.criteria import RadiusMargin
-from kernelweave.solvers.radius.descent import gradient_projection, lbfgs
+from kernelweave.solvers.radius.descent import _projection, gradient_projection, lbfgs
 from kernelweave.solvers.radius.search import RadiusProblem
 
 
@@ -29,3 +29,12 @@ def test_no_model_is_worse_than_the_zero_function(solve, monkeypatch):
     result = solve(problem, Limits(1e-3, 5), np.full(2, 0.5))
     assert result.objective == pytest.approx(cost.sum(), rel=1e-12)
     assert not result.dual_coef.any()
+
+
+def test_projections_onto_sets_of_weights():
+    onto = {norm: _projection(norm) for norm in (None, 1, 2)}
+    x = np.array([3.0, -4.0, 4.0])
+    np.testing.assert_allclose(onto[None](x), [3.0, 0.0, 4.0])
+    np.testing.assert_allclose(onto[1](x), [0.0, 0.0, 1.0])
+    np.testing.assert_allclose(onto[2](x), [0.6, 0.0, 0.8])
+    np.testing.assert_allclose(onto[2](np.array([-3.0, -1.0])), [0.0, 1.0])  # the nearest point

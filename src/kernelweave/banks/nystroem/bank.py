@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Bools, Floats, Indices
-from kernelweave.banks.protocol import Bank
+from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.banks.row_source import RowSource
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
@@ -177,10 +177,10 @@ class NystroemBank(Bank):
 
     def predictor(
         self, support: Indices, which: Indices, columns: Floats | None = None
-    ) -> LandmarkFunction:
+    ) -> Predictor:
         if columns is None:
             raise ValueError("a Nystroem bank predicts by a function of its columns.")
-        return self.function(columns)
+        return Predictor(function=self.function(columns))
 
     def function(self, W: Floats) -> LandmarkFunction:
         """Return ``F W`` as a kernel expansion in the landmarks."""

@@ -63,6 +63,10 @@ class RowBlocks(ABC):
     def nbytes(self) -> int:
         """Memory or disk space taken."""
 
+    def local(self) -> LocalBlocks | None:
+        """Return the blocks if this process reads them without a copy."""
+        return None
+
 
 class LocalBlocks(RowBlocks):
     """Blocks in the memory of this process, or in a mapped file.
@@ -83,6 +87,9 @@ class LocalBlocks(RowBlocks):
     @property
     def nbytes(self) -> int:
         return sum(block.nbytes for block in self.blocks)
+
+    def local(self) -> LocalBlocks:
+        return self
 
     def read(self) -> Iterator[tuple[Stored, slice]]:
         """Yield every block with its rows; of mapped ones only the present one takes memory."""

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from kernelweave._dask import PartedTable
+from kernelweave._dask import is_parted
 from kernelweave._types import Floats, Indices
 from kernelweave.banks.build import prepare_kernels, scales_for
 from kernelweave.banks.row_source import MOST_LANDMARKS as _MOST_LANDMARKS
 from kernelweave.banks.row_source import SAMPLE as _SAMPLE
 from kernelweave.banks.row_source import LocalRows, Pass, RowSource
 from kernelweave.banks.views import Views
-from kernelweave.kernels import Kernel, Precomputed
+from kernelweave.kernels import Kernel
 
 from .bank import NystroemBank
 from .blocks import RowBlocks
@@ -106,7 +106,7 @@ def count_features(
 def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
     """Whether the rows are too few, or the kernels not suited, for Nystroem features."""
     few = _num_samples(X) < MANY_ROWS
-    return few or normalize == "radius" or any(isinstance(k, Precomputed) for k in kernels)
+    return few or normalize == "radius" or any(k.is_precomputed for k in kernels)
 
 
 def begin(
@@ -120,7 +120,7 @@ def begin(
 
 def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
     """Return the rows of a table, prepared for kernels, in memory or in the parts of Dask."""
-    if isinstance(X, PartedTable):
+    if is_parted(X):
         return DaskRows(kernels, X)
     return LocalRows(Views.of(kernels, X), X.shape[1])
 

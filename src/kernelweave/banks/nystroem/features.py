@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats, Indices, Stored
-from kernelweave.banks.protocol import Features, KernelFunction, WeightedSum
+from kernelweave._types import Floats, Indices
+from kernelweave.banks.protocol import FeatureOperator, Features, KernelFunction, WeightedSum
 
-from .blocks import LocalBlocks, RowBlocks
+from .blocks import RowBlocks
 
 if TYPE_CHECKING:
     from .bank import NystroemBank
@@ -105,16 +105,17 @@ class NystroemFeatures(Features):
         None where blocks are not in this process. A multiplier and a penalty of the size of the
         kernel draw the sum of the coefficients to zero (augmented Lagrangian).
         """
-        if not isinstance(self.blocks, LocalBlocks):
+        local = self.blocks.local()
+        if local is None:
             return None
-        t, v = np.zeros(len(target)), np.zeros(self.blocks.n_columns)
-        size = float(self.squares @ self.blocks.mean_squares())
+        t, v = np.zeros(len(target)), np.zeros(local.n_columns)
+        size = float(self.squares @ local.mean_squares())
         stiff = size if intercept else 0.0
         bias = total = 0.0
-        n_blocks = len(self.blocks.blocks)
+        n_blocks = len(local.blocks)
         for epoch in range(epochs):
             largest = 0.0
-            for b, (block, rows) in enumerate(self.blocks.read()):
+            for b, (block, rows) in enumerate(local.read()):
                 total, moved = _core.descend_box(
                     block,
                     self.squares,
@@ -137,7 +138,7 @@ class NystroemFeatures(Features):
         return t
 
 
-class NystroemSum(WeightedSum):
+class NystroemSum(FeatureOperator, WeightedSum):
     """``sum_j weights_j K_j`` of kernels held as Nystroem features.
 
     Parameters
@@ -147,50 +148,17 @@ class NystroemSum(WeightedSum):
     """
 
     bank: NystroemBank
-    dtype = np.dtype(np.float64)
 
     def __init__(self, features: NystroemFeatures) -> None:
-        self._features = features
+        super().__init__(features)
+        self._features: NystroemFeatures = features
         self.bank, self.weights = features.bank, features.weights
-        self.n_samples = features.n_samples
-        self._blocks: list[tuple[Indices, Stored]] = []
-        self._dense: Floats | None = None
 
     def features(self) -> NystroemFeatures:
         return self._features
 
-    @property
-    def blocks(self) -> list[tuple[Indices, Stored]]:
-        return self._blocks
-
-    def fetch(self, index: Indices) -> None:
-        known = [rows for rows, _ in self._blocks]
-        missing = np.setdiff1d(index, np.concatenate(known) if known else [])
-        if len(missing):
-            self._blocks.append((missing, self.rows(missing)))
-
-    def rows(self, index: Indices) -> Floats:
-        return np.ascontiguousarray(self._features.times(self._features.rows(index).T).T)
-
-    def dense(self) -> Floats:
-        if self._dense is None:
-            every = np.arange(self.n_samples)
-            self._dense = self.block(every, every)
-        return self._dense
-
-    def block(self, rows: Indices, columns: Indices) -> Floats:
-        left = self._features.rows(rows)
-        return left @ (left if columns is rows else self._features.rows(columns)).T
-
-    def diag(self) -> Floats:
-        Z = self._features.rows(np.arange(self.n_samples))
-        return np.asarray(np.einsum("nr,nr->n", Z, Z))
-
     def scaled(self, factor: float) -> NystroemSum:
         return self if factor == 1.0 else self.bank.combine(factor * self.weights)
-
-    def __matmul__(self, V: Floats) -> Floats:
-        return self._features.times(self._features.sums(V))
 
     def start_values(self, dual_coef: Floats) -> Floats:
         return np.zeros_like(dual_coef)

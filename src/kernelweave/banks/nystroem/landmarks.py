@@ -6,8 +6,9 @@ so that objectives need no correction; only lower bounds do, by what the feature
 
 References
 ----------
-Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines"; Fine and
-Scheinberg (2001), "Efficient SVM training using low-rank kernel representations" (pivoting).
+Williams and Seeger (2001), Using the Nystroem method to speed up kernel machines, NIPS 13.
+Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations, JMLR 2
+(pivoting).
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ those of Barzilai and Borwein.
 
 References
 ----------
-SPN-MKL (2014), arXiv:1402.3032, equations (8) and (9). E. G. Birgin, J. M. Martinez, M. Raydan,
-"Nonmonotone spectral projected gradient methods on convex sets", SIAM J. Optim. 10, 2000 (the line
-search).
+Regularization for multiple kernel learning via sum-product networks (2014), arXiv:1402.3032,
+equations (8) and (9).
+E. G. Birgin, J. M. Martinez, M. Raydan (2000), Nonmonotone spectral projected gradient methods on
+convex sets, SIAM J. Optim. 10 (the line search).
 """
 
 from __future__ import annotations

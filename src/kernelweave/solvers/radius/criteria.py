@@ -48,6 +48,7 @@ class Criterion(ABC):
     """A function of the kernel weights that needs one SVM and one ball for each choice."""
 
     scale_free = False  # whether multiplying all weights changes nothing
+    has_cuts = False  # whether points prove a bound together, by `joint_bound`
 
     @property
     @abstractmethod
@@ -83,6 +84,15 @@ class Criterion(ABC):
     def lower_bound(self, point: Assessment, Y: Floats, cost: Floats) -> float:
         """Return a lower bound over all weights; none is known unless a subclass has one."""
         return -np.inf
+
+    def joint_bound(
+        self, bank: KernelBank, dual_coef: Floats, centre: Floats, Y: Floats, cost: Floats
+    ) -> float:
+        """Return the bound over all weights that any coefficients and any centre prove together.
+
+        The coefficients are feasible for a kernel of unit radius; the centre sums to one.
+        """
+        raise NotImplementedError
 
     def evaluate(
         self,
@@ -166,6 +176,7 @@ class RadiusMargin(Criterion):
     fit_intercept: bool = True
     fixed: bool = False
     scale_free = True
+    has_cuts = True
 
     @property
     def loss(self) -> Loss:
@@ -190,13 +201,9 @@ class RadiusMargin(Criterion):
             largest, smallest = (np.atleast_1d(weights @ v) for v in (largest, smallest))
         return self._bound(size * dual_coef, largest, smallest, Y, cost)
 
-    def bound(
+    def joint_bound(
         self, bank: KernelBank, dual_coef: Floats, centre: Floats, Y: Floats, cost: Floats
     ) -> float:
-        """Return the bound over all weights that any coefficients and any centre prove together.
-
-        The coefficients are feasible for a kernel of unit radius; the centre sums to one.
-        """
         largest = bank.quadratic_forms(dual_coef) + bank.residual_forms(dual_coef)
         smallest = bank.spreads(centre) - bank.residual_forms(centre[:, None])
         return self._bound(dual_coef, largest, smallest, Y, cost)

@@ -23,7 +23,6 @@ from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.solvers.problem import Limits
 
-from .criteria import RadiusMargin
 from .cutting_planes import Cuts
 from .search import RadiusProblem, RadiusResult, Search, SearchEnded, Stalled
 
@@ -65,7 +64,7 @@ def lbfgs(
     # All weights at zero would be no kernel at all.
     free = problem.norm is None and not criterion.scale_free
     lowest = 1e-12 * float(begin.mean()) if free else 0.0
-    if isinstance(criterion, RadiusMargin):
+    if criterion.has_cuts:
         search.cuts = Cuts.begin(problem.bank)
     search.patient = search.cuts is None
     with suppress(SearchEnded):

@@ -13,7 +13,7 @@ from kernelweave.solvers.anderson import Patience
 from kernelweave.solvers.bounds import Result
 from kernelweave.solvers.problem import Limits
 
-from .criteria import Assessment, Criterion, RadiusMargin
+from .criteria import Assessment, Criterion
 from .cutting_planes import Cuts, Lowest
 
 
@@ -152,11 +152,10 @@ class Search:
         """Offer the bound that all points prove together; None if there is no such bound."""
         assert self.cuts is not None
         assert self.best is not None
-        assert isinstance(self.criterion, RadiusMargin)
         lowest = self.cuts.minimise(self.best.value)
         if lowest is not None:
             problem, coef, centre = self.problem, lowest.dual_coef, lowest.centre
-            bound = self.criterion.bound(problem.bank, coef, centre, problem.Y, problem.cost)
+            bound = self.criterion.joint_bound(problem.bank, coef, centre, problem.Y, problem.cost)
             self.bounds.offer_lower(bound)
             self.bounds.n_passes += 2.0
             self.stop_if_certified()

@@ -1,0 +1,119 @@
+"""Kernels on all columns of a mixed table together, and on each alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.errors import warn
+
+from .base import Kernel, KernelFamily
+from .discrete import Constant
+from .encoding import NothingToEncodeError, TableEncoding
+from .gaussian import RBF, Laplacian
+from .spread import typical_distance
+from .table import Columns, describe_columns, normal_columns, read_table
+from .vector import Linear
+
+# Chosen on nine development tables with C = 1 and norm 1: Laplacians beside Gaussians gain up to
+# .04 of R2 or AUC, kernels on single columns up to .012.
+_LAPLACIANS = (0.5, 1.0, 2.5, 6.0)  # widths, in units of the mean absolute distance of rows
+_GAUSSIANS = (0.5, 1.0, 2.0)  # widths, in units of their root mean squared distance
+_SPARSE_GAUSSIANS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_MANY_COLUMNS = 60  # more than this get no kernels of their own
+
+
+@dataclass(frozen=True)
+class MixedLadder(KernelFamily):
+    """What `mixed_ladder` returns."""
+
+    columns: Columns
+    per_feature: bool
+
+    def __str__(self) -> str:
+        return "mixed_ladder" + describe_columns(self.columns)
+
+    def on(self, columns: Columns) -> Self:
+        """Return this family on other columns."""
+        return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
+
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``."""
+        table = read_table(X, str(self))
+        table.positions(self.columns, str(self))
+        if table.is_sparse:
+            return self._of_sparse(X, sample_weight)
+        try:
+            encoding = TableEncoding.learn(X, self.columns, sample_weight)
+        except NothingToEncodeError as error:
+            warn(f"{error} The prediction is the same for all rows.")
+            return [Constant()]
+        rows = encoding.encode(X)
+        far = _mean_absolute_distance(rows, sample_weight)
+        middle = typical_distance(rows, sample_weight)
+        kernels: list[Kernel] = [
+            *(Laplacian(step * far, columns=encoding) for step in _LAPLACIANS),
+            *(RBF(step * middle, columns=encoding) for step in _GAUSSIANS),
+            Linear(columns=encoding),
+        ]
+        if self.per_feature and 1 < len(encoding.keys) <= _MANY_COLUMNS:
+            kernels += [RBF(1.0, columns=encoding.only([key])) for key in encoding.keys]
+        return kernels
+
+    def _of_sparse(self, X: Any, sample_weight: Floats | None) -> list[Kernel]:
+        """Return kernels on the columns as they are: encoding them would fill the zeros."""
+        rows = Linear(columns=self.columns).prepare(X)
+        middle = typical_distance(rows, sample_weight)
+        gaussians = [RBF(step * middle, columns=self.columns) for step in _SPARSE_GAUSSIANS]
+        return [*gaussians, Linear(columns=self.columns)]
+
+
+def _mean_absolute_distance(rows: Floats, weight: Floats | None) -> float:
+    """Return the mean of ``|x - z|_1`` over pairs of rows, or 1 if it is 0.
+
+    A column's share is Gini's mean difference, ``2 sum_i p_i x_i (2 F_i - p_i - 1)`` over sorted
+    values with probabilities p and their cumulative sums F.
+    """
+    p = np.full(len(rows), 1.0) if weight is None else weight
+    total = 0.0
+    for column in rows.T:
+        order = np.argsort(column, kind="stable")
+        share = p[order] / p.sum()
+        total += 2.0 * float((share * column[order]) @ (2.0 * np.cumsum(share) - share - 1.0))
+    return total if total > 0 else 1.0
+
+
+def mixed_ladder(*, columns: Columns = None, per_feature: bool = True) -> KernelFamily:
+    """Offer kernels on numbers, categories, dates and gaps together; the default of estimators.
+
+    The columns are encoded first: numbers are standardised and averaged with their normal scores,
+    categories become indicators of their levels, dates a number and the place in the year, week
+    and day, and gaps are filled by the median beside an indicator. On the encoded columns together
+    stand Laplacian kernels of four widths, Gaussians of three and the linear kernel; each column
+    has a Gaussian of its own. Neither units nor outliers decide which columns count. Sparse tables
+    are taken as they are, with Gaussians of five widths and the linear kernel.
+
+    Parameters
+    ----------
+    columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
+        None means all columns.
+    per_feature : bool
+        Whether to add a kernel for each column, where there are 2 to 60 of them.
+
+    Returns
+    -------
+    family : KernelFamily
+        Estimators expand it when they see the data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [30.0, None, 41.0, 30.0], "town": ["Ulm", "Bonn", "Ulm", "Ulm"]})
+    >>> [str(kernel) for kernel in mixed_ladder().expand(X)][-2:]
+    ['rbf(width=1) on age', 'rbf(width=1) on town']
+    """
+    return MixedLadder(normal_columns(columns, "mixed_ladder"), bool(per_feature))
