@@ -8,7 +8,7 @@ from pathlib import Path
 from .store import Record
 from .tables_data import GROUPS
 from .tables_methods import METHODS
-from .tables_summary import OURS, Cells, complete, growth_rows, main_rows, summarise
+from .tables_summary import OURS, Cells, Row, complete, growth_rows, main_rows, summarise
 
 _COLOURS = {
     "metric": "#123f5f",
@@ -25,20 +25,20 @@ def draw(records: Iterable[Record], folder: Path, stem: str) -> list[Path]:
     """Draw differences by table and, where there are results, the growth with the rows."""
     cells = summarise(records)
     paths = []
-    if any(OURS in row for row in cells.values()):
+    groups = {group: main_rows(cells, group) for group in GROUPS}
+    groups = {g: of for g, of in groups.items() if any(OURS in row for row in of.values())}
+    if groups:
         paths.append(folder / f"{stem}-differences.png")
-        _draw_differences(cells, paths[-1])
+        _draw_differences(groups, paths[-1])
     if growth_rows(cells):
         paths.append(folder / f"{stem}-growth.png")
         _draw_growth(cells, paths[-1])
     return paths
 
 
-def _draw_differences(cells: Cells, path: Path) -> None:
+def _draw_differences(groups: dict[str, dict[str, Row]], path: Path) -> None:
     from matplotlib.figure import Figure  # without a window, whatever the settings
 
-    groups = {group: main_rows(cells, group) for group in GROUPS}
-    groups = {group: rows for group, rows in groups.items() if rows}
     most = max(map(len, groups.values()))
     figure = Figure(figsize=(1 + 3.4 * len(groups), 1.3 + 0.27 * most), layout="constrained")
     panels = figure.subplots(1, len(groups), squeeze=False, sharex=True)[0]
