@@ -8,11 +8,11 @@ from pathlib import Path
 from .store import Record
 from .tables_data import GROUPS
 from .tables_methods import METHODS
-from .tables_summary import OURS, Cells, complete, growth_rows, main_rows, summarise
+from .tables_summary import OURS, Cells, Row, complete, growth_rows, main_rows, summarise
 
 _COLOURS = {
     "metric": "#123f5f",
-    "plain": "#8fc1de",
+    "plain": "#5b9dc4",
     "hgb": "#d9a066",
     "hgb-t": "#b45309",
     "cat": "#4d7c0f",
@@ -25,23 +25,23 @@ def draw(records: Iterable[Record], folder: Path, stem: str) -> list[Path]:
     """Draw differences by table and, where there are results, the growth with the rows."""
     cells = summarise(records)
     paths = []
-    if any(OURS in row for row in cells.values()):
+    groups = {group: main_rows(cells, group) for group in GROUPS}
+    groups = {g: of for g, of in groups.items() if any(OURS in row for row in of.values())}
+    if groups:
         paths.append(folder / f"{stem}-differences.png")
-        _draw_differences(cells, paths[-1])
+        _draw_differences(groups, paths[-1])
     if growth_rows(cells):
         paths.append(folder / f"{stem}-growth.png")
         _draw_growth(cells, paths[-1])
     return paths
 
 
-def _draw_differences(cells: Cells, path: Path) -> None:
+def _draw_differences(groups: dict[str, dict[str, Row]], path: Path) -> None:
     from matplotlib.figure import Figure  # without a window, whatever the settings
 
-    groups = {group: main_rows(cells, group) for group in GROUPS}
-    groups = {group: rows for group, rows in groups.items() if rows}
     most = max(map(len, groups.values()))
     figure = Figure(figsize=(1 + 3.4 * len(groups), 1.3 + 0.27 * most), layout="constrained")
-    panels = figure.subplots(1, len(groups), squeeze=False)[0]
+    panels = figure.subplots(1, len(groups), squeeze=False, sharex=True)[0]
     for panel, (group, rows) in zip(panels, groups.items(), strict=True):
         gains = {
             rival: {
@@ -61,6 +61,7 @@ def _draw_differences(cells: Cells, path: Path) -> None:
                 "o" if rival != "plain" else "|",
                 color=_COLOURS[rival],
                 markersize=6 if rival != "plain" else 9,
+                markeredgewidth=1 if rival != "plain" else 2,
                 label=METHODS[rival].label,
                 zorder=3,
             )
@@ -73,8 +74,16 @@ def _draw_differences(cells: Cells, path: Path) -> None:
         panel.set_title(group, fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
     marks, texts = panels[0].get_legend_handles_labels()
-    figure.legend(marks, texts, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    figure.supxlabel("score of the learned metric minus that of", fontsize=9)
+    figure.legend(
+        marks,
+        texts,
+        title="score of the learned metric minus that of",
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+        title_fontsize=9,
+    )
     figure.savefig(path, dpi=110)
 
 
@@ -97,7 +106,10 @@ def _draw_growth(cells: Cells, path: Path) -> None:
                     markersize=4,
                     label=METHODS[method].label,
                 )
+        sizes = sorted({cell.n_train for row in of.values() for cell in row.values()})
         panel.set_xscale("log")
+        panel.set_xticks(sizes[:-2] + sizes[-1:], sizes[:-2] + sizes[-1:])  # the last two are close
+        panel.minorticks_off()
         panel.set_xlabel("training rows", fontsize=9)
         panel.tick_params(labelsize=8)
         panel.set_title(table, fontsize=10)

@@ -24,7 +24,8 @@ from experiments.tables_data import (
     growth_rows,
     read_table,
 )
-from experiments.tables_methods import METHODS, RIDGES, FrontDoor, encoder, score
+from experiments.tables_methods import METHODS, RIDGES, FrontDoor, GapsAsLevels, encoder, score
+from experiments.tables_pictures import draw
 from experiments.tables_protocol import evaluate
 from experiments.tables_report import to_markdown
 from experiments.tables_summary import compare, main_rows, mean_ranks, summarise
@@ -230,6 +231,17 @@ def test_columns_are_numbers_or_categories():
     assert X["StoreID"].cat.categories.tolist() == ["0", "1", "2", "3"]
 
 
+def test_boosting_gets_gaps_of_categories_as_a_level():
+    X, _ = read_table("college")
+    filled = GapsAsLevels().fit(X).transform(X)
+    assert (filled["kind"] == "gap").tolist() == X["kind"].isna().tolist()
+    assert filled["z"].isna().any()
+    part = divide("college", 250, 0)
+    for name in ("hgb", "hgb-t"):
+        model = METHODS[name].make(REGRESSION).fit(part.X, part.y)
+        assert isinstance(model[0], GapsAsLevels)
+
+
 def test_the_front_door_reads_text_as_text(monkeypatch):
     seen = []
 
@@ -282,9 +294,11 @@ def test_divisions_must_be_the_same_to_be_compared():
     assert compare(main_rows(summarise(records), "further"), "metric", "cat") is None
 
 
-def test_growing_tables_are_shown_apart():
+def test_growing_tables_are_shown_apart(tmp_path):
     records = [make_record("diamonds", "metric", 0.9, n_columns=26)]
     records += [make_record("diamonds", "metric", 0.95, rows=rows) for rows in (1000, 5000)]
+    drawn = [path.name for path in draw(records[1:], tmp_path, "some")]
+    assert drawn == ["some-growth.png"]
     page = to_markdown(records)
     assert "| diamonds | r | 100 x 26 | **0.9000** |" in page
     assert page.split("## More rows")[1].count("| diamonds | 100 | 0.9500 (1.0 s) |") == 2
