@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from kernelweave import _core
 from kernelweave._types import Bools, Floats, Indices
 
+from .feature_operator import FeatureOperator
 from .kernel_sum import GramKernel
-from .protocol import FeatureOperator, Features, KernelCollection
+from .protocol import Features, KernelCollection
 
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing

@@ -22,13 +22,9 @@ from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
 from kernelweave.estimators.calibrators import Calibrator
 from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
+from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
 from kernelweave.kernels.complete import CompleteLadder
-from kernelweave.kernels.encoding import (
-    CategoryEncoding,
-    DateEncoding,
-    NumberEncoding,
-    TableEncoding,
-)
+from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.kernels.metric import Metric
 from kernelweave.kernels.mixed import MixedLadder

@@ -13,231 +13,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 from kernelweave.errors import InputError, warn
 
+from .column_encoding import (
+    CategoryEncoding,
+    ColumnEncoding,
+    DateEncoding,
+    EncodedColumn,
+    Key,
+    NumberEncoding,
+)
 from .spread import clip_outliers, warn_of_outliers
 from .table import Columns, Encoding, Table, read_table
 
-_CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
-_KNOTS = 2000  # values at which normal scores are kept; between them they are interpolated
-_SCORE = 0.002  # normal scores are those of ranks between this and one minus this
-_CONSTANT = 1e-12  # standard deviation, relative to the largest value, of a constant column
-_LEVEL = np.sqrt(0.5)  # value of an indicator, so that two levels are one unit apart
-_CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 _ALIKE = 0.95  # ratio of the smallest to the largest spread from which columns are alike
 _TINY = 1e-6  # spread, relative to the largest, of columns that do not matter
 _DAYS = np.timedelta64(1, "D")
-
-Key: TypeAlias = str | int
 
 
 class NothingToEncodeError(InputError):
     """No column of the table varies."""
 
 
-@dataclass(frozen=True)
-class EncodedColumn:
-    """One column of the encoded matrix.
-
-    Parameters
-    ----------
-    name : str
-        For people: ``age``, ``age?`` (the indicator of its gaps), ``town=Ulm``.
-    source : str or int
-        The column of the table that it comes from; the indicator of gaps is a source of its own.
-    group : int
-        Columns with the same number share one weight of the metric.
-    """
-
-    name: str
-    source: Key
-    group: int
-
-
-@dataclass(frozen=True)
-class NumberEncoding:
-    """Standardised values averaged with normal scores.
-
-    Parameters
-    ----------
-    mean, deviation : float
-        Of the training values.
-    knots, scores : ndarray
-        Distinct training values and their normal scores, interpolated between them.
-    scale : float
-        Standard deviation of the average over the training rows.
-    median : float
-        Takes the place of gaps.
-    gaps : bool
-        Whether training rows had gaps, so that there is an indicator column.
-    spread : float
-        Standard deviation of the encoded training values.
-    """
-
-    mean: float
-    deviation: float
-    knots: Floats
-    scores: Floats
-    scale: float
-    median: float
-    gaps: bool
-    spread: float = 1.0
-
-    def __post_init__(self) -> None:
-        numbers = (self.mean, self.scale, self.median, self.spread)
-        if not all(isinstance(x, float) and np.isfinite(x) for x in numbers) or not self.scale > 0:
-            raise ValueError("the numbers of an encoded column must be finite")
-        if not (isinstance(self.deviation, float) and self.deviation > 0):
-            raise ValueError("the deviation of an encoded column must be positive")
-        for array in (self.knots, self.scores):
-            if getattr(array, "dtype", None) != np.float64 or not np.isfinite(array).all():
-                raise ValueError("the scores of an encoded column must be finite numbers")
-        if self.knots.ndim != 1 or not len(self.knots) or self.knots.shape != self.scores.shape:
-            raise ValueError("an encoded column needs a score for each of its values")
-        if not (np.diff(self.knots) > 0).all() or not isinstance(self.gaps, bool):
-            raise ValueError("the values of an encoded column must increase")
-
-    @classmethod
-    def learn(cls, values: Floats, weight: Floats) -> NumberEncoding | None:
-        """Return the encoding of a column, or None where it is constant up to rounding."""
-        gaps = ~np.isfinite(values)
-        known, share = values[~gaps], weight[~gaps]
-        if not share.sum() > 0:
-            return None
-        median = _weighted_median(known, share)
-        filled = np.where(gaps, median, values)
-        size = float(np.abs(filled).max()) or 1.0
-        total = weight.sum()
-        # Values near the largest number would overflow in squares.
-        mean = size * float(weight @ (filled / size)) / total
-        deviation = size * float(np.sqrt(weight @ ((filled - mean) / size) ** 2 / total))
-        if not deviation > _CONSTANT * size:
-            return None if not gaps.any() else cls._of_gaps(median, filled)
-        knots, place = np.unique(filled, return_inverse=True)
-        mass = np.bincount(place, weights=weight)
-        below = np.cumsum(mass) - mass
-        ranks = np.clip((below + 0.5 * mass) / total, _SCORE, 1.0 - _SCORE)
-        if len(knots) > _KNOTS:
-            kept = np.linspace(0, len(knots) - 1, _KNOTS).round().astype(np.intp)
-            knots, ranks = knots[kept], ranks[kept]
-        found = cls(mean, deviation, knots, ndtri(ranks), 1.0, median, bool(gaps.any()))
-        values = found._average(filled)
-        middle = float(weight @ values) / total
-        scale = float(np.sqrt(weight @ (values - middle) ** 2 / total))
-        return cls(mean, deviation, knots, found.scores, scale or 1.0, median, found.gaps)
-
-    @classmethod
-    def _of_gaps(cls, median: float, filled: Floats) -> NumberEncoding:
-        """Return the encoding of a constant column with gaps: only the indicator is left."""
-        return cls(median, np.inf, filled[:1], np.zeros(1), 1.0, median, True)
-
-    def _average(self, filled: Floats) -> Floats:
-        # Differences of huge values may overflow to infinity, which the clip turns into a number.
-        with np.errstate(over="ignore"):
-            standard = np.clip((filled - self.mean) / self.deviation, -_CLIP, _CLIP)
-        return np.asarray(0.5 * (standard + np.interp(filled, self.knots, self.scores)))
-
-    def encode(self, values: Floats) -> Floats:
-        """Return the encoded values, and the indicator of gaps if training rows had some."""
-        gaps = ~np.isfinite(values)
-        average = self._average(np.where(gaps, self.median, values))
-        columns = [np.clip(average / self.scale, -_CLIP, _CLIP)]
-        if self.gaps:
-            columns.append(gaps.astype(np.float64))
-        return np.column_stack(columns)
-
-    def describe(self, key: Key) -> list[tuple[str, Key]]:
-        """Return name and source of each encoded column."""
-        return [(str(key), key), *([(f"{key}?", f"{key}?")] if self.gaps else [])]
-
-
-@dataclass(frozen=True)
-class CategoryEncoding:
-    """One indicator per level; a gap is a level of its own, an unseen level is all zeros."""
-
-    levels: tuple[str | None, ...]
-
-    def __post_init__(self) -> None:
-        known = isinstance(self.levels, tuple) and all(
-            level is None or isinstance(level, str) for level in self.levels
-        )
-        if not known or len(set(self.levels)) != len(self.levels) or not self.levels:
-            raise ValueError("the levels of an encoded column must be different texts")
-
-    @classmethod
-    def learn(cls, values: NDArray[Any], weight: Floats) -> CategoryEncoding | None:
-        """Return the levels of a column, or None where it is constant or holds names.
-
-        It holds names where there are more than half as many levels as rows.
-        """
-        levels = sorted(set(values.tolist()), key=lambda level: (level is None, level or ""))
-        return cls(tuple(levels)) if 2 <= len(levels) <= max(2.0, len(weight) / 2) else None
-
-    def codes(self, values: NDArray[Any]) -> Indices:
-        """Return the position of every level, minus one where it is unseen."""
-        place = {level: k for k, level in enumerate(self.levels)}
-        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
-
-    def encode(self, values: NDArray[Any]) -> Floats:
-        """Return one column per level."""
-        codes = self.codes(values)
-        return np.asarray(_LEVEL * (codes[:, None] == np.arange(len(self.levels))))
-
-    def describe(self, key: Key) -> list[tuple[str, Key]]:
-        """Return name and source of each encoded column."""
-        shown = ("(missing)" if level is None else level for level in self.levels)
-        return [(f"{key}={level}", key) for level in shown]
-
-
-@dataclass(frozen=True)
-class DateEncoding:
-    """A number (days) and the place in the year, the week and the day, as far as they vary."""
-
-    number: NumberEncoding
-    cycles: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        cycles = isinstance(self.cycles, tuple) and set(self.cycles) <= set(_CYCLES)
-        if not isinstance(self.number, NumberEncoding) or not cycles:
-            raise ValueError("the encoding of dates is not complete")
-
-    @classmethod
-    def learn(cls, days: Floats, weight: Floats) -> DateEncoding | None:
-        """Return the encoding of a column, or None where it is constant."""
-        number = NumberEncoding.learn(days, weight)
-        if number is None:
-            return None
-        known = days[np.isfinite(days)]
-        angles = {name: 2 * np.pi * known / period for name, period in _CYCLES.items()}
-        spread = {name: np.ptp(np.cos(a)) + np.ptp(np.sin(a)) for name, a in angles.items()}
-        return cls(number, tuple(name for name in _CYCLES if spread[name] > 1e-6))
-
-    def encode(self, days: Floats) -> Floats:
-        """Return the encoded number, then cosine and sine of each cycle; zeros for gaps."""
-        parts = [self.number.encode(days)]
-        known = np.isfinite(days)
-        for name in self.cycles:
-            angle = np.where(known, 2 * np.pi * days / _CYCLES[name], 0.0)
-            parts.append(known[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
-        return np.hstack(parts)
-
-    def describe(self, key: Key) -> list[tuple[str, Key]]:
-        """Return name and source of each encoded column."""
-        cyclic = [
-            (f"{key}: {part} of the {c}", key) for c in self.cycles for part in ("cos", "sin")
-        ]
-        return [*self.number.describe(key), *cyclic]
-
-
-ColumnEncoding: TypeAlias = NumberEncoding | CategoryEncoding | DateEncoding
 _NAMES = {NumberEncoding: "numbers", CategoryEncoding: "categories", DateEncoding: "dates"}
 
 
@@ -388,14 +192,6 @@ def _is_absurd(values: Floats, weight: Floats) -> bool:
     known = np.isfinite(values)
     share = weight[known] if (weight != 1.0).any() else None
     return bool(clip_outliers(values[known][:, None], share)[1].any())
-
-
-def _weighted_median(values: Floats, weight: Floats) -> float:
-    order = np.argsort(values, kind="stable")
-    values, mass = values[order], np.cumsum(weight[order])
-    half = 0.5 * mass[-1]
-    low, high = np.searchsorted(mass, half, "left"), np.searchsorted(mass, half, "right")
-    return float(0.5 * values[low] + 0.5 * values[min(high, len(values) - 1)])
 
 
 def _read(table: Table, position: int) -> tuple[type[ColumnEncoding], NDArray[Any]]:

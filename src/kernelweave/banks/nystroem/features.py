@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.protocol import FeatureOperator, Features, KernelFunction, WeightedSum
+from kernelweave.banks.feature_operator import FeatureOperator
+from kernelweave.banks.protocol import Features, KernelFunction, WeightedSum
 
 from .blocks import RowBlocks
 
