@@ -21,6 +21,7 @@ _CELL = 300  # the same in the table; the program above shows more
 _MOST_ITEMS = 40  # of a list
 _WIDTH = 80  # characters of a line of the program
 _HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
+_HOMES += ("kernelweave.io", "sklearn.pipeline")  # of the members of a combination
 _WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
