@@ -11,7 +11,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules
+.PHONY: help demo test test-all coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from link
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)
 	$(VENV)/bin/python -m experiments.rules $(ARGS)
+
+tables: $(BENCH)/.package $(BENCH)/.peers ## Compare learned metrics with boosting and others on tables (about an hour)
+	$(BENCH)/bin/python -m experiments.tables $(ARGS)
 
 # An environment with a pip that knows dependency groups.
 $(VENV)/.ready $(BENCH)/.ready: %/.ready:

@@ -45,12 +45,15 @@ class Store:
         """Return the result of a task, if there is one."""
         return self._records.get(task)
 
+    def records(self) -> list[Record]:
+        """Return all results in the order of their tasks."""
+        return [self._records[task] for task in sorted(self._records)]
+
     def add(self, record: Record) -> None:
         """Keep a result."""
         self._records[self._task(record)] = record
-        records = [self._records[task] for task in sorted(self._records)]
         # Written at every result, so a record takes one line and not fifty.
-        lines = ",\n".join(json.dumps(record) for record in records)
+        lines = ",\n".join(json.dumps(record) for record in self.records())
         settings = json.dumps(self._settings)
         write(self.path, f'{{"settings": {settings},\n"records": [\n{lines}\n]}}\n')
 

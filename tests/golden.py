@@ -79,6 +79,15 @@ def fits():
         for loss in ("epsilon_insensitive", "square", "huber"):
             model = kw.MKLRegressor(SOME, norm=norm, loss=loss, target_scale=None)
             yield f"regression norm {norm} {loss}", model, (X, SCORE), X
+        for loss in ("squared_hinge", "logistic"):
+            model = kw.MKLClassifier(SOME, norm=norm, loss=loss)
+            yield f"mkl norm {norm} {loss}", model, (X, TWO), X
+        quantiles = kw.MKLRegressor(
+            SOME, norm=norm, loss="quantile", quantile=(0.1, 0.5, 0.9), target_scale=None
+        )
+        yield f"regression norm {norm} quantiles", quantiles, (X, SCORE), X
+    yield "softmax", kw.MKLClassifier(SOME, loss="logistic"), (X, THREE, WEIGHT), X
+    yield "labels, logistic", kw.MKLClassifier(SOME, loss="logistic"), (X, BINARY[:, :3]), X
     yield "defaults", kw.MKLClassifier(PLAIN), (X, TWO), X
     yield "three classes", kw.MKLClassifier(PLAIN), (X, THREE), X
     yield "tight", kw.MKLClassifier(SOME, tol=1e-7, C=50.0), (X, TWO), X
@@ -111,6 +120,7 @@ def fits():
         ("features, lp", kw.MKLClassifier(PLAIN, norm=2.0), MANY_TWO),
         ("features, square", kw.MKLRegressor(PLAIN, loss="square"), MANY_SCORE),
         ("features, tube", kw.MKLRegressor(PLAIN, target_scale=None), MANY_SCORE),
+        ("features, logistic", kw.MKLClassifier(PLAIN, loss="logistic"), MANY_TWO),
         ("single precision", kw.MKLClassifier([RBF(1.0), RBF(2.0), Laplacian(1.0)]), MANY_TWO),
         ("labels, features", kw.NoisyLabelMKLClassifier(PLAIN), MANY_TWO),
     ):

@@ -105,6 +105,7 @@ def test_code_of_a_page_runs(page):
 
 
 TASKS = {  # pages by what a user says, with the page of results that belongs to each
+    "one-table": ("I have one table", "tables"),
     "sources": ("I have several data sources", "structures"),
     "noisy-labels": ("My labels are wrong", "noisy-labels"),
     "rules": ("I need rules", "rules"),

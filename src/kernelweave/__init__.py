@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from .noise import estimate_noise, estimate_rates, label_quality, suspects
     from .pairs import constraints_from_graph, estimate_pair_rates
+    from .ridge import learned_metric
     from .rules import Propositions
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "estimate_rates",
     "group",
     "label_quality",
+    "learned_metric",
     "mixed_ladder",
     "polynomial_ladder",
     "rbf_ladder",
@@ -110,6 +112,7 @@ _HOMES = {
     "estimate_pair_rates": "pairs",
     "estimate_rates": "noise",
     "label_quality": "noise",
+    "learned_metric": "ridge",
     "suspects": "noise",
 }
 

@@ -30,8 +30,9 @@ class Declaration:
         ``real``, ``positive``, ``integer``, ``flag``, ``names``, ``history``, ``dict``, ``kernel``
         and ``any``, ``list[d]``, and arrays: ``float[d, e]``, ``int[d]``, ``bool[d]``,
         ``labels[d]``, ``weights[d]`` (not negative), ``codes[d]`` (positions in ``classes_``),
-        ``order[d]`` (a permutation) and ``quality[d]`` (NaN allowed). All dimensions of one name
-        are equal; those with a question mark are absent where there is one output.
+        ``order[d]`` (a permutation), ``quality[d]`` and ``partial[d]`` (NaN allowed). All
+        dimensions of one name are equal; those with a question mark are absent where there is one
+        output.
     optional : dict of str
         The same for attributes that only some fits have.
     substitutes : dict of str

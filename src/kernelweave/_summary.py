@@ -127,6 +127,8 @@ def _goal(model: Any, target: str | None) -> str:
     if "classes_" not in _declared(model).saved:
         n_outputs = len(model.intercept_)
         quantity = " a quantity" if n_outputs == 1 or several else f" {n_outputs} quantities"
+        if getattr(model, "_several_levels", False):
+            return f"This model predicts {n_outputs} quantiles of{what or ' a quantity'}"
         return f"This model predicts{what or quantity}{several}"
     classes = model.classes_
     if getattr(model, "_several", False) or getattr(model, "_multilabel", False):

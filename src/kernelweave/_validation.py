@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Integral, Real
@@ -51,6 +51,7 @@ __all__ = [
     "fit_context",
     "is_frame",
     "is_missing",
+    "offered_if",
     "pick_rows",
     "read_labels",
     "refuse_missing_labels",
@@ -88,6 +89,29 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
         return wrapped
 
     return decorator
+
+
+class _Offered:
+    """A method that is there only where a check finds nothing missing."""
+
+    def __init__(self, method: Any, lacks: Callable[[Any], str | None]) -> None:
+        self.method, self.lacks = method, lacks
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        if model is None:
+            return self.method
+        if (message := self.lacks(model)) is not None:
+            raise AttributeError(message)
+        return self.method.__get__(model, owner)
+
+
+def offered_if(lacks: Callable[[Any], str | None]) -> Callable[[Any], Any]:
+    """Offer a method only where ``lacks(model)`` is None; else it says how to get the method.
+
+    Unlike scikit-learn's ``available_if``, the sentence is that of the AttributeError itself.
+    """
+    return lambda method: _Offered(method, lacks)
 
 
 def is_frame(X: Any) -> bool:

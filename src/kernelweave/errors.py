@@ -4,10 +4,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
 _PACKAGE = str(Path(__file__).parent)
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 class KernelweaveError(Exception):
@@ -82,6 +84,16 @@ class DataError(KernelweaveError, ValueError):
     """A data set cannot be found or read."""
 
 
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Drop the library's own warnings in this block, in this thread."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, naming the line outside the library from which it was called.
 
@@ -92,6 +104,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     category : type
         Kind of warning.
     """
+    if _silent.get():
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith(_PACKAGE)

@@ -18,7 +18,7 @@ from kernelweave.banks.nystroem import build as nystroem
 from kernelweave.banks.paths import PathBank
 from kernelweave.banks.products import ProductBank
 from kernelweave.banks.row_source import LocalRows
-from kernelweave.banks.rules import PackedRows, RuleBank
+from kernelweave.banks.rules import PackedRows, RuleBank, RuleOptions
 from kernelweave.banks.triangles import Triangles
 from kernelweave.kernels import (
     RBF,
@@ -295,7 +295,7 @@ COLLECTIONS = {name: (bank, grams) for name, bank, grams in collections()}
 @pytest.mark.parametrize("name", [*COLLECTIONS, "rules of many rows"])
 def test_every_bank_offers_a_collection(name, monkeypatch):
     if name not in COLLECTIONS:  # where rules stay bits
-        monkeypatch.setattr("kernelweave.banks.rules._FEW_ROWS", 10)
+        monkeypatch.setattr("kernelweave.banks.rules.OPTIONS", RuleOptions(few_rows=10))
     bank, grams = COLLECTIONS[name.split()[0]]
     assert isinstance(bank, KernelCollection)
     check_collection(bank, grams)

@@ -36,17 +36,25 @@ def covers(X, rule):
 
 # scikit-learn's data are measurements, so these are cut at a threshold; without one they are
 # refused, see below.
+# scikit-learn's test of the type of y casts an infinite label to a whole number.
+quietly = pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+
+
+@quietly
+@parametrize_with_checks([SlipperClassifier(10, threshold=0.0), EnderClassifier(20, threshold=0.0)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@quietly
 @parametrize_with_checks(
     [
-        SlipperClassifier(10, threshold=0.0),
         SlipperClassifier(5, cv=2, threshold=1, random_state=3),
-        EnderClassifier(20, threshold=0.0),
         EnderClassifier(5, shrinkage=1.0, subsample=1.0, threshold=1, random_state=3),
     ]
 )
-# Its test of the type of y casts an infinite label to a whole number.
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-def test_scikit_learn_contract(estimator, check):
+def test_scikit_learn_contract_of_other_configurations(estimator, check):
     check(estimator)
 
 

@@ -10,6 +10,7 @@ from kernelweave.datasets import make_balance_scale, make_monks
 from kernelweave.rules import cover_rules
 
 
+@pytest.mark.slow
 @parametrize_with_checks([HKLTwoStageClassifier(Cs=[1.0], cv=2, n_jobs=1)])
 # Some of its tables have one row of a class, which two folds cannot share.
 @pytest.mark.filterwarnings("ignore:The least populated class")

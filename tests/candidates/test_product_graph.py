@@ -13,9 +13,10 @@ from kernelweave import (
 )
 from kernelweave.banks import make_bank
 from kernelweave.banks.rules import PackedRows
+from kernelweave.candidates import product_graph
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.candidates.product_graph import ProductGraph
-from kernelweave.candidates.product_search import _Walk
+from kernelweave.candidates.product_search import _Walk, search_products
 from kernelweave.losses import Hinge, Square
 from kernelweave.solvers.dag_active_set import dag_active_set
 from kernelweave.solvers.dag_problem import DagProblem
@@ -263,3 +264,20 @@ def test_no_more_products_come_in_than_asked_for():
     assert all(graph.is_source(node) for node in graph.nodes)
     assert graph.add([((0, 1), (29, 2))]) > 0
     assert ((0, 1), (29, 2)) in graph.nodes
+
+
+def test_a_search_that_need_not_prove_visits_fewer_products_of_more_rows(monkeypatch):
+    limits = []
+
+    def search(leaves, weights, factors, **options):
+        limits.append(options["max_visited"])
+        return search_products(leaves, weights, factors, **options)
+
+    monkeypatch.setattr(product_graph, "search_products", search)
+    rng = np.random.default_rng(0)
+    for n in (20, 200):
+        graph = graph_of(rbf_ladders(3), rng.normal(size=(n, 3)))
+        for effort in (1.0, 1 / 16):
+            graph.price(np.ones((n, 1)), 0.0, 10, effort)
+    most = 150_000_000 // (200 * 201 // 2)
+    assert limits == [1_000_000, 62_500, 1_000_000, most]

@@ -39,7 +39,8 @@ from kernelweave import (
     rbf_ladder,
 )
 
-FEW = [0.1, 1.0]  # values of C, so that those who choose one need seconds, not minutes
+# Values of C and folds, so that those who choose a C need seconds, not minutes.
+FEW = {"Cs": [0.1, 1.0], "cv": 2}
 
 # Each public estimator with default parameters, then in other configurations.
 CONFIGURATIONS = {
@@ -96,15 +97,18 @@ CONFIGURATIONS = {
     MKLRegressor: [
         MKLRegressor(),
         MKLRegressor([Linear(), RBF(2.0)], loss="square", norm="uniform", fit_intercept=False),
+        MKLRegressor(loss="square", intervals="jackknife+"),
         MKLRegressor([Polynomial(2), RBF(2.0)], loss="huber", norm=1.5, normalize="diagonal"),
     ],
     MKLClassifierCV: [
-        MKLClassifierCV(Cs=FEW),
-        MKLClassifierCV([RBF(2.0), Linear()], Cs=FEW, norm=2.0, scoring="balanced_accuracy"),
+        MKLClassifierCV(**FEW),
+        MKLClassifierCV([RBF(2.0), Linear()], **FEW, norm=2.0, scoring="balanced_accuracy"),
+        MKLClassifierCV(Cs=FEW["Cs"]),
     ],
     MKLRegressorCV: [
-        MKLRegressorCV(Cs=FEW),
-        MKLRegressorCV([RBF(2.0), Linear()], Cs=FEW, loss="square", normalize="diagonal"),
+        MKLRegressorCV(**FEW),
+        MKLRegressorCV([RBF(2.0), Linear()], **FEW, loss="square", normalize="diagonal"),
+        MKLRegressorCV(Cs=FEW["Cs"]),
     ],
     MetricKernelClassifier: [
         MetricKernelClassifier(),
@@ -151,8 +155,14 @@ CONFIGURATIONS = {
         RuleEnsembleRegressor(2.0, loss="huber", C=100.0, n_cuts=9, max_length=1, n_jobs=1),
         RuleEnsembleRegressor(1.5, loss="epsilon_insensitive", C=3.0, fit_intercept=False),
     ],
-    RuleEnsembleClassifierCV: [RuleEnsembleClassifierCV(Cs=FEW)],
-    RuleEnsembleRegressorCV: [RuleEnsembleRegressorCV(Cs=FEW)],
+    RuleEnsembleClassifierCV: [
+        RuleEnsembleClassifierCV(**FEW),
+        RuleEnsembleClassifierCV(Cs=FEW["Cs"]),
+    ],
+    RuleEnsembleRegressorCV: [
+        RuleEnsembleRegressorCV(**FEW),
+        RuleEnsembleRegressorCV(Cs=FEW["Cs"]),
+    ],
     SumProductMKLClassifier: [
         SumProductMKLClassifier(),
         SumProductMKLClassifier(rbf_ladder([1.0, 3.0]), p=2.0, class_weight="balanced", n_jobs=1),
@@ -181,8 +191,9 @@ def test_every_public_estimator_is_checked():
     assert public_estimators() == set(CONFIGURATIONS)
     for kind, configurations in CONFIGURATIONS.items():
         usual = configurations[0].get_params()
-        if usual.get("Cs") is FEW:
-            usual["Cs"] = kind().Cs
+        if kind.__name__.endswith("CV"):
+            assert usual.items() >= FEW.items()
+            usual |= {name: getattr(kind(), name) for name in FEW}
         assert usual == kind().get_params(), "defaults come first"
         assert all(type(model) is kind for model in configurations)
 
@@ -199,27 +210,30 @@ def chance(estimator, check):
     return None
 
 
-# scikit-learn's own test of the type of y casts an infinite label to a whole number.
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-# Some of its tests have labels that nothing can be learned about.
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
-@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
-@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
-@pytest.mark.filterwarnings("ignore:reliability. .* of the kernels get a negative mean:UserWarning")
-@pytest.mark.filterwarnings("ignore:X. .* similar to none:UserWarning")
-@pytest.mark.filterwarnings("ignore:MetricKernel.* rows are few for:UserWarning")
-# Others have a class with fewer rows than there are folds.
-@pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning")
-@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[:1]])
+IGNORED = (
+    # scikit-learn's own test of the type of y casts an infinite label to a whole number.
+    "invalid value encountered in cast:RuntimeWarning",
+    # Some of its tests have labels that nothing can be learned about.
+    "NoiseTolerantKernelClassifier. the kernels tell:UserWarning",
+    "SumProductMKLClassifier. the best weights are:UserWarning",
+    "PairwiseKernelLearner. all weights are zero:UserWarning",
+    "reliability. .* of the kernels get a negative mean:UserWarning",
+    "X. .* similar to none:UserWarning",
+    "MetricKernel.* rows are few for:UserWarning",
+    # Others have a class with fewer rows than there are folds.
+    "The least populated class in y:UserWarning",
+)
+quietly = pytest.mark.filterwarnings(*(f"ignore:{message}" for message in IGNORED))
+
+
+@quietly
+@parametrize_with_checks([models[0] for models in CONFIGURATIONS.values()])
 def test_scikit_learn_contract(estimator, check):
     passes(estimator, check)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
-@pytest.mark.filterwarnings("ignore:SumProductMKLClassifier. the best weights are:UserWarning")
-@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
+@quietly
 @parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[1:]])
 def test_scikit_learn_contract_of_other_configurations(estimator, check):
     passes(estimator, check)

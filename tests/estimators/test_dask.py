@@ -542,6 +542,7 @@ def test_unfitted_and_wrong_columns_are_refused_at_once(many):
         model.predict(da.from_array(X[:, :2], chunks=100))
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits_as_threads(many, cluster):
     X, f = table()
     with dask.config.set(scheduler="synchronous"):
@@ -591,6 +592,7 @@ def test_features_that_this_process_cannot_hold_are_refused_first(many, monkeypa
         assert model.set_params(memory_limit="100MB").fit(parted(X), f > 0).converged_
 
 
+@pytest.mark.slow
 def test_features_that_no_worker_could_hold_are_refused_first(many, cluster, monkeypatch):
     from kernelweave.banks.nystroem import dask as banks_dask
 

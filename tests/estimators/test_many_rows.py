@@ -21,9 +21,6 @@ from kernelweave.inner import solve_inner
 from kernelweave.inner.curvature import feature_hessian
 from kernelweave.losses import Hinge, Smoothed
 from kernelweave.plots import plot_history
-from kernelweave.solvers import Problem
-from kernelweave.solvers.sample import take_sample
-from kernelweave.weights import Simplex
 from quick import first
 
 
@@ -293,21 +290,6 @@ def test_large_costs_on_some_thousand_rows():
     assert features.converged_
     assert grams.converged_
     brackets(features, grams)
-
-
-@pytest.mark.parametrize("n_positive", [2, 30, 400])
-def test_rare_classes_are_in_the_sample(n_positive):
-    Y = np.full((8000, 1), -1.0)
-    Y[np.random.default_rng(0).choice(8000, n_positive, replace=False)] = 1.0
-    rows = []
-    bank = type("Bank", (), {"take": lambda self, index: rows.append(index)})()
-    part = take_sample(Problem(bank, Y, np.full((8000, 1), 3.0), Hinge(), Simplex()))
-    targets, cost = part.Y, part.cost
-    assert (targets > 0).sum() >= min(n_positive, 250)
-    for sign in (-1.0, 1.0):  # errors of a class weigh as they do on all rows
-        assert cost[targets == sign].sum() == pytest.approx(3.0 * (Y == sign).sum())
-    assert len(targets) <= 8000 / 4 + 400
-    assert (np.diff(rows[0]) > 0).all()
 
 
 def test_known_scores_are_not_summed_again(many, monkeypatch):

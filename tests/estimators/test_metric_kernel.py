@@ -13,7 +13,9 @@ from sklearn.model_selection import GridSearchCV
 
 from kernelweave import MetricKernelClassifier, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.estimators import metric_base
 from kernelweave.io import load, save
+from kernelweave.ridge.metric import solve_ridge
 
 RANDOM = np.random.default_rng(0)
 N = 160
@@ -81,6 +83,20 @@ def test_predictions_follow_units_and_order_of_the_data():
     np.testing.assert_allclose(same, predicted, atol=1e-12)
 
 
+def test_names_of_levels_do_not_matter():
+    predicted = MetricKernelRegressor().fit(FRAME, PRICE).predict(FRAME)
+    renamed = FRAME.replace({"town": {"Ulm": "Aachen", "Bonn": "Zwickau"}})
+    again = MetricKernelRegressor().fit(renamed, PRICE).predict(renamed)
+    np.testing.assert_allclose(again, predicted, atol=1e-7)
+
+
+def test_the_size_of_blocks_changes_rounding_only(monkeypatch):
+    model = MetricKernelRegressor().fit(FRAME, PRICE)
+    predicted = model.predict(FRAME)
+    monkeypatch.setattr(metric_base, "_BLOCK_BYTES", 8 * N * 7)  # seven rows at a time
+    np.testing.assert_allclose(model.predict(FRAME), predicted, atol=1e-12)
+
+
 def test_unit_weights_change_nothing_and_rows_of_weight_zero_are_absent():
     plain = MetricKernelRegressor().fit(FRAME, PRICE)
     unit = MetricKernelRegressor().fit(FRAME, PRICE, sample_weight=np.full(N, 3.0))
@@ -102,9 +118,14 @@ def test_frames_of_any_library(convert):
     np.testing.assert_array_equal(model.predict(convert(FRAME)), expected)
 
 
-def test_threads_and_copies_give_the_same_bits():
-    model = MetricKernelClassifier(n_jobs=1).fit(FRAME, CLASS)
-    other = MetricKernelClassifier(n_jobs=2).fit(FRAME, CLASS)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"select": "cv"}, {"max_exact": 50}, {"max_exact": 50, "max_full": 0, "n_landmarks": 40}],
+    ids=["cholesky", "folds", "conjugate gradients", "nystroem"],
+)
+def test_threads_and_copies_give_the_same_bits(options):
+    model = MetricKernelClassifier(n_jobs=1, **options).fit(FRAME, CLASS)
+    other = MetricKernelClassifier(n_jobs=3, **options).fit(FRAME, CLASS)
     expected = model.predict_proba(FRAME)
     np.testing.assert_array_equal(other.predict_proba(FRAME), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(FRAME), expected)
@@ -160,9 +181,23 @@ def test_several_classes_and_targets():
     assert both.loo_values_.shape == (N, 2)
 
 
+def test_errors_of_rare_classes_count_more_but_probabilities_stay():
+    rare = PRICE > np.quantile(PRICE, 0.93)
+    weights = {False: 1.0, True: np.sqrt((~rare).sum() / rare.sum())}
+    auto = MetricKernelClassifier().fit(FRAME, rare)
+    given = MetricKernelClassifier(class_weight=weights).fit(FRAME, rare)
+    np.testing.assert_allclose(auto.loo_values_, given.loo_values_, atol=1e-12)
+    assert abs(auto.predict_proba(FRAME)[:, 1].mean() - rare.mean()) < 0.02
+    common = PRICE > np.quantile(PRICE, 0.8)
+    plain = MetricKernelClassifier(class_weight=None).fit(FRAME, common)
+    np.testing.assert_array_equal(
+        MetricKernelClassifier().fit(FRAME, common).loo_values_, plain.loo_values_
+    )
+
+
 def test_class_weights_shift_decisions():
     rare = PRICE > np.quantile(PRICE, 0.9)
-    plain = MetricKernelClassifier().fit(FRAME, rare)
+    plain = MetricKernelClassifier(class_weight=None).fit(FRAME, rare)
     balanced = MetricKernelClassifier(class_weight="balanced").fit(FRAME, rare)
     assert balanced.predict(FRAME).sum() >= plain.predict(FRAME).sum()
     assert balanced.predict_proba(FRAME)[:, 1].mean() > plain.predict_proba(FRAME)[:, 1].mean()
@@ -171,7 +206,7 @@ def test_class_weights_shift_decisions():
 def test_landmarks_are_nearly_the_exact_fit():
     X, y = make_friedman1(1200, random_state=0)
     exact = MetricKernelRegressor(max_exact=900).fit(X[:900], y[:900])
-    marks = MetricKernelRegressor(max_exact=500, metric_rows=450, n_landmarks=300)
+    marks = MetricKernelRegressor(max_exact=500, max_full=500, metric_rows=450, n_landmarks=300)
     marks.fit(X[:900], y[:900])
     assert len(marks.support_) == 300
     assert 0 < marks.trace_left_out_ < 0.2
@@ -180,6 +215,42 @@ def test_landmarks_are_nearly_the_exact_fit():
     assert gap < 0.01
     again = clone(marks).fit(X[:900], y[:900])
     np.testing.assert_array_equal(again.predict(X), marks.predict(X))
+
+
+def test_conjugate_gradients_give_the_exact_fit():
+    X, y = make_friedman1(900, random_state=0)
+    options = {"ridges": (0.1,), "n_steps": 1}
+    exact = MetricKernelRegressor(max_exact=900, **options).fit(X[:700], y[:700])
+    full = MetricKernelRegressor(max_exact=500, n_landmarks=200, **options).fit(X[:700], y[:700])
+    assert (exact.solver_, full.solver_) == ("cholesky", "conjugate gradients")
+    np.testing.assert_array_equal(full.support_, np.arange(700))
+    np.testing.assert_array_equal(full.metric_, exact.metric_)  # 700 rows are below metric_rows
+    score = r2_score(y[700:], full.predict(X[700:]))
+    assert score > r2_score(y[700:], exact.predict(X[700:])) - 0.01  # its ridge is chosen anew
+    # Errors of folds, which leave out more than one row, are a little larger.
+    assert exact.loo_error_ * 0.9 < full.loo_error_ < exact.loo_error_ * 1.4
+    again = clone(full).set_params(n_jobs=2).fit(X[:700], y[:700])
+    np.testing.assert_array_equal(again.predict(X), full.predict(X))
+
+
+def test_all_rows_as_landmarks_give_the_exact_fit():
+    marks = MetricKernelRegressor(max_exact=20, max_full=0, n_landmarks=N).fit(FRAME, PRICE)
+    assert marks.solver_ == "nystroem"
+    assert marks.trace_left_out_ < 1e-9
+    K = marks.kernel_(FRAME)
+    exact = solve_ridge(K.copy(), marks.ridge_, PRICE[:, None], np.ones(N))
+    values = (K @ exact.dual_coef + exact.intercept)[:, 0]
+    np.testing.assert_allclose(marks.predict(FRAME), values, atol=1e-6)
+    left_out = PRICE - exact.loo_residuals[:, 0]
+    np.testing.assert_allclose(marks.loo_values_, left_out, atol=1e-6)
+
+
+def test_landmarks_are_used_where_memory_does_not_hold_the_kernel():
+    X, y = make_friedman1(3000, random_state=0)
+    model = MetricKernelRegressor(metric_rows=200, n_steps=0, n_landmarks=50, memory_limit="20MB")
+    with pytest.warns(UserWarning, match="the kernel of all 3000 rows needs"):
+        model.fit(X, y)
+    assert model.solver_ == "nystroem"
 
 
 def test_the_learned_kernel_is_a_kernel():
@@ -228,7 +299,7 @@ def test_bad_data_get_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("n", "options"), [(900, {}), (6000, {"n_landmarks": 300, "metric_rows": 100})]
+    ("n", "options"), [(900, {}), (6000, {"n_landmarks": 300, "metric_rows": 100, "max_full": 0})]
 )
 def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
     X = RANDOM.normal(size=(n, 4))
@@ -241,6 +312,20 @@ def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 1.1 * need
+
+
+def test_steps_chosen_by_folds_reject_a_metric_of_noise():
+    X = RANDOM.normal(size=(60, 30))
+    noise = RANDOM.normal(size=60)
+    model = MetricKernelRegressor(select="cv").fit(X, noise)
+    errors = [step["cv_error"] for step in model.steps_]
+    assert model.step_ == int(np.argmin(errors))
+    assert model.cv_error_ == min(errors)
+    assert model.cv_error_ > 0.95  # where leave-one-out promises much less
+    assert min(step["loo_error"] for step in model.steps_) < 0.9
+    with pytest.warns(UserWarning, match="select='cv'"):
+        model.set_params(select="loo").fit(X, noise)
+    assert np.isnan(model.cv_error_)
 
 
 def test_few_rows_for_many_columns_are_said():

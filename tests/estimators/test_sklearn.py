@@ -77,6 +77,7 @@ def test_pipeline(data):
     assert (pipe.predict(shifted)[y == "ill"] == "ill").mean() > 0.95
 
 
+@pytest.mark.slow
 def test_grid_search_over_costs_and_kernels_in_processes(data):
     X, y = data
     grid = {"C": [0.1, 10.0], "kernels": [[Linear()], [RBF(0.7), Linear()], rbf_ladder()]}

@@ -20,6 +20,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
 from sklearn.base import is_classifier
 
 from hkl_oracles import closure, conjunctions, solve_dag
@@ -61,7 +62,9 @@ def ask(method, *arguments):
 
 def values_at(model, X):
     """Return the decision values or predictions of a model, one column per output."""
-    for name in ("decision_function", "predict"):
+    # Predicted quantiles are sorted; the certificate is that of the functions of all levels.
+    crossing = getattr(model, "_several_levels", False)
+    for name in ("_decide",) if crossing else ("decision_function", "predict"):
         if hasattr(model, name):
             values = np.asarray(ask(getattr(model, name), X))
             return values.reshape(len(values), -1) if values.dtype.kind == "f" else np.zeros(1)
@@ -82,6 +85,7 @@ class Problem:
     loss: str
     epsilon: float
     fit_intercept: bool
+    levels: np.ndarray | float = 0.5  # of quantiles
 
     @classmethod
     def of(cls, instance, model, C):
@@ -95,13 +99,18 @@ class Problem:
             row_cost = weight * _class_factors(model.class_weight, classes, codes, weight)[codes]
         else:
             Y, row_cost = y.reshape(len(y), -1).astype(float), weight
-        cost = np.repeat(C * row_cost[:, None], Y.shape[1], axis=1)
         loss = getattr(model, "loss", "hinge")
+        levels = np.atleast_1d(getattr(model, "quantile", 0.5))
+        if loss == "quantile":
+            Y = np.repeat(Y, len(levels), axis=1)
+        elif loss == "logistic" and Y.shape[1] > 1:
+            loss = "softmax"
+        cost = np.repeat(C * row_cost[:, None], Y.shape[1], axis=1)
         unit = getattr(model, "target_scale_", 1.0)
-        epsilon = unit * getattr(model, "epsilon", 0.0)
-        if loss == "epsilon_insensitive":
+        if loss in ("epsilon_insensitive", "quantile"):
             cost *= unit
-        return cls(Table(instance.fit["X"]), Y, cost, weight, loss, epsilon, model.fit_intercept)
+        epsilon, table = unit * getattr(model, "epsilon", 0.0), Table(instance.fit["X"])
+        return cls(table, Y, cost, weight, loss, epsilon, model.fit_intercept, levels)
 
     def losses(self, F):
         """Return the loss of every entry, and a bound of its slope."""
@@ -113,6 +122,24 @@ class Problem:
             return np.maximum(0, size - e), np.ones_like(F)
         if self.loss == "square":
             return size**2 / 2, size
+        if self.loss == "squared_hinge":
+            slack = np.maximum(0, 1 - Y * F)
+            return slack**2 / 2, slack
+        if self.loss == "logistic":
+            return np.logaddexp(0, -Y * F), 1 / (1 + np.exp(np.minimum(Y * F, 11000)))
+        if self.loss == "softmax":  # all of it in the column of the class of the row
+            ahead = F - np.sum(np.where(Y > 0, F, 0), axis=1, keepdims=True)
+            top = ahead.max(axis=1, keepdims=True)
+            sums = np.exp(ahead - top).sum(axis=1, keepdims=True)
+            logs = top + np.log(sums)
+            # Small losses: the logarithm of one plus the rest.
+            rest = np.where(Y > 0, 0, np.exp(np.minimum(ahead, 0))).sum(axis=1, keepdims=True)
+            logs = np.where(top > 0, logs, np.log1p(rest))
+            p = np.exp(ahead - logs)
+            return np.where(Y > 0, logs, 0), np.where(Y > 0, np.abs(1 - p), p)
+        if self.loss == "quantile":
+            up = self.levels * np.maximum(0, Y - F) + (1 - self.levels) * np.maximum(0, F - Y)
+            return up, np.broadcast_to(np.maximum(self.levels, 1 - self.levels), F.shape)
         return np.where(size <= e, size**2 / 2, e * size - e**2 / 2), np.minimum(size, e)
 
     def best_intercept(self, F):
@@ -120,12 +147,29 @@ class Problem:
         best = np.zeros(self.Y.shape[1])
         if not self.fit_intercept:
             return best
+        if self.loss not in LOSSES:
+            return self._search_intercept(F.astype(float))
         loss = LOSSES[self.loss](self.epsilon)
         for o in range(len(best)):
             keep = self.cost[:, o] > 0
             y, f = self.Y[keep, o], F[keep, o].astype(float)
             best[o] = loss.best_intercept(y - f, y, self.cost[keep, o])
         return best
+
+    def _search_intercept(self, F):
+        """Return intercepts of losses without a closed form, by a general minimiser."""
+        start = np.zeros(self.Y.shape[1])
+        if self.loss == "quantile":
+            start = np.median(self.Y - F, axis=0)
+            for o, level in enumerate(np.broadcast_to(self.levels, start.shape)):
+                order = np.argsort(self.Y[:, o] - F[:, o])
+                shares = np.cumsum(self.cost[order, o])
+                k = np.searchsorted(shares, level * shares[-1])
+                start[o] = (self.Y - F)[order[min(k, len(order) - 1)], o]
+            return start
+        size = float(self.total(F.astype(REAL))) or 1.0
+        found = minimize(lambda b: float(self.total((F + b).astype(REAL))) / size, start)
+        return found.x
 
     def total(self, F):
         return np.sum(self.cost * self.losses(F)[0])
@@ -584,6 +628,11 @@ def check_metric(instance, model, outcome):
         return
     y, left_out = y[model.support_], model.loo_values_[model.support_]
     n, i = len(K), len(K) // 2
+    if model.solver_ == "conjugate gradients":  # its left-out values are those of folds
+        off = K @ model.dual_coef_[0] + model.ridge_ * model.dual_coef_[0] + model.intercept_ - y
+        if not np.linalg.norm(off) <= 1e-2 * np.linalg.norm(y - y.mean()):
+            outcome.report("wrong values", "the ridge regression is not solved")
+        return
     rest = np.delete(np.arange(n), i)
     system = np.ones((n, n))
     system[:-1, :-1] = K[np.ix_(rest, rest)] + model.ridge_ * np.eye(n - 1)

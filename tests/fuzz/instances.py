@@ -392,6 +392,7 @@ def _mkl_classifier(rng, traits):
     options = _flat_options(rng, traits, rows) | {"class_weight": draw_class_weight(rng, y)}
     weight = draw_weight(rng, traits, len(y))
     fit = {"X": rows.X, "y": y, "sample_weight": weight}
+    options["loss"] = str(rng.choice(["hinge", "squared_hinge", "logistic", "logistic"]))
     return Instance(0, kw.MKLClassifier(**options), fit, rows.new)
 
 
@@ -416,6 +417,9 @@ def _mkl_regressor(rng, traits):
     options = _in_units(rng, _flat_options(rng, traits, rows) | _loss_options(rng, y))
     weight = draw_weight(rng, traits, len(y))
     fit = {"X": rows.X, "y": y, "sample_weight": weight}
+    if chance(rng, 0.3):
+        levels = np.unique(np.round(rng.uniform(0.02, 0.98, size=3), 3)).tolist()
+        options |= {"loss": "quantile", "quantile": levels[0] if chance(rng, 0.5) else levels}
     return Instance(0, kw.MKLRegressor(**options), fit, rows.new)
 
 
@@ -501,6 +505,9 @@ def _metric(rng, traits, kind):
     options = {"n_steps": int(rng.integers(0, 4)), "shrink": float(rng.random()), "n_jobs": 1}
     if chance(rng, 0.3):
         options |= {"max_exact": 0, "metric_rows": 40, "n_landmarks": int(rng.integers(1, 60))}
+        options["max_full"] = int(rng.choice([0, 20000]))
+    if chance(rng, 0.2):
+        options["select"] = "cv"
     if kind is kw.MetricKernelClassifier:
         options["class_weight"] = draw_class_weight(rng, y)
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}

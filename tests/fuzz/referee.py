@@ -30,6 +30,8 @@ SKLEARN = (
 WRONG_REFUSALS = ("not positive semi-definite", "not a valid kernel", "not symmetric")
 # What may be other than finite: see the documentation of these attributes.
 NOT_FINITE = {
+    "cv_error_": "nan",
+    "coverage_guarantee_": "nan",
     "landmark_gap_": "nan",
     "duality_gap_": "inf nan",
     "lower_bound_": "-inf",

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from kernelweave import KernelSpectralClustering
+from kernelweave import RBF, KernelSpectralClustering, Linear, MKLClassifier, MKLRegressor
 from kernelweave.cli.console import summarize_clusters
 from kernelweave.errors import KernelweaveError, ModelFileError
 from kernelweave.io import load, save
@@ -29,6 +29,7 @@ TABLE = pd.DataFrame(
 )
 TABLE["ill"] = np.where(RANDOM.normal(size=N) + TABLE["age"].fillna(50) / 20 > 2.5, "yes", "no")
 GRAM = {"lab": np.eye(N) + 0.5}
+NUMBERS = TABLE[["age"]].fillna(50.0).to_numpy()
 
 _watched = {"on": False, "events": []}
 _FORBIDDEN = (
@@ -57,6 +58,11 @@ def make_files(folder):
         C = 1.0 if METHODS[method].has_cost else "auto"
         fit = fit_table(TABLE, "ill", method=method, C=C, test_share=0, grams=grams)
         files[method] = save(fit.model, folder / f"{method}.kw").read_bytes()
+    model = MKLClassifier([RBF(5.0), Linear()], calibration="auto").fit(NUMBERS, TABLE["ill"])
+    files["calibrated"] = save(model, folder / "calibrated.kw").read_bytes()
+    model = MKLRegressor([RBF(5.0)], loss="square", intervals="jackknife+")
+    model.fit(NUMBERS, np.arange(N) % 7.0)
+    files["intervals"] = save(model, folder / "intervals.kw").read_bytes()
     clusters = KernelSpectralClustering(3, random_state=0).fit(GRAM["lab"])
     files["clusters"] = save(clusters, folder / "clusters.kw").read_bytes()
     return files
@@ -79,6 +85,11 @@ def outcome(path):
     try:
         if hasattr(model, "labels_"):
             summarize_clusters(model)
+        elif hasattr(model, "_residuals"):
+            model.predict_interval(NUMBERS)
+        elif hasattr(model, "calibrator_"):
+            model.predict_proba(NUMBERS)
+            model.predict_set(NUMBERS)
         elif hasattr(model[-1], "predict"):
             model.predict(rows)
         else:

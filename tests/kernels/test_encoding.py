@@ -117,6 +117,54 @@ def test_dates_have_a_number_and_cycles():
     assert whole.encodings[0].cycles == ("year", "week")
 
 
+MOMENTS = pd.date_range("2023-01-01", periods=60, freq="31h")
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda f: f, pl.from_pandas, lambda f: pl.from_pandas(f).to_arrow()]
+)
+@pytest.mark.parametrize(
+    "values",
+    [
+        MOMENTS.tz_localize("Europe/Berlin"),  # the hours of its clock, not those of Greenwich
+        pd.Series(list(MOMENTS), dtype=object),
+        MOMENTS.astype("datetime64[s]"),
+    ],
+    ids=["zone", "objects", "seconds"],
+)
+def test_dates_of_any_kind_are_the_same(values, convert):
+    expected = TableEncoding.learn(pd.DataFrame({"day": MOMENTS})).encode(
+        pd.DataFrame({"day": MOMENTS})
+    )
+    frame = convert(pd.DataFrame({"day": values}))
+    encoding = TableEncoding.learn(frame)
+    assert type(encoding.encodings[0]) is DateEncoding
+    np.testing.assert_array_equal(encoding.encode(frame), expected)
+
+
+def test_gaps_of_dates_have_an_indicator_and_no_place_in_a_cycle():
+    days = [moment.date() for moment in MOMENTS]
+    days[4] = None
+    frame = pd.DataFrame({"day": days})
+    encoding = TableEncoding.learn(frame)
+    encoded = encoding.encode(frame)
+    names = [column.name for column in encoding.columns]
+    assert names[:3] == ["day", "day?", "day: cos of the year"]
+    assert encoded[:, 1].tolist() == [float(day is None) for day in days]
+    assert not encoded[4, 2:].any()
+    assert [column.group for column in encoding.columns] == [0, 1, 2, 2, 3, 3]
+    alone = encoding.encode(pd.DataFrame({"day": [None]}))
+    np.testing.assert_array_equal(alone[0], encoded[4])
+
+
+def test_durations_are_numbers():
+    steps = np.arange(60) % 9
+    frame = pd.DataFrame({"stay": pd.to_timedelta(steps, unit="D")})
+    expected = TableEncoding.learn(steps[:, None].astype(float)).encode(steps[:, None])
+    for table in (frame, pl.from_pandas(frame), frame.to_numpy()):
+        np.testing.assert_array_equal(TableEncoding.learn(table).encode(table), expected)
+
+
 def test_bad_tables_get_a_sentence():
     with pytest.raises(InputError, match="no column to learn from"):
         TableEncoding.learn(FRAME[["unit", "name"]])

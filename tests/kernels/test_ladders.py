@@ -195,7 +195,7 @@ def test_views_bind_and_name():
 
 def test_views_default_kernels():
     kernels = views({"left": [0, 1], "right": 2}).expand(X)
-    assert [kernel.columns.keys for kernel in kernels] == [(0, 1)] * 8 + [(2,)] * 8
+    assert [kernel.columns.keys for kernel in kernels] == [(0, 1)] * 11 + [(2,)] * 8
     assert str(kernels[4]) == f"left: rbf(width={kernels[4].width:.4g})"
     assert str(kernels[7]) == "left: linear"
 

@@ -45,7 +45,25 @@ def test_kernels_on_all_columns_then_on_each():
     assert mixed_ladder(per_feature=False).expand(FRAME) == joint
     assert len(mixed_ladder(columns=["age"]).expand(FRAME)) == 8  # one column is all columns
     wide = np.random.default_rng(0).normal(size=(10, 61))
-    assert len(mixed_ladder().expand(wide)) == 8
+    assert len(mixed_ladder().expand(wide)) == 8 + 3
+
+
+def test_numbers_alone_also_keep_their_spread():
+    X = NUMBERS * [1.0, 10.0, 0.1]
+    own = mixed_ladder(per_feature=False).expand(X)[8:]
+    assert all(str(kernel).endswith("in own units") for kernel in own)
+    # Encoded values follow normal scores; between rows near the middle, differences are plain.
+    near = np.abs(NUMBERS).max(axis=1) < 0.7
+    total = np.sqrt(2 * (X.std(axis=0) ** 2).sum())
+    for kernel, step in zip(own, (0.5, 1.0, 2.0), strict=True):
+        plain = RBF(step * total)(X[near])
+        assert np.abs(kernel(X[near]) - plain).max() < 0.1
+        assert np.corrcoef(kernel(X).ravel(), RBF(step * total)(X).ravel())[0, 1] > 0.97
+    alike = mixed_ladder(per_feature=False).expand(NUMBERS / NUMBERS.std(axis=0))
+    assert len(alike) == 8
+    holes = X.copy()
+    holes[0, 0] = np.nan
+    assert len(mixed_ladder(per_feature=False).expand(holes)) == 8
 
 
 def test_units_do_not_matter():

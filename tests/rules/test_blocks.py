@@ -133,7 +133,7 @@ def test_columns_of_packed_rows(n, monkeypatch):
     from kernelweave import _core
     from kernelweave.banks import rules
 
-    monkeypatch.setattr(rules, "_UNPACKED", 64)
+    monkeypatch.setattr(rules, "OPTIONS", rules.RuleOptions(unpacked=64))
     P = np.random.default_rng(n).random((n, 13)) < 0.5
     packed = PackedRows.of(P)
     np.testing.assert_array_equal(packed.unpack(), P)

@@ -66,6 +66,18 @@ def test_patience_counts_from_the_last_progress():
     assert not patience.is_exhausted(0.3, 8)
 
 
+def test_inner_solves_that_fail_exhaust_patience_sooner():
+    patience = Patience(0.5, limit=1000)
+    patience.renew(1.0, 0)
+    assert not any(patience.is_exhausted(0.9, k, solved=False) for k in range(9))
+    assert not patience.is_exhausted(0.9, 9)  # one that does not fail starts the count anew
+    assert not any(patience.is_exhausted(0.9, k, solved=False) for k in range(10, 19))
+    assert not patience.is_exhausted(0.4, 19, solved=False)  # so does progress
+    exhausted = [patience.is_exhausted(0.4, k, solved=False) for k in range(20, 30)]
+    assert exhausted == [False] * 8 + [True] * 2 or exhausted == [False] * 9 + [True]
+    assert patience.is_at_rounding
+
+
 def contraction(n=5, seed=0, rate=0.95):
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]

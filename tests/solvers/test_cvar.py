@@ -13,6 +13,7 @@ from kernelweave.losses import CVaRHinge
 from kernelweave.solvers import Limits, Problem, WarmStart, cvar_by_rescaling
 from kernelweave.weights import Simplex
 from noisy_oracles import capped_oracle, least_mean_hinge, random_noisy_problem, structure_oracle
+from quick import first
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -88,7 +89,7 @@ def test_optimum(seed):
 
 
 @pytest.mark.parametrize("factor", [1.0, 10.0, 1e3, 1e5])
-@pytest.mark.parametrize("seed", [1, 3, 7])
+@pytest.mark.parametrize("seed", first(1, [1, 3, 7]))
 def test_the_classifier_is_that_of_the_plain_path(seed, factor):
     """A cap that binds hides a plain problem at a smaller lam, however small its part is."""
     s, path = path_of(seed)

@@ -7,7 +7,7 @@ from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.losses import Hinge, Square
 from kernelweave.solvers.dag_active_set import SOLVERS, DagWarmStart, dag_active_set
-from kernelweave.solvers.dag_problem import ActiveProblem, DagProblem, lower_bound
+from kernelweave.solvers.dag_problem import ActiveProblem, DagProblem, DualStart, lower_bound
 from kernelweave.solvers.problem import Limits
 
 
@@ -63,3 +63,40 @@ def test_a_fit_begins_where_another_ended():
         max_nodes=100,
     )
     assert zero.objective <= 1e-9 * problem.cost.sum() * (1 + 1e-9)
+
+
+def test_bounds_that_cannot_matter_are_not_refined():
+    problem = problem_of()
+    active = ActiveProblem.of(problem, True)
+    n = len(problem.graph.nodes)
+    V, eta = 0.5 * problem.Y, np.full(n, 1.0 / n)
+    steps, slopes = [], type(active.hierarchy).slopes
+    with pytest.MonkeyPatch.context() as patch:
+        counted = lambda *args: steps.append(1) or slopes(*args)  # noqa: E731
+        patch.setattr(type(active.hierarchy), "slopes", counted)
+        tight = active.bound(V, eta, 1e-9)
+        n_tight = len(steps)
+        for useful in ((tight.value + 1.0, np.inf), (-np.inf, tight.value + 1e6)):
+            steps.clear()
+            assert active.bound(V, eta, 1e-9, useful).value <= tight.value
+            assert len(steps) <= 2 < n_tight
+        steps.clear()  # one that may be the best, and enough, is refined
+        useful = tight.value - 1.0, tight.value - 1e-6
+        assert active.bound(V, eta, 1e-9, useful).value == tight.value
+        assert len(steps) == n_tight
+
+
+def test_bounds_begin_where_the_last_one_ended_once_one_was_cut():
+    active = ActiveProblem.of(problem_of(), True)
+    n = len(active.problem.graph.nodes)
+    eta, V = np.full(n, 1.0 / n), 0.5 * active.problem.Y
+    start = DualStart()
+    start.note(active.bound(V, eta, 0.5))
+    assert start.choose(eta) is eta
+    cut = active.bound(V, eta, 0.0)
+    assert cut.norm.is_cut
+    start.note(cut)
+    assert start.choose(eta) is cut.norm.eta
+    rough = active.bound(V, eta, 0.5)
+    start.note(rough)
+    assert start.choose(eta) is rough.norm.eta

@@ -236,3 +236,26 @@ def test_filling_up_by_hand():
     np.testing.assert_allclose(fill_up(np.array([1.0, 2.0]), 0.5), [0.5, 0.5])
     np.testing.assert_allclose(fill_up(np.zeros(4), 0.1), np.full(4, 0.25))
     np.testing.assert_allclose(fill_up(np.array([5.0]), 0.3), [1.0])
+
+
+@every
+@each_rho
+def test_a_bound_goes_on_where_the_last_one_ended(graph, rho):
+    weights, n = hierarchy(graph, rho), len(graph[1])
+    forms = norms(n, 4, 0.0) ** 2
+    never = lambda low, high: False  # noqa: E731
+    first = weights.bound_dual_norm(forms, np.full(n, 1 / n), never, max_steps=5)
+    assert first.is_cut
+    again = weights.bound_dual_norm(forms, first.eta, never, max_steps=5)
+    whole = weights.bound_dual_norm(forms, np.full(n, 1 / n), never, max_steps=10)
+    assert min(first.value, again.value) == pytest.approx(whole.value, rel=1e-12)
+    pairs = []
+
+    def third(low, high):
+        pairs.append((low, high))
+        return len(pairs) == 3
+
+    ended = weights.bound_dual_norm(forms, np.full(n, 1 / n), third)
+    assert len(pairs) == 3
+    assert not ended.is_cut
+    assert all(low <= high * (1 + 1e-12) for low, high in pairs)

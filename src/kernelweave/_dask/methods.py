@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -99,8 +100,11 @@ def _lazily(estimator: Any, name: str, X: Any, others: Sequence[Any]) -> Any:
                 f"{name}: X has {starts[-1]} rows, but an argument beside it has {len(other)} "
                 "entries."
             )
-    # One row shows the shape and the type of all results.
-    example = np.asarray(getattr(estimator, name)(_one_row(meta), *_entries(others, slice(0, 1))))
+    # One row shows the shape and the type of all results; what it holds is no fault of the caller.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = getattr(estimator, name)(_one_row(meta), *_entries(others, slice(0, 1)))
+    example = np.asarray(answer)
     model = dask.delayed(estimator, traverse=False)
     answers = [
         da.from_delayed(

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 _ELSEWHERE = (
-    "take some of the rows; MKLClassifier, MKLRegressor, NoiseTolerantKernelClassifier, the rule "
-    "ensembles, PairwiseKernelLearner(method='lkcnpc') and, of two classes, "
-    "NoisyLabelMKLClassifier learn from the parts of a Dask table where these are"
+    "take some of the rows; MKLClassifier, MKLRegressor, the learned-metric estimators, "
+    "NoiseTolerantKernelClassifier, the rule ensembles, PairwiseKernelLearner(method='lkcnpc') "
+    "and, of two classes, NoisyLabelMKLClassifier learn from the parts of a Dask table where these "
+    "are"
 )
 
 

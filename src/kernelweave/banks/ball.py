@@ -24,10 +24,19 @@ from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_number
 
 _PAUSED, _NEEDS_ROWS = 1, 2  # status of a run; 0: converged
-_ENTRIES_AT_A_TIME = 5e7  # row entries touched between two chances to interrupt: about 0.1 s
-_BATCH = 32  # rows fetched together
-_MOST_USED = 1500  # points in use above which their linear system costs more than it saves
-_DROPS = 20  # points dropped in a row
+
+
+@dataclass(frozen=True)
+class BallOptions:
+    """Constants of the enclosing ball; chosen by hand."""
+
+    entries_at_a_time: float = 5e7  # of rows, between two chances to interrupt: about 0.1 s
+    batch: int = 32  # rows fetched together
+    most_used: int = 1500  # points in use above which their linear system costs more than it saves
+    drops: int = 20  # points dropped in a row
+
+
+OPTIONS = BallOptions()
 
 
 @dataclass(frozen=True)
@@ -219,14 +228,14 @@ def solve_ball(
     solver = kind(diagonal, ridge)
     solver.start(beta, np.ascontiguousarray(fitted))
     lent, jumping = 0, True
-    at_a_time = int(min(10 * n + 500, max(1000, _ENTRIES_AT_A_TIME / n)))
+    at_a_time = int(min(10 * n + 500, max(1000, OPTIONS.entries_at_a_time / n)))
     while True:
         for index, block in K.blocks[lent:]:
             solver.lend(index, block)
         lent = len(K.blocks)
         status = solver.run(tol, min(at_a_time, max(1, max_iter - solver.updates)))
         if status == _NEEDS_ROWS:
-            K.fetch(np.sort(solver.wanted(_BATCH)))
+            K.fetch(np.sort(solver.wanted(OPTIONS.batch)))
         elif status != _PAUSED or solver.updates >= max_iter:
             break
         elif jumping:
@@ -288,9 +297,9 @@ def _jump(K: Rows, beta: Floats, diagonal: Floats, ridge: Floats) -> Floats | No
     Every move goes towards the maximum over the weights in use, so the value cannot fall.
     """
     beta = beta.copy()
-    for _ in range(_DROPS):
+    for _ in range(OPTIONS.drops):
         used = np.flatnonzero(beta)
-        if not 2 <= len(used) <= _MOST_USED:
+        if not 2 <= len(used) <= OPTIONS.most_used:
             return None
         M = K.block(used, used)
         M[np.diag_indices_from(M)] += ridge[used] + 1e-14 * max(float(np.trace(M)), 1e-300)

@@ -21,11 +21,19 @@ from .protocol import Bank, Predictor
 from .storage import Part, Selected, support
 from .views import Views, gaussian_rate
 
-_NEGATIVE = 1e-8  # negative quadratic form, relative to trace * |V|^2, that counts as rounding
-_TINY = 1e-12  # coefficients for which quadratic forms of huge kernels do not overflow
-_UNDERFLOW = 1e-240  # below which products of tiny numbers have no digits
-_CHUNK = 512  # rows of exact kernels evaluated at a time
-_CONSTANT = 1e-12  # centred trace, relative to the trace, below which a kernel counts as constant
+
+@dataclass(frozen=True)
+class RoundingOptions:
+    """What counts as rounding in quadratic forms, and rows at a time; chosen by hand."""
+
+    negative: float = 1e-8  # quadratic form below zero, relative to trace * |V|^2
+    tiny: float = 1e-12  # coefficients for which quadratic forms of huge kernels do not overflow
+    underflow: float = 1e-240  # below which products of tiny numbers have no digits
+    constant: float = 1e-12  # centred trace of a constant kernel, relative to the trace
+    chunk: int = 512  # rows of exact kernels evaluated at a time
+
+
+OPTIONS = RoundingOptions()
 
 
 def exact_bank(bank: Bank) -> KernelBank:
@@ -85,9 +93,10 @@ class KernelBank(Bank):
                 out[ids] = part.quadratic_forms(V, local)
         wanted = np.arange(self.n_kernels) if which is None else which
         values = out[wanted] * self.scales[wanted]
-        if not np.isfinite(values).all() and (largest := float(np.abs(V).max())) > _TINY:
+        if not np.isfinite(values).all() and (largest := float(np.abs(V).max())) > OPTIONS.tiny:
             # Huge kernels overflow before their scales are applied; with tiny vectors they do not.
-            return (self.quadratic_forms(V * (_TINY / largest), which) / _TINY**2) * largest**2
+            tiny = OPTIONS.tiny
+            return (self.quadratic_forms(V * (tiny / largest), which) / tiny**2) * largest**2
         self._refuse_negative(values, wanted, V)
         return np.maximum(values, 0.0)
 
@@ -97,7 +106,7 @@ class KernelBank(Bank):
         largest = float(np.abs(V).max())
         shape = V / largest  # the square of a tiny number would be zero
         size = (self.traces()[wanted] * largest) * largest * np.vdot(shape, shape)
-        bad = np.flatnonzero(values < -np.maximum(_NEGATIVE * size, _UNDERFLOW))
+        bad = np.flatnonzero(values < -np.maximum(OPTIONS.negative * size, OPTIONS.underflow))
         if len(bad):
             kernel = self.kernels[wanted[bad[0]]]
             raise InputError(
@@ -150,7 +159,7 @@ class KernelBank(Bank):
         means = self._diagonal_sums(share)
         centred = means - self.quadratic_forms(share[:, None]) / self.scales
         # The difference of a constant kernel is rounding.
-        centred = np.where(centred <= _CONSTANT * means, 0.0, centred)
+        centred = np.where(centred <= OPTIONS.constant * means, 0.0, centred)
         for j, kernel in enumerate(self.kernels):
             rows = kernel.linear_rows(self.views[j])
             if rows is not None:
@@ -322,8 +331,8 @@ class KernelBank(Bank):
             kernel, view = self.kernels[first], self.views[first]
             plain = self.views.is_plain_gaussian(kernel, first)
             A, B = view if rows is None else take(view, rows), take(view, used)
-            for start in range(0, self.n_samples if rows is None else len(rows), _CHUNK):
-                part = slice(start, start + _CHUNK)
+            for start in range(0, self.n_samples if rows is None else len(rows), OPTIONS.chunk):
+                part = slice(start, start + OPTIONS.chunk)
                 if plain:
                     distances = squared_distances(take(A, part), B)
                     rates = np.array([gaussian_rate(self.kernels[which[k]]) for k in places])
@@ -332,7 +341,7 @@ class KernelBank(Bank):
                 else:
                     yield places, part, (kernel.block(take(A, part), B) @ picked)[None]
 
-    def exact_products(self, V: Floats, which: Indices, chunk: int = _CHUNK) -> Floats:
+    def exact_products(self, V: Floats, which: Indices, chunk: int = OPTIONS.chunk) -> Floats:
         """Return ``K_j V`` from the kernels themselves."""
         rows = support(V)
         out = np.zeros((len(which), *V.shape))

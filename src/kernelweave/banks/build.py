@@ -102,7 +102,7 @@ def make_bank(
     factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
     ladders, stored = _group_rest(kernels, views, factors)
     at_once = _core.get_threads() if normalize == "radius" else 1
-    work = _Work(max(n_combined, at_once), min(n_solved, n), bool(stored), beside or {})
+    work = _Work(max(n_combined, at_once), n_solved, bool(stored), beside or {})
     _check_budget(n, dtype, factors, ladders, stored, memory_limit, work)
 
     parts: list[tuple[Part, Indices]] = []

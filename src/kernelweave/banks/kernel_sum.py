@@ -232,6 +232,10 @@ class KernelSum(WeightedSum):
         norms[which] = weights * np.sqrt(quadratic_forms + dropped)
         return KernelFunction(fitted, norms, float(weights @ quadratic_forms))
 
+    def columns(self) -> Floats | None:
+        Z = self.factor()
+        return None if Z is None else Z.T
+
     def factor(self) -> Floats | None:
         blocks = [Z for part in self._parts if (Z := part.factor()) is not None]
         return np.concatenate(blocks) if len(blocks) == len(self._parts) else None

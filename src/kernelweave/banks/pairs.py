@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,17 @@ from kernelweave._types import Floats, Indices, Stored
 from .nystroem.blocks import LocalBlocks, new_store, release
 from .row_source import rows_at_a_time
 
-_AT_A_TIME = 4096  # pairs that are computed or squared at a time
-_VECTORS = 20  # vectors with an entry per pair while weights are learned
-_TOGETHER = 64  # pairs that kernels compare at a time; blocks are multiples of these
+
+@dataclass(frozen=True)
+class PairOptions:
+    """Pairs and vectors held at a time; chosen by hand."""
+
+    at_a_time: int = 4096  # pairs that are computed or squared at a time
+    vectors: int = 20  # vectors with an entry per pair while weights are learned
+    together: int = 64  # pairs that kernels compare at a time; blocks are multiples of these
+
+
+OPTIONS = PairOptions()
 
 
 class PairBlocks(LinearOperator):
@@ -51,12 +60,12 @@ class PairBlocks(LinearOperator):
 
         ``fill`` writes the values of a slice of pairs into an array.
         """
-        step = -(-rows_at_a_time(n_columns, np.float64) // _TOGETHER) * _TOGETHER
+        step = -(-rows_at_a_time(n_columns, np.float64) // OPTIONS.together) * OPTIONS.together
         values = 8.0 * n_pairs * n_columns
         pieces = {
-            f"vectors of {n_pairs} pairs": 8.0 * _VECTORS * n_pairs,
+            f"vectors of {n_pairs} pairs": 8.0 * OPTIONS.vectors * n_pairs,
             "a block of values": min(values, 8.0 * step * n_columns),
-            "values as they are computed": 2.0 * min(values, 8.0 * _AT_A_TIME * n_columns),
+            "values as they are computed": 2.0 * min(values, 8.0 * OPTIONS.at_a_time * n_columns),
         }
         # Twice, because columns that surely get no weight are cut off in a copy.
         mapped = 2.0 * values + sum(pieces.values()) > parse_bytes(memory_limit)
@@ -70,7 +79,7 @@ class PairBlocks(LinearOperator):
         store = new_store(n_pairs, n_columns, np.float64, mapped=mapped)
         slices = _slices(0, n_pairs, step)
         for some in slices:
-            for few in _slices(some.start, some.stop, _AT_A_TIME):
+            for few in _slices(some.start, some.stop, OPTIONS.at_a_time):
                 fill(store[few], few)
             release(store[some])
         return cls(LocalBlocks([store[some] for some in slices], mapped=mapped))
@@ -100,14 +109,14 @@ class PairBlocks(LinearOperator):
     def _square_sums(self, v: Any) -> Floats:
         out, v = np.zeros(self.shape[1]), np.ravel(v)
         for block, rows in self.blocks.read():
-            for few in _slices(0, len(block), _AT_A_TIME):
+            for few in _slices(0, len(block), OPTIONS.at_a_time):
                 out += np.square(block[few]).T @ v[rows][few]
         return out
 
 
 def fits_whole(n_pairs: int, n_columns: int, memory_limit: float | str | None) -> bool:
     """Whether values fit in memory as one array, with a copy of some columns and their squares."""
-    need = 8.0 * n_pairs * (3 * n_columns + _VECTORS)
+    need = 8.0 * n_pairs * (3 * n_columns + OPTIONS.vectors)
     return need <= parse_bytes(memory_limit)
 
 

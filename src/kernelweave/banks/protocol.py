@@ -138,6 +138,10 @@ class KernelOperator(ABC):
     def scaled(self, factor: float) -> KernelOperator:
         """Return a multiple."""
 
+    def columns(self) -> Floats | None:
+        """Return ``Z`` with ``K = Z Z'``, where the matrix is held as a factor; None elsewhere."""
+        return None
+
     def features(self) -> Features | None:
         """Return features if inner problems are cheaper with these than with rows of the matrix."""
         return None

@@ -21,11 +21,18 @@ from .protocol import FeatureOperator, Features, KernelCollection
 Bits = NDArray[np.uint64]
 Conjunction = tuple[int, ...]  # numbers of propositions, increasing
 
-# Chosen by hand.
-_FEW_ROWS = 1500  # rows up to which a Gram matrix is cheap whatever the number of rules
-_CHUNK = 4096  # rows multiplied at a time
-_UNPACKED = 65_536  # rows unpacked at a time, a multiple of 64
-_ROWS_PER_LEVEL = 64  # rows of equal weight from which they are counted instead of multiplied
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """When rules are numbers and when bits; chosen by hand."""
+
+    few_rows: int = 1500  # rows up to which a Gram matrix is cheap whatever the number of rules
+    chunk: int = 4096  # rows multiplied at a time
+    unpacked: int = 65_536  # rows unpacked at a time, a multiple of 64
+    rows_per_level: int = 64  # rows of equal weight from which they are counted, not multiplied
+
+
+OPTIONS = RuleOptions()
 
 
 @dataclass(frozen=True)
@@ -71,8 +78,8 @@ class PackedRows:
         """Return the propositions as columns of bits, unpacking few rows at a time."""
         n, p = self.shape
         out = np.empty((p, -(-n // 64)), dtype=np.uint64)
-        for first in range(0, n, _UNPACKED):
-            words = _core.pack_bits(self[first : first + _UNPACKED].unpack())
+        for first in range(0, n, OPTIONS.unpacked):
+            words = _core.pack_bits(self[first : first + OPTIONS.unpacked].unpack())
             out[:, first // 64 : first // 64 + words.shape[1]] = words
         return out
 
@@ -133,7 +140,7 @@ class RuleBank(KernelCollection):
 
     @property
     def _is_small(self) -> bool:
-        return bool(self.n_samples <= _FEW_ROWS)
+        return bool(self.n_samples <= OPTIONS.few_rows)
 
     def dense(self) -> Floats:
         """Return the features as numbers, one row per rule; kept, so only for few rows."""
@@ -208,11 +215,11 @@ class RuleFeatures(Features):
         """
         used = np.flatnonzero(q)
         levels = np.unique(q[used])
-        if len(levels) * _ROWS_PER_LEVEL <= len(used):
+        if len(levels) * OPTIONS.rows_per_level <= len(used):
             return self._counted(q, levels)
         out, edge = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features)
-        for k in range(0, len(used), _CHUNK):
-            index = used[k : k + _CHUNK]
+        for k in range(0, len(used), OPTIONS.chunk):
+            index = used[k : k + OPTIONS.chunk]
             root = np.sqrt(q[index])
             Z = self.rows(index) * root[:, None]
             out += Z.T @ Z  # a symmetric product: half the work

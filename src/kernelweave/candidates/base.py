@@ -68,6 +68,7 @@ class KernelDag(Candidates):
     """A directed acyclic graph of kernels; the active nodes are closed under ancestors."""
 
     nodes: list[Any]
+    n_nodes: float = np.inf  # of the whole graph, where it is written out
     cut_after: int | None = None  # nodes visited where the last full search was cut
 
     @property

@@ -44,6 +44,7 @@ class ExplicitDag(KernelDag):
     ) -> None:
         self.bank = bank
         self.names = list(names)
+        self.n_nodes = len(self.names)
         self.all_costs = costs
         self._number = {name: k for k, name in enumerate(self.names)}
         order, self._parents = topological_order(parents, self.names)

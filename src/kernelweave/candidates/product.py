@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import is_number
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
 
@@ -102,6 +103,11 @@ class ProductLattice:
                 groups.setdefault(columns_key(bound.columns), []).append(bound)
             out += groups.values()
         return out
+
+    def with_targets(self, y: Floats) -> ProductLattice:
+        """Return this lattice with targets for the kernels that learn from them."""
+        ladders = with_targets(self.ladders, y)
+        return self if ladders is self.ladders else replace(self, ladders=ladders)
 
     def __sklearn_clone__(self) -> Self:
         return self

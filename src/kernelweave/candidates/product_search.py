@@ -20,6 +20,7 @@ from .base import Priced
 
 _PIECE = 4096  # entries worked on at a time; fixed, so that sums do not depend on the thread count
 _BATCH = 256  # products expanded together
+_TOGETHER = 64  # products written out at a time, so that they stay in the cache
 _EXACT_ORDERS = 4  # further factors up to which bounds count them; more count as any number
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -93,6 +94,8 @@ def search_products(
             batch = [
                 numbers for bound, numbers in frontier[start : start + _BATCH] if bound > level
             ]
+            # Neighbours use the same last ladder, so that the same factors may follow them.
+            batch.sort(key=lambda numbers: (walk.last(numbers), numbers))
             allowed = factors.ladder > np.array([walk.last(numbers) for numbers in batch])[:, None]
             if visited + allowed.sum() > max_visited:
                 return _sorted(found, factors, level, limit, complete=False)
@@ -146,29 +149,59 @@ class _Walk:
         return int(self.factors.ladder[numbers[-1]]) if numbers else -1
 
     def successors(self, batch: list[Numbers], rest: int) -> tuple[Floats, Floats]:
-        """Return the price of each product times each factor, and a bound for its descendants."""
+        """Return the price of each product times each later factor, and a bound for descendants.
+
+        Products should be in the order of their last ladders.
+        """
+        last = [self.last(numbers) for numbers in batch]
+        cuts = [k for k in range(1, len(batch)) if last[k] != last[k - 1]]
+        runs = [
+            slice(start, min(start + _TOGETHER, end))
+            for begin, end in zip([0, *cuts], [*cuts, len(batch)], strict=True)
+            for start in range(begin, end, _TOGETHER)
+        ]
         parts = run_blocks(
-            lambda piece: self._piece(batch, rest, piece), self.leaves.shape[1], _PIECE
+            lambda piece: self._piece(batch, runs, rest, piece), self.leaves.shape[1], _PIECE
         )
         prices, sums, reaches = np.sum(parts, axis=0)
         return prices, np.minimum(sums, reaches)
 
-    def _piece(self, batch: list[Numbers], rest: int, piece: slice) -> Floats:
+    def _piece(self, batch: list[Numbers], runs: list[slice], rest: int, piece: slice) -> Floats:
         here = self.discounts * self.leaves[:, piece]
-        P = np.empty((len(batch), here.shape[1]))
-        for row, numbers in zip(P, batch, strict=True):
-            row[:] = self.weights[piece]
-            for k in numbers:
-                row *= here[k]
-        out = np.zeros((3, len(batch), len(here)))
-        out[0] = P @ here.T
         if rest > 0:
             sums, tops = self._following(here, min(rest, len(self.factors.ladders)))
-            out[1] = P @ (here * sums).T
-            # With nonnegative factors, entries of negative weight only lower a quadratic form.
-            reach = np.maximum(P, 0.0) if self.positive else np.abs(P)
-            out[2] = reach @ (np.abs(here) * tops).T
+            sums *= here
+            tops *= np.abs(here)
+        out = np.zeros((3, len(batch), len(here)))
+        buffer = np.empty((_TOGETHER, here.shape[1]))
+        for run in runs:
+            P = self._products(batch[run], here, self.weights[piece], buffer)
+            # Only factors of later ladders follow.
+            first = int(np.searchsorted(self.factors.ladder, self.last(batch[run][0]), "right"))
+            out[0, run, first:] = P @ here[first:].T
+            if rest > 0:
+                out[1, run, first:] = P @ sums[first:].T
+                # With nonnegative factors, entries of negative weight only lower a quadratic form.
+                P = np.maximum(P, 0.0, out=P) if self.positive else np.abs(P, out=P)
+                out[2, run, first:] = P @ tops[first:].T
         return out
+
+    @staticmethod
+    def _products(batch: list[Numbers], here: Floats, weights: Floats, out: Floats) -> Floats:
+        """Write the weighted entries of products, each with at least as many factors as before."""
+        # Row k is the product of the first k factors; neighbours share most of them.
+        shared = np.empty((len(batch[0]) + 1, len(weights)))
+        shared[0] = weights
+        before: Numbers = ()
+        for row, numbers in zip(out, batch, strict=False):
+            k = 0
+            while k < len(before) and numbers[k] == before[k]:
+                k += 1
+            for j in range(k, len(numbers)):
+                np.multiply(shared[j], here[numbers[j]], out=shared[j + 1])
+            row[:] = shared[-1]
+            before = numbers
+        return out[: len(batch)]
 
     def _following(self, here: Floats, rest: int) -> tuple[Floats, Floats]:
         """Return the sum, and the largest, of the products of one up to ``rest`` kernels.

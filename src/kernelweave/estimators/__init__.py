@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from .pairwise import PairwiseKernelLearner
     from .radius import RadiusMKLClassifier
     from .radius_kernel import RadiusKernelClassifier
-    from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
+    from .rule_ensemble import RuleEnsembleClassifier
     from .rule_ensemble_cv import RuleEnsembleClassifierCV, RuleEnsembleRegressorCV
+    from .rule_regressor import RuleEnsembleRegressor
     from .spectral import KernelSpectralClustering
     from .sum_product import SumProductMKLClassifier
 
@@ -62,7 +63,7 @@ _HOMES = {
     "RadiusMKLClassifier": "radius",
     "RuleEnsembleClassifier": "rule_ensemble",
     "RuleEnsembleClassifierCV": "rule_ensemble_cv",
-    "RuleEnsembleRegressor": "rule_ensemble",
+    "RuleEnsembleRegressor": "rule_regressor",
     "RuleEnsembleRegressorCV": "rule_ensemble_cv",
     "SumProductMKLClassifier": "sum_product",
 }

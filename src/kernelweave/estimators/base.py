@@ -22,9 +22,10 @@ from kernelweave.banks.build import NORMALIZATIONS
 from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
-from kernelweave.errors import numbering
+from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
 from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
+from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
@@ -32,6 +33,7 @@ from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin
+from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ class RefinableBank:
         refines = factors or self.bank.n_features is not None
         self._refinement = self.bank.refinement if refines else None
 
+    def keep(self) -> None:
+        """Never rebuild the bank from now on: fits without some rows use it as it is."""
+        self._refinement = None
+
     def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
         """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
 
@@ -79,7 +85,7 @@ class RefinableBank:
         return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
-class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
+class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
     kernels: Any
@@ -105,7 +111,12 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
             "intercept_": "float[outputs]",
             "n_features_in_": "integer",
         },
-        optional={"feature_names_in_": "names", "_last": "any", "landmark_gap_": "real"},
+        optional={
+            "feature_names_in_": "names",
+            "_last": "any",
+            "landmark_gap_": "real",
+            **SAVED,
+        },
         substitutes={"kernels": "kernels_"},
         aspects=("kernels",),
     )
@@ -150,7 +161,7 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _bank(self, rows: MergedRows, C: float) -> Bank:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
-        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, centre=centre)
+        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, rows.Y, centre=centre)
         return self._make_bank(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
@@ -184,25 +195,43 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
         return min(n, MAX_FREE)
 
     def _expand_kernels(
-        self, kernels: Any, X: Any, weight: Floats | None = None, *, centre: bool = False
+        self,
+        kernels: Any,
+        X: Any,
+        weight: Floats | None = None,
+        Y: Floats | None = None,
+        *,
+        centre: bool = False,
     ) -> list[Kernel]:
         """Return the kernels with families written out; widths come from rows spread over X.
 
-        With ``centre``, linear kernels on columns far from zero are centred.
+        Families that learn from targets get those of the rows. With ``centre``, linear kernels on
+        columns far from zero are centred.
         """
         n = _num_samples(X)
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
             X = gather(X)
-            expanded = expand_kernels(kernels, X, weight)
+            expanded = expand_kernels(self._with_targets(kernels, Y), X, weight)
             return centre_linear(expanded, X) if centre else expanded
         if weight is not None:  # rows without weight do not count
             there = np.flatnonzero(weight)
             some = there[spread_rows(len(there))]
         X = X.take(some) if is_parted(X) else pick_rows(X, some)
+        kernels = self._with_targets(kernels, None if Y is None else Y[some])
         with numbering(some):
             expanded = expand_kernels(kernels, X, None if weight is None else weight[some])
             return centre_linear(expanded, X) if centre else expanded
+
+    def _with_targets(self, kernels: Any, Y: Floats | None) -> Any:
+        """Give targets to the kernels that learn from them, which weights of norm 1 prefer."""
+        found = kernels if Y is None else with_targets(kernels, Y)
+        if found is not kernels and getattr(self, "norm", None) == 1:
+            warn(
+                "norm=1: prefers kernels that have seen the targets, as those of learned_metric "
+                "have. Hint: norm=2 or norm='uniform'."
+            )
+        return found
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None
@@ -231,6 +260,47 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
             self.landmark_gap_ = result.landmark_gap
         self._last = (result.weights, result.dual_coef, self.C) if self.warm_start else None
         self._warn_unless_converged(result)
+
+    def _n_learned(self, shared: Any) -> float:
+        n_kernels = shared.bank.n_kernels
+        return 0 if getattr(self, "norm", None) == "uniform" or n_kernels == 1 else n_kernels
+
+    def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
+        bank = shared.bank
+        return HeldProblem(
+            bank.combine(result.weights / self._divisor),
+            self._make_loss(),
+            rows.Y,
+            self.C * rows.cost,
+            result.dual_coef,
+            self.tol,
+            bank=bank,
+            function=result.function,
+        )
+
+    def _place(self, shared: Any, rows: MergedRows, solution: HeldSolution) -> None:
+        support = self._store_support(solution.dual_coef, solution.intercept, rows)
+        used = in_use(self.weights_)
+        self._store_predictor(shared.bank.predictor(support, used, solution.function))
+
+    def _row_values(self, shared: Any, result: Result, rows: MergedRows, test: Indices) -> Floats:
+        if result.function is not None:
+            values = shared.bank.values(result.function)[test]
+        else:
+            kernel = shared.bank.combine(result.weights / self._divisor)
+            values = (kernel @ result.dual_coef)[test]
+        return np.asarray(values + result.intercept)
+
+    def _leave_out_learned(
+        self, shared: Any, result: Result, rows: MergedRows, *options: Any
+    ) -> LeftOut:
+        refinable = getattr(shared, "refinable", shared)
+        if isinstance(refinable, RefinableBank):
+            refinable.keep()
+        return super()._leave_out_learned(shared, result, rows, *options)
+
+    def _outputs(self, X: Any) -> Floats:
+        return self._decide(X)
 
     def _store_predictor(self, predictor: Predictor) -> None:
         found = {"_support_views": predictor.support, "_function": predictor.function}
@@ -273,9 +343,13 @@ class BaseMKL(FitMixin, NotebookSummary, BaseEstimator):
     def _active(self) -> tuple[list[Kernel], Floats]:
         """Return the kernels in use, with weights for the kernels as written."""
         active = in_use(self.weights_)
-        radius = getattr(self, "squared_radius_", 1.0)  # the radius methods divide by it
-        weights = (self.weights_ * self.scales_)[active] / radius
+        weights = (self.weights_ * self.scales_)[active] / self._divisor
         return [self.kernels_[j] for j in active], weights
+
+    @property
+    def _divisor(self) -> float:
+        """What the weighted kernel is divided by: of the radius methods, the squared radius."""
+        return float(getattr(self, "squared_radius_", 1.0))
 
     def _decide(self, X: Any) -> Floats:
         """Return decision values, one column per output."""

@@ -77,7 +77,7 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
         return MergedRows(X, Y, cost, weight, everything, everything)
     if weight is None and _all_differ(X, Y):
         return MergedRows(X, Y, cost, None, everything, everything)
-    keys = _keys(X, Y)
+    keys = content_keys(X, Y)
     # Sorted by content, so that the order in which rows came does not matter.
     _, first, places = np.unique(keys[kept], return_index=True, return_inverse=True)
     few = 0 if len(Y) < large.MANY_ROWS else _FEW * len(Y)
@@ -153,7 +153,7 @@ def _all_differ(X: Any, Y: Floats) -> bool:
     return len(np.unique(np.concatenate(seen))) == len(Y)  # equal rows have equal sums
 
 
-def _keys(X: Any, Y: Floats) -> NDArray[Any]:
+def content_keys(X: Any, Y: Floats) -> NDArray[Any]:
     """Return an item for every row that is equal for equal rows."""
     if not is_sparse(X):
         table = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero

@@ -71,6 +71,14 @@ class FitMixin:
         """Set the fitted attributes."""
         raise NotImplementedError
 
+    @property
+    def _needs_folds(self) -> bool:
+        """Whether models without each fold are wanted, for probabilities or intervals."""
+        return False
+
+    def _leave_out(self, shared: Any, result: Result, rows: MergedRows, targets: Targets) -> None:
+        """Fit models without each fold, and store what follows from them."""
+
     def _resume(self, shared: Any, rows: MergedRows) -> Any:
         """Return the start of the first model: the last fit, where ``warm_start`` is set."""
         return None
@@ -98,6 +106,7 @@ class FitMixin:
             rows = self._scale(self._merge(X, targets), models)
             shared = self._prepare(rows, targets, models)
             last: tuple[Self, Result] | None = None
+            fitted: list[tuple[Self, Result]] = []
             for model in models:
                 start = model._start(shared, rows, last)
                 with Progress(self.verbose, self.tol) as report:
@@ -105,6 +114,11 @@ class FitMixin:
                 model._check_finite(result)
                 model._store(shared, result, rows)
                 last = model, result
+                if model._needs_folds:
+                    fitted.append(last)
+            # After the last fit: leaving rows out may activate further nodes of a shared graph.
+            for model, result in fitted:
+                model._leave_out(shared, result, rows, targets)
         return models
 
     def _fit_path(self, Cs: Iterable[float], X: Any, targets: Targets) -> list[Self]:

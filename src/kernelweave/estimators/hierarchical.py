@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
-
-from kernelweave._dask import by_parts
-from kernelweave._validation import check_table, check_weights
-from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Loss
 
-from .classifier import KernelClassifier
+from .calibration import CALIBRATION
+from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
+from .intervals import INTERVALS
 from .regressor import KernelRegressor
-from .shared_docs import BOUNDS, NODES, SUPPORT, shared_attributes
-from .targets import Targets, weighted
+from .shared_docs import BOUNDS, CALIBRATED, COVERED, NODES, SUPPORT, shared_attributes
 
 
-@shared_attributes(NODES, BOUNDS, SUPPORT)
-class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
+@shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
+class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
     Minimises
@@ -76,6 +70,10 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class; of several labels, by the values 0 and 1 of each.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -120,7 +118,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHierarchical._constraints,
-        "class_weight": KernelClassifier._parameter_constraints["class_weight"],
+        "class_weight": LabelClassifier._parameter_constraints["class_weight"],
+        **CALIBRATION,
     }
 
     def __init__(
@@ -140,6 +139,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         max_nodes: int = 5000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -158,6 +159,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -165,53 +168,8 @@ class HierarchicalMKLClassifier(BaseHierarchical, KernelClassifier):
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
-    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
-        table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-        self._several = table.ndim == 2 and table.shape[1] > 1
-        if not self._several:
-            return super()._targets(X, y, sample_weight)
-        X = check_table(self, X, reset=True)
-        labels = _read_indicator(table)
-        check_consistent_length(X, labels)
-        weight = check_weights(sample_weight, len(labels))
-        self.classes_ = np.arange(labels.shape[1])
-        cost = weighted(np.ones(labels.shape), weight)
-        counted = slice(None) if weight is None else weight > 0
-        for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
-            if len(np.unique(column[counted])) < 2:
-                warn(f"y: label {label} is the same in all rows, so nothing is learned about it.")
-                continue
-            factors *= compute_class_weight(
-                self.class_weight, classes=np.arange(2), y=column, sample_weight=weight
-            )[column]
-        return X, Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels; of several labels a zero or one for each.
-        """
-        check_is_fitted(self)
-        if not self._several:
-            return super().predict(X)
-        return (self._decide(X) > 0).astype(int)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-
-@shared_attributes(NODES, BOUNDS, SUPPORT)
+@shared_attributes(NODES, BOUNDS, SUPPORT, COVERED)
 class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
     """Regression on a directed acyclic graph of kernels.
 
@@ -254,6 +212,10 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         Maximum number of activated nodes.
     fit_intercept : bool
         Whether to add a bias to every output.
+    intervals : {"auto", "guaranteed", "jackknife+"} or None
+        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLRegressor`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -297,6 +259,7 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
             name: KernelRegressor._parameter_constraints[name]
             for name in ("loss", "epsilon", "target_scale")
         },
+        **INTERVALS,
     }
 
     def __init__(
@@ -318,6 +281,8 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         max_iter: int = 1000,
         max_nodes: int = 5000,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -338,18 +303,8 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         self.max_iter = max_iter
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-
-def _read_indicator(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the zeros and ones of several labels."""
-    if table.dtype == object:
-        table = np.asarray(table.tolist())
-    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise InputError(
-            "y: several columns must be labels, each a zero or one for every row; learn classes of "
-            "several columns one column at a time."
-        )
-    return table.astype(int)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, make_bank
 from kernelweave.banks.products import ProductBank, ProductSum
@@ -29,6 +30,7 @@ from kernelweave.solvers.rounding import keep_kernels
 from .base import BaseMKL, BlockFunction
 from .duplicates import MergedRows
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
+from .out_of_fold import HeldProblem, HeldSolution, fold_solves, start_on_graph
 from .targets import Targets, task_matrix
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class BaseHierarchical(BaseMKL):
 
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = ProductLattice() if self.kernels is None else self.kernels
+        kernels = self._with_targets(kernels, rows.Y)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -172,6 +175,48 @@ class BaseHierarchical(BaseMKL):
         self._support_views = Views.of(self._products().factors, rows.X).take(support)
         self._warn(graph, result)
 
+    def _n_learned(self, shared: ExplicitDag | ProductGraph) -> float:
+        return shared.n_nodes
+
+    def _hold(
+        self, shared: ExplicitDag | ProductGraph, result: Result, rows: MergedRows
+    ) -> HeldProblem | None:
+        relation, cost = task_matrix(self.task_correlation, rows.Y.shape[1]), self.C * rows.cost
+        n_related = 1 if relation is None else len(relation)
+        kernel = shared.combine(_padded(shared, result), n_related)
+        loss = self._make_loss()
+        return HeldProblem(kernel, loss, rows.Y, cost, result.dual_coef, self.tol, relation)
+
+    def _place(
+        self, shared: ExplicitDag | ProductGraph, rows: MergedRows, solution: HeldSolution
+    ) -> None:
+        n, n_outputs = rows.Y.shape
+        relation, dual_coef = task_matrix(self.task_correlation, n_outputs), solution.dual_coef
+        if relation is not None:
+            dual_coef = (dual_coef.reshape(n, -1, n_outputs) @ relation).reshape(n, -1)
+        support = self._store_support(dual_coef, solution.intercept, rows)
+        self._support_views = Views.of(self._products().factors, rows.X).take(support)
+
+    def _fold_start(
+        self, shared: ExplicitDag | ProductGraph, result: Result, rows: MergedRows
+    ) -> DagWarmStart | None:
+        return start_on_graph(shared, self._make_loss(), result, rows, self.C)
+
+    def _fold_limit(self, shared: ExplicitDag | ProductGraph, result: Result) -> int:
+        return fold_solves(result, self.max_iter)
+
+    def _row_values(
+        self,
+        shared: ExplicitDag | ProductGraph,
+        result: Result,
+        rows: MergedRows,
+        test: Indices,
+    ) -> Floats:
+        relation = task_matrix(self.task_correlation, rows.Y.shape[1])
+        values = shared.combine(_padded(shared, result)) @ result.dual_coef
+        values = values if relation is None else values @ relation
+        return np.asarray(values[test] + result.intercept)
+
     def _warn(self, graph: ExplicitDag | ProductGraph, result: Result) -> None:
         who = type(self).__name__
         if not self.block_norms_.any():
@@ -240,3 +285,8 @@ class BaseHierarchical(BaseMKL):
             "norm": self.block_norms_,
         }
         return self._sorted_frame(columns, by="norm")
+
+
+def _padded(graph: ExplicitDag | ProductGraph, result: Result) -> Floats:
+    """Return kernel weights of all active nodes, also those activated since the result."""
+    return np.pad(result.weights, (0, len(graph.nodes) - len(result.weights)))

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave._dask import is_dask, is_parted
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._memory import parse_bytes
 from kernelweave._progress import Counter
@@ -20,33 +21,29 @@ from kernelweave._types import Floats
 from kernelweave._validation import (
     N_JOBS,
     Interval,
+    StrOptions,
     check_mixed_table,
+    check_table,
 )
-from kernelweave.errors import InputError, MemoryBudgetError, warn
+from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.landmarks import nystroem_bytes, solve_nystroem
-from kernelweave.ridge.metric import (
-    MetricOptions,
-    MetricStep,
-    gradient_outer_product,
-    learn_metric,
-)
+from kernelweave.ridge.all_rows import CANDIDATES, RowLimits, fit_all_rows, fit_parts
+from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
+from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
+from .metric_intervals import LeftOutRows
 from .targets import Targets
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _LEAST_ROWS = 10
-_MATRICES = 5  # of n x n numbers that an exact fit holds at once
-_CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
-_NYSTROEM_RIDGES = np.geomspace(1e-4, 10.0, 11)  # chosen anew on all rows
 _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misjudges the metric
-_BLOCK_BYTES = 1.6e7  # of the kernel blocks that prediction works in
+_BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
-class BaseMetricKernel(NotebookSummary, BaseEstimator):
+class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     """Base of the estimators with a learned metric."""
 
     columns: Any
@@ -55,8 +52,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
     shares: Sequence[float]
     widths: Sequence[float]
     ridges: Sequence[float]
+    select: str
     metric_rows: int
     max_exact: int
+    max_full: int
     n_landmarks: int
     memory_limit: float | str | None
     n_jobs: int | None
@@ -81,10 +80,15 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
             "loo_error_": "real",
             "loo_values_": "float[rows, outputs?]",
             "trace_left_out_": "real",
+            "cv_error_": "real",
+            "solver_": "any",
             "support_": "int[support]",
             "dual_coef_": "float[outputs, support]",
             "intercept_": "float[outputs]",
             "_rows": "float[support, encoded]",
+            "_residuals": "float[used, outputs]",
+            "_row_weight": "float[used]",
+            "coverage_guarantee_": "real",
         },
         optional={"feature_names_in_": "names"},
         substitutes={"columns": "_columns"},
@@ -99,8 +103,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         "shares": ["array-like"],
         "widths": ["array-like"],
         "ridges": ["array-like"],
+        "select": [StrOptions({"loo", "cv"})],
         "metric_rows": [Interval(Integral, _LEAST_ROWS, None, closed="left")],
         "max_exact": [Interval(Integral, 0, None, closed="left")],
+        "max_full": [Interval(Integral, 0, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "n_jobs": N_JOBS,
@@ -117,8 +123,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
+        max_full: int = 20000,
         n_landmarks: int = 1000,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -131,8 +139,10 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.shares = shares
         self.widths = widths
         self.ridges = ridges
+        self.select = select
         self.metric_rows = metric_rows
         self.max_exact = max_exact
+        self.max_full = max_full
         self.n_landmarks = n_landmarks
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -140,25 +150,19 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
         self.verbose = verbose
 
     def _options(self) -> MetricOptions:
-        grids = {}
-        for name in ("shares", "widths", "ridges"):
-            given = getattr(self, name)
-            try:
-                values = tuple(sorted(float(value) for value in given))
-            except (TypeError, ValueError):
-                values = ()
-            low, high = (0.0, 1.0) if name == "shares" else (np.nextafter(0.0, 1.0), np.inf)
-            if not values or not all(np.isfinite(v) and low <= v <= high for v in values):
-                allowed = "between 0 and 1" if name == "shares" else "> 0"
-                raise InputError(
-                    f"{name}: must be one or more finite numbers {allowed}, got {given!r}."
-                )
-            grids[name] = values
+        grids = read_grids(shares=self.shares, widths=self.widths, ridges=self.ridges)
         return MetricOptions(self.n_steps, self.shrink, **grids)
 
     def _fit(self, X: Any, targets: Targets) -> Floats:
         """Learn encoding, metric and function; return leave-one-out values of all outputs."""
         options = self._options()
+        limits = RowLimits(
+            self.max_exact,
+            self.max_full,
+            self.n_landmarks,
+            self.metric_rows,
+            parse_bytes(self.memory_limit),
+        )
         weight = targets.cost.mean(axis=1)
         used = np.flatnonzero(weight > 0)
         if len(used) < _LEAST_ROWS:
@@ -166,105 +170,92 @@ class BaseMetricKernel(NotebookSummary, BaseEstimator):
                 f"X: {type(self).__name__} needs {_LEAST_ROWS} rows of positive weight or more, "
                 f"got {len(used)}."
             )
-        weight = weight[used] / weight[used].mean()
+        weight = weight / weight[used].mean()
         random = check_random_state(self.random_state)
         with threads(self.n_jobs):
-            encoding = TableEncoding.learn(X, self.columns, targets.cost.mean(axis=1))
-            rows = encoding.encode(X)[used]
-            Y = targets.Y[used]
-            shift, scale = self._units(Y, weight)
-            Y = (Y - shift) / scale
-            groups = np.array([column.group for column in encoding.columns])
-            exact = len(used) <= self.max_exact
-            part = np.arange(len(used))
-            if not exact and self.metric_rows < len(used):
+            shift, scale = self._units(targets.Y[used], weight[used])
+            Y = (targets.Y - shift) / scale
+            self.solver_ = limits.solver(len(used), Y.shape[1], parted=is_parted(X))
+            # Numbers of the rows that are encoded here, and places among them of those that the
+            # metric is learned from.
+            sample, part = used, np.arange(len(used))
+            if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
-            self._check_memory(len(part), None if exact else Y.shape)
+            if is_parted(X):
+                n_more = min(len(used), CANDIDATES * self.n_landmarks)
+                places = np.union1d(part, random.choice(len(used), n_more, replace=False))
+                sample, part = used[places], np.searchsorted(places, part)
+            table, known = (X.take(sample), sample) if is_parted(X) else (X, np.arange(len(Y)))
+            encoding = TableEncoding.learn(table, self.columns, weight[known])
+            rows = encoding.encode(table)[np.searchsorted(known, sample)]
+            groups = np.array([column.group for column in encoding.columns])
             report = Counter(self.verbose, options.n_steps + 1, "steps")
-            steps = learn_metric(
-                rows[part], Y[part], weight[part], groups, options, random, lambda _: report()
-            )
-            if not steps:
-                raise InputError(
-                    "X: no kernel on these columns can be solved. Hint: raise ridges, or look for "
-                    "columns in which nearly all values are equal."
-                )
-            step = min(steps, key=lambda s: s.loo_error)
-            self._keep_metric(encoding, steps, step)
-            F = gradient_outer_product(rows[part], weight[part], step, random)
+            learned = (rows[part], Y[sample[part]], weight[sample[part]])
+            chosen = choose_step(*learned, groups, options, self.select, random, lambda _: report())
+            self._keep_metric(encoding, chosen)
+            F = gradient_outer_product(learned[0], learned[2], chosen.step, random)
             self.column_weights_ = _column_weights(encoding, np.diag(F))
-            if exact:
-                support, residuals = part, step.solution.loo_residuals
-                coef, intercept, self.ridge_ = (
-                    step.solution.dual_coef,
-                    step.solution.intercept,
-                    step.ridge,
-                )
-                self.loo_error_, self.trace_left_out_ = step.loo_error, 0.0
+            if is_parted(X):
+                found = fit_parts(X, sample, rows, self.kernel_, Y, weight, self.n_landmarks)
+                support, residuals = np.searchsorted(sample, found.support), found.residuals[used]
             else:
-                n_candidates = min(len(used), _CANDIDATES * self.n_landmarks)
-                candidates = np.sort(random.choice(len(used), n_candidates, replace=False))
-                found = solve_nystroem(
-                    lambda a, b: self.kernel_.block(rows[a], rows[b]),
-                    Y,
-                    weight,
-                    candidates,
-                    self.n_landmarks,
-                    _NYSTROEM_RIDGES,
+                data = (rows, Y[used], weight[used])
+                found = fit_all_rows(
+                    self.solver_, chosen.step, self.kernel_, *data, self.n_landmarks, random
                 )
-                support, residuals, coef = found.landmarks, found.loo_residuals, found.dual_coef
-                intercept, self.ridge_ = found.intercept, found.ridge
-                self.loo_error_, self.trace_left_out_ = found.loo_error, found.left_out
+                support, residuals = found.support, found.residuals
+        self.ridge_, self.loo_error_, self.trace_left_out_ = (
+            found.ridge,
+            found.error,
+            found.left_out,
+        )
         self.objective_ = self.loo_error_
         self.weights_ = self._weights_by_column()
-        self.support_ = used[support]
+        self.support_ = sample[support]
         self._rows = rows[support]
-        self.dual_coef_ = np.ascontiguousarray((coef * scale).T)
-        self.intercept_ = intercept * scale + shift
+        self.dual_coef_ = np.ascontiguousarray((found.dual_coef * scale).T)
+        self.intercept_ = found.intercept * scale + shift
+        self._residuals, self._row_weight = residuals * scale, weight[used]
+        self.coverage_guarantee_ = float("nan")  # the metric has seen the targets of all rows
         values = np.full(targets.Y.shape, np.nan)
-        values[used] = targets.Y[used] - residuals * scale
+        values[used] = targets.Y[used] - self._residuals
         return values
+
+    def _table(self, X: Any) -> Any:
+        """Check a table to learn from; that of Dask stays in its parts where rows are many."""
+        if not is_dask(X):
+            return check_mixed_table(self, X, reset=True)
+        parted = check_table(self, X, reset=True, parts=True, finite=False)
+        return parted if len(parted) > self.max_exact else parted.take(np.arange(len(parted)))
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return what is subtracted from the targets, and what they are then divided by."""
         raise NotImplementedError
 
-    def _check_memory(self, n: int, nystroem: tuple[int, ...] | None) -> None:
-        """Refuse what the limit does not hold: matrices of n rows, or Nystroem features."""
-        limit = parse_bytes(self.memory_limit)
-        needs = {f"{_MATRICES} matrices of {n} rows": _MATRICES * 8.0 * n * n}
-        if nystroem is not None:
-            rows, n_outputs = nystroem
-            marks = min(self.n_landmarks, rows)
-            need = nystroem_bytes(rows, marks, n_outputs, len(_NYSTROEM_RIDGES))
-            needs[f"{marks} features of {rows} rows"] = need
-        for what, need in needs.items():
-            if need > limit:
-                raise MemoryBudgetError(
-                    f"memory_limit: {what} need {need / 1e9:.3g} GB, but the limit is "
-                    f"{limit / 1e9:.3g} GB. Hint: lower max_exact, metric_rows or n_landmarks."
-                )
-
-    def _keep_metric(
-        self, encoding: TableEncoding, steps: list[MetricStep], step: MetricStep
-    ) -> None:
+    def _keep_metric(self, encoding: TableEncoding, chosen: ChosenStep) -> None:
+        steps, step = chosen.steps, chosen.step
         self.kernel_ = MetricLaplacian(encoding, step.metric, step.widths, step.share)
         self.metric_ = step.metric.root @ step.metric.root
         self.share_, self.widths_ = step.share, step.widths
-        self.step_ = steps.index(step)
+        self.step_ = chosen.index
         self.encoded_names_ = [column.name for column in encoding.columns]
         names = ("loo_error", "ridge", "share", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
+        self.cv_error_ = float("nan")
+        if self.select == "cv":
+            for k, error in enumerate(chosen.errors.tolist()):
+                self.steps_[k]["cv_error"] = error
+            self.cv_error_ = float(chosen.errors.min(initial=np.inf))
         self.n_iter_ = sum(s.n_solves for s in steps)
         # Every ridge problem is solved exactly; no bound is known for the choice of the metric.
         self.duality_gap_, self.converged_ = float("nan"), True
         self.history_: list[Any] = []
         n, d = len(step.solution.dual_coef), len(self.metric_)
-        if self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
+        if self.select == "loo" and self.step_ > 0 and n < _COLUMNS_PER_ROW * d:
             warn(
                 f"{type(self).__name__}: {n} rows are few for {d} encoded columns, so that the "
-                "leave-one-out errors of the learned metric are too small. Hint: compare with "
-                "n_steps=0 by cross-validation."
+                "leave-one-out errors of the learned metric are too small. Hint: select='cv' "
+                "chooses the step by cross-validation."
             )
 
     @property

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, check_mixed_table, fit_context
+from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
+from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 
+_RARE = 0.1  # share of the rows below which a class is rare
 _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-out values
 
 
 @shared_attributes(METRIC, SUPPORT)
-class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
+class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
     Numbers, categories, booleans, dates and gaps are encoded without looking at the target. One
@@ -45,10 +49,18 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -91,7 +103,9 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
             Targets; several share the metric.
         sample_weight : array of shape (n_samples,), optional
@@ -102,7 +116,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
         self : MetricKernelRegressor
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = real_targets(self, X, y, sample_weight)
         values = self._fit(X, targets)
         self.loo_values_ = values[:, 0] if self._one_output else values
@@ -116,6 +130,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
             raise InputError(f"y: has one value only: {Y[0, int(np.argmax(constant))]:g}.")
         return mean, scale
 
+    @by_parts
     def predict(self, X: Any) -> Floats:
         """Return the predicted target of every row.
 
@@ -139,7 +154,7 @@ class MetricKernelRegressor(RegressorMixin, BaseMetricKernel):
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMetricKernel):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -160,14 +175,24 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, for targets of plus and minus one.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
     max_exact : int
-        Rows up to which the fit is exact; beyond, Nystroem landmarks stand for the rows.
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
     n_landmarks : int
         Number of landmarks.
-    class_weight : dict, "balanced" or None
-        Weights of the classes.
+    class_weight : dict, "balanced", "auto" or None
+        Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
+        rows, its squared errors count more, by the root of the ratio; probabilities still refer to
+        classes as frequent as in the data.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of what is free.
     n_jobs : int or None
@@ -201,12 +226,13 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             "classes_": "labels[classes]",
             "calibration_coef_": "float[outputs, outputs]",
             "calibration_intercept_": "float[outputs]",
+            "_scores": "float[used]",
         }
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
     }
 
     def __init__(
@@ -218,10 +244,12 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         shares: Sequence[float] = (0.15, 0.5, 0.85),
         widths: Sequence[float] = (1.0, 2.5, 6.0),
         ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
+        select: str = "loo",
         metric_rows: int = 1500,
         max_exact: int = 2000,
+        max_full: int = 20000,
         n_landmarks: int = 1000,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | str | None = "auto",
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -234,8 +262,10 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             shares=shares,
             widths=widths,
             ridges=ridges,
+            select=select,
             metric_rows=metric_rows,
             max_exact=max_exact,
+            max_full=max_full,
             n_landmarks=n_landmarks,
             memory_limit=memory_limit,
             n_jobs=n_jobs,
@@ -251,7 +281,9 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)
-            Training rows; numbers, categories, booleans, dates and gaps.
+            Training rows; numbers, categories, booleans, dates and gaps. The rows of a Dask table
+            of more than `max_exact` rows stay where they are: encoding, metric and landmarks come
+            from a sample, the function from two passes over all parts.
         y : array of shape (n_samples,)
             Class labels.
         sample_weight : array of shape (n_samples,), optional
@@ -262,23 +294,35 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         self : MetricKernelClassifier
             The fitted estimator.
         """
-        X = check_mixed_table(self, X, reset=True)
+        X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
-        values = self._fit(X, targets)
+        values = self._fit(X, self._with_rare_classes(targets))
         self._calibrate(values, targets)
+        used = ~np.isnan(values).any(axis=1)
+        own = _class_codes(targets.Y[used])[:, None]
+        self._scores = np.take_along_axis(margins(values[used]), own, axis=1)[:, 0]
         self.loo_values_ = values[:, 0] if values.shape[1] == 1 else values
         return self
 
     def _units(self, Y: Floats, weight: Floats) -> tuple[Floats, Floats]:
         return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
 
+    def _with_rare_classes(self, targets: Targets) -> Targets:
+        """Return targets in which errors of a rare class count more, where that is automatic."""
+        if self.class_weight != "auto" or len(self.classes_) > 2:
+            return targets
+        rare = targets.Y[:, 0] > 0
+        counts = np.array([targets.cost[~rare].sum(), targets.cost[rare].sum()])
+        if not counts.min() < _RARE * counts.sum():
+            return targets
+        factors = np.sqrt(counts.max() / counts)
+        return replace(targets, cost=targets.cost * factors[rare.astype(int)][:, None])
+
     def _calibrate(self, values: Floats, targets: Targets) -> None:
         """Fit a logistic regression to the leave-one-out values."""
         weight = targets.cost.mean(axis=1)
         used = weight > 0
-        codes = (targets.Y[:, 0] > 0).astype(int)
-        if targets.Y.shape[1] > 1:
-            codes = targets.Y.argmax(axis=1)
+        codes = _class_codes(targets.Y)
         from sklearn.linear_model import LogisticRegression  # takes long to import
 
         model = LogisticRegression(C=_CALIBRATION, max_iter=1000)
@@ -291,6 +335,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             self.calibration_coef_ = np.zeros((1, 1))
             self.calibration_intercept_ = np.array([np.log(share / (1.0 - share))])
 
+    @by_parts
     def decision_function(self, X: Any) -> Floats:
         """Return calibrated log-odds, or one score per class.
 
@@ -307,6 +352,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         values: Floats = self._decide(X) @ self.calibration_coef_.T + self.calibration_intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class.
 
@@ -325,6 +371,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
             decision = np.column_stack([np.zeros(len(decision)), decision])
         return np.asarray(softmax(decision, axis=1))
 
+    @by_parts
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities.
 
@@ -340,6 +387,7 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
+    @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.
 
@@ -356,3 +404,8 @@ class MetricKernelClassifier(ClassifierMixin, BaseMetricKernel):
         decision = self.decision_function(X)
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+
+def _class_codes(Y: Floats) -> Indices:
+    """Return the class of every row of signed targets."""
+    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))

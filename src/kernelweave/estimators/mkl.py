@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar
 
-from kernelweave.losses import Hinge, Loss
+import numpy as np
 
-from .classifier import KernelClassifier
-from .regressor import KernelRegressor
-from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from kernelweave._validation import StrOptions
+from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
+
+from .classifier import LabelClassifier
+from .probabilities import NativeProbabilities
+from .quantiles import QuantileRegressor
+from .shared_docs import (
+    BOUNDS,
+    CALIBRATED,
+    CLASSES,
+    COVERED,
+    NYSTROEM,
+    SUPPORT,
+    WEIGHTS,
+    shared_attributes,
+)
+from .targets import Targets, refuse_absent_class
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
-class MKLClassifier(KernelClassifier):
-    """Support vector classifier on a learned combination of kernels.
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+class MKLClassifier(NativeProbabilities, LabelClassifier):
+    """Support vector or logistic classifier on a learned combination of kernels.
 
-    Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i max(0, 1 - y_i f(x_i))`` over the functions
+    Minimises ``1/2 sum_j |w_j|^2 / theta_j + sum_i C_i loss(y_i, f(x_i))`` over the functions
     ``f = sum_j <w_j, phi_j> + b`` and the weights ``theta >= 0`` with ``|theta|_norm <= 1``.
-    Several classes are learned one against the rest with one shared set of weights.
+    Several classes share one set of weights. They are learned one against the rest, or all
+    together where the loss is logistic. Several labels of every row (``y`` of zeros and ones with
+    one column per label) are learned one by one, with one set of weights.
 
     Parameters
     ----------
@@ -27,6 +45,11 @@ class MKLClassifier(KernelClassifier):
     norm : float >= 1 or "uniform"
         1 keeps few kernels (SimpleMKL's problem), larger values keep all of them with smoother
         weights, "uniform" averages the kernels and learns no weights.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        ``max(0, 1 - y f)``, half its square, or ``log(1 + exp(-y f))``; of several classes the
+        multinomial ``log(sum_k exp f_k) - f_y``. The logistic loss gives `predict_proba`. All rows
+        then have a coefficient, so that prediction takes longer than with few support vectors. Its
+        certificate is one of the objective: `tol` is not a number of digits of a probability.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned: the mean centred diagonal (the plain one
         without an intercept), the mean diagonal, every diagonal entry, the radius of the smallest
@@ -41,6 +64,16 @@ class MKLClassifier(KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, from decisions of rows that were held out; None: not at
+        all. "auto": a sigmoid for two classes, softmax with a slope and a bias for each class
+        ("vector") for more. "temperature" has one slope and no bias; "isotonic" is a step function,
+        for 1000 rows or more. Kernel weights are held where there are at most half as many kernels
+        as rows, which costs about a tenth of the fit; otherwise they are learned again in three
+        folds by four inner solves each, which costs about half of it.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it: their number, a splitter, or the fold of every row (groups, blocks of time);
+        rows that are equal share the fold of the first. None: five stratified folds, or three.
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -70,20 +103,29 @@ class MKLClassifier(KernelClassifier):
     (True, True)
     """
 
-    _declaration = KernelClassifier._declaration.extended({}, method="mkl")
+    _declaration = LabelClassifier._declaration.extended(
+        {}, optional={**LabelClassifier._declaration.optional, "_several": "flag"}, method="mkl"
+    )
     _takes_features = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LabelClassifier._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
+    }
 
     def __init__(
         self,
         kernels: Any = None,
         *,
         norm: float | str = 1.0,
+        loss: str = "hinge",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         warm_start: bool = False,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -91,23 +133,47 @@ class MKLClassifier(KernelClassifier):
     ) -> None:
         self.kernels = kernels
         self.norm = norm
+        self.loss = loss
         self.normalize = normalize
         self.C = C
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
+        X, targets = super()._targets(X, y, sample_weight)
+        if self.loss == "logistic" and not self._several:
+            refuse_absent_class(self, targets)
+        return X, targets
+
+    def _n_solved(self, n: int) -> int:
+        n_solved = super()._n_solved(n)
+        if not self._is_softmax or n_solved < n:
+            return n_solved
+        # One system for each class, one for all of them, and one in the making.
+        return int(np.ceil(n * np.sqrt(len(self.classes_) + 2.0)))
+
+    @property
+    def _is_softmax(self) -> bool:
+        """Whether the classes are learned together."""
+        return self.loss == "logistic" and len(self.classes_) > 2 and not self._several
+
     def _make_loss(self) -> Loss:
-        return Hinge(fit_intercept=self.fit_intercept)
+        kind: Any = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic}[self.loss]
+        if self._is_softmax:
+            kind = Softmax
+        return kind(fit_intercept=self.fit_intercept)  # type: ignore[no-any-return]
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
-class MKLRegressor(KernelRegressor):
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
+class MKLRegressor(QuantileRegressor):
     """Regression on a learned combination of kernels.
 
     Minimises ``1/2 sum_j |w_j|^2 / theta_j + C sum_i loss(y_i, f(x_i))`` over functions and weights
@@ -119,11 +185,15 @@ class MKLRegressor(KernelRegressor):
         What to combine, as in `MKLClassifier`.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"epsilon_insensitive", "square", "huber"}
-        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; or the square up to a residual of
-        ``epsilon`` and linear beyond.
+    loss : {"epsilon_insensitive", "square", "huber", "quantile"}
+        ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; the square up to a residual of
+        ``epsilon`` and linear beyond; or ``max(t (y - f), (t - 1) (y - f))`` with the quantile t.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    quantile : float or increasing sequence of float
+        Level or levels of the quantiles, each between 0 and 1; other losses ignore it. Several
+        levels share one set of weights, and `predict` returns one column for each; they never
+        cross. A pair of quantiles covers fewer new rows than its levels promise.
     target_scale : "spread", float or None
         Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
         same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
@@ -138,6 +208,15 @@ class MKLRegressor(KernelRegressor):
         Maximum number of inner solves.
     fit_intercept : bool
         Whether to add a bias.
+    intervals : {"auto", "guaranteed", "jackknife+"} or None
+        How `predict_interval` gets models that did not see a row; None: not at all. "auto": CV+
+        with five folds, with the kernel weights held where there are at most half as many kernels
+        as rows, and learned again for each fold otherwise. "guaranteed": all is fitted anew for
+        each fold, scales and default kernels too, at the cost of the folds. "jackknife+": each row
+        is left out in closed form, weights held; for the square loss and 2000 rows at most.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it: their number, a splitter, or the fold of every row (groups, blocks of time);
+        rows that are equal share the fold of the first. None: five.
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -164,8 +243,13 @@ class MKLRegressor(KernelRegressor):
     True
     """
 
-    _declaration = KernelRegressor._declaration.extended({}, method="mkl")
+    _declaration = QuantileRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **QuantileRegressor._parameter_constraints,
+        "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],
+        "quantile": [Real, "array-like"],
+    }
 
     def __init__(
         self,
@@ -174,12 +258,15 @@ class MKLRegressor(KernelRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        quantile: float | Sequence[float] = 0.5,
         target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 200,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         warm_start: bool = False,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -189,12 +276,15 @@ class MKLRegressor(KernelRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
+        self.quantile = quantile
         self.target_scale = target_scale
         self.normalize = normalize
         self.C = C
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs

@@ -7,10 +7,20 @@ from typing import Any, ClassVar
 
 from .mkl import MKLClassifier, MKLRegressor
 from .path_cv import SAVED, PathCV, search_constraints
-from .shared_docs import BOUNDS, CHOSEN, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import (
+    BOUNDS,
+    CALIBRATED,
+    CHOSEN,
+    CLASSES,
+    COVERED,
+    NYSTROEM,
+    SUPPORT,
+    WEIGHTS,
+    shared_attributes,
+)
 
 
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class MKLClassifierCV(PathCV, MKLClassifier):
     """`MKLClassifier` with C chosen by cross-validation.
 
@@ -29,6 +39,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        The loss, as in `MKLClassifier`.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     tol : float
@@ -39,6 +51,10 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -76,11 +92,14 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         cv: Any = 3,
         scoring: Any = None,
         norm: float | str = 1.0,
+        loss: str = "hinge",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -90,17 +109,20 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.cv = cv
         self.scoring = scoring
         self.norm = norm
+        self.loss = loss
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
 
 
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT)
+@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressorCV(PathCV, MKLRegressor):
     """`MKLRegressor` with C chosen by cross-validation.
 
@@ -116,13 +138,16 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     cv : int, splitter or iterable, default=3
         How to split.
     scoring : str, callable or None, default=None
-        What to maximise; None is R^2. Of equal scores the smaller C wins.
+        What to maximise; None is R^2, or the explained share of the loss of quantiles. Of equal
+        scores the smaller C wins.
     norm : float >= 1 or "uniform"
         1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"epsilon_insensitive", "square", "huber"}
+    loss : {"epsilon_insensitive", "square", "huber", "quantile"}
         The loss, as in `MKLRegressor`.
     epsilon : float
         Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    quantile : float or increasing sequence of float
+        Level or levels of the quantiles, as in `MKLRegressor`.
     target_scale : "spread", float or None
         Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
         same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
@@ -135,6 +160,10 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         Maximum number of inner solves of one fit.
     fit_intercept : bool
         Whether to add a bias.
+    intervals : {"auto", "guaranteed", "jackknife+"} or None
+        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLRegressor`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -176,11 +205,14 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         norm: float | str = 1.0,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.1,
+        quantile: float | Sequence[float] = 0.5,
         target_scale: float | str | None = "spread",
         normalize: str | None = "trace",
         tol: float = 1e-3,
         max_iter: int = 200,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -192,11 +224,14 @@ class MKLRegressorCV(PathCV, MKLRegressor):
         self.norm = norm
         self.loss = loss
         self.epsilon = epsilon
+        self.quantile = quantile
         self.target_scale = target_scale
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose

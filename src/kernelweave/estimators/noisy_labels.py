@@ -41,6 +41,8 @@ from .fit import check_costs
 from .label_quality import LabelQuality
 from .noisy_rows import (
     AssessedRows,
+    NoisyFolds,
+    caps_by_class,
     class_codes,
     multiplied,
     row_weights,
@@ -48,18 +50,18 @@ from .noisy_rows import (
     weight_sum,
     without_last,
 )
-from .shared_docs import BOUNDS, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, NYSTROEM, SUPPORT, WEIGHTS, shared_attributes
 from .targets import Targets
 
 _DEFAULT_NOISE = 0.2
 _IDLE = 1e-9  # multiplier of an inactive cap: rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
-_INHERITED = """kernels normalize tol max_iter fit_intercept class_weight memory_limit n_jobs
-verbose""".split()
+_INHERITED = """kernels normalize tol max_iter fit_intercept class_weight calibration calibration_cv
+memory_limit n_jobs verbose""".split()
 
 
-@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES)
-class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
+@shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     """Multiple kernel learning when a known share of the labels is wrong (StPMKL).
 
     Minimises over functions ``f = sum_j f_j``, one per kernel, and maximises over the unknown
@@ -110,6 +112,10 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         Whether to add a constant kernel as a bias. It has a weight and counts in the norm.
     class_weight : dict, "balanced" or None
         Factors of the losses by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities of the given labels, as in `MKLClassifier`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -209,6 +215,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         max_iter: int = 1000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -226,6 +234,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -274,8 +284,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         return models
 
     def _merge(self, X: Any, targets: Targets) -> MergedRows:
-        takes_features = self._may_use_features(targets.Y, targets.weight)
-        return super()._merge(X if takes_features else gather(X), targets)
+        parts = self._may_use_features(targets.Y, targets.weight)
+        return super()._merge(X if parts else gather(X), targets)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> AssessedRows:
         C = 1.0 / (weight_sum(rows) * min(m.lam for m in models))
@@ -293,11 +303,8 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
         search = partial(self._search, rows=rows, report=report)
         return shared.refinable.solve(search, start, self.tol)
 
-    def _without_bias(self, bank: Bank) -> Bank:
-        return without_last(bank) if self.fit_intercept else bank
-
     def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
-        plain, codes = self._without_bias(bank), class_codes(rows.Y)
+        plain, codes = without_last(bank) if self.fit_intercept else bank, class_codes(rows.Y)
         if bank.n_features is None:
             return assess_labels(cast(KernelBank, plain), codes, len(self.classes_))
         return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
@@ -329,15 +336,7 @@ class NoisyLabelMKLClassifier(LabelQuality, KernelClassifier):
             if level not in ("auto", _DEFAULT_NOISE) and abs(self.cap - (1.0 - level)) > 1e-9:  # type: ignore[operator]
                 warn(f"cap={self.cap:g} and noise_level={level:g} disagree; the cap is used.")
             return
-        if n_outputs == 1:
-            self.cap_ = np.array([1.0 - self.noise_level_])
-            return
-        # A label that is wrong with probability q, and then any other, changes membership of class
-        # c with probability q (share_c + (1 - share_c) / (n_classes - 1)).
-        weight = row_weights(rows)
-        share = weight @ (rows.Y > 0) / weight.sum()
-        changed = self.noise_level_ * (share + (1.0 - share) / (n_outputs - 1))
-        self.cap_ = 1.0 - np.minimum(changed, 0.49)
+        self.cap_ = caps_by_class(self.noise_level_, rows)
 
     def _make_loss(self) -> CVaRHinge:
         box = 1.0 + self.slack

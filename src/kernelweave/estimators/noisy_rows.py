@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._progress import Counter
 from kernelweave._types import Floats, Indices
 from kernelweave.banks.protocol import Bank
+from kernelweave.errors import silenced
 from kernelweave.noise import LabelReport
 from kernelweave.solvers import Result, WarmStart
 
 from .base import RefinableBank
 from .duplicates import MergedRows
+from .out_of_fold import HeldProblem, LeftOut, OutOfFold
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,79 @@ class AssessedRows:
         for _, start in (binding or same_lam or same_cap or self.fitted)[-1:]:
             return WarmStart(start.weights, start.dual_coef / model.lam)
         return None
+
+
+class NoisyFolds(OutOfFold):
+    """Mixin of `NoisyLabelMKLClassifier`: models without each fold, stored one by one.
+
+    Every row keeps its own cost, so that a fold without some rows is regularised as the fit is. The
+    intercept is a kernel, and outputs are scaled by their multipliers, so that no two models can be
+    held as outputs of one.
+    """
+
+    def _hold(self, shared: AssessedRows, result: Result, rows: MergedRows) -> HeldProblem | None:
+        model: Any = self
+        if model.robust == "best" or model._make_loss().free > 0.0:
+            return None  # these problems have solvers of their own, which learn weights too
+        kernel, cost = shared.bank.combine(result.weights), model._box(rows) / model.lam
+        return HeldProblem(
+            kernel,
+            model._make_loss(),
+            rows.Y,
+            cost,
+            result.dual_coef,
+            model.tol,
+            bank=shared.bank,
+            function=result.function,
+        )
+
+    def _leave_out_held(
+        self,
+        shared: AssessedRows,
+        result: Result,
+        problem: HeldProblem,
+        rows: MergedRows,
+        fold: Indices,
+        n_folds: int,
+    ) -> LeftOut:
+        count = Counter(self.verbose, n_folds, "folds")
+        values, models = np.empty_like(rows.Y), []
+        # No bound is known, so that the function is not compared with zero.
+        unknown = replace(result, objective=0.0, lower_bound=-np.inf, converged=False)
+        for k in range(n_folds):
+            test, keep = np.flatnonzero(fold == k), fold != k
+            part = problem.solve(keep)
+            found = replace(unknown, dual_coef=part.dual_coef, function=part.function)
+            twin: Any = self._twin()
+            with silenced():
+                some = replace(rows, cost=rows.cost * keep[:, None])
+                twin._store(shared, found, some)
+                values[test] = twin._row_values(shared, result, some, test)
+            models.append(twin)
+            count()
+        return LeftOut(values, fold, models, n_folds)
+
+    def _fold_limit(self, shared: AssessedRows, result: Result) -> int:
+        model: Any = self
+        warm = model.solver == "fast" and model.robust == "worst" and not model._make_loss().free
+        return min(self._few_solves, self.max_iter) if warm else self.max_iter
+
+    def _row_values(self, shared: Any, result: Result, rows: MergedRows, test: Indices) -> Floats:
+        return OutOfFold._row_values(self, shared, result, rows, test)
+
+
+def caps_by_class(noise_level: float, rows: MergedRows) -> Floats:
+    """Return the share of the rows that count for each output.
+
+    Of several classes, a label that is wrong with probability q, and then any other, changes
+    membership of class c with probability ``q (share_c + (1 - share_c) / (n_classes - 1))``.
+    """
+    if rows.Y.shape[1] == 1:
+        return np.array([1.0 - noise_level])
+    weight = row_weights(rows)
+    share = weight @ (rows.Y > 0) / weight.sum()
+    changed = noise_level * (share + (1.0 - share) / (rows.Y.shape[1] - 1))
+    return np.asarray(1.0 - np.minimum(changed, 0.49))
 
 
 def without_last(bank: Bank) -> Bank:

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 from sklearn.model_selection import check_cv
 
@@ -72,12 +72,18 @@ class PathCV(FitMixin):
         estimator = self._estimator()
         self._check_data(estimator, X, y, sample_weight, **by_row)
         values = np.array(sorted(set(check_costs(_grid(self.Cs)))))
-        scores, sizes = self._cross_validate(estimator, X, y, sample_weight, by_row, values)
+        search = estimator
+        if self.scoring is None:  # neither accuracy nor R2 needs probabilities or intervals
+            unused = {"calibration", "intervals"} & set(estimator.get_params(deep=False))
+            search = clone(estimator).set_params(**dict.fromkeys(unused))
+        scores, sizes = self._cross_validate(search, X, y, sample_weight, by_row, values)
         means = scores.mean(axis=1)
         best = float(values[int(np.argmax(means))])  # the smallest of equally good ones
         estimator.set_params(C=best).fit(X, y, sample_weight, **by_row)
         parameters = estimator.get_params(deep=False)
         vars(self).update({k: v for k, v in vars(estimator).items() if k not in parameters})
+        if hasattr(self, "coverage_guarantee_"):
+            self.coverage_guarantee_ = np.nan  # C has seen all rows
         self.C_ = best
         self.cv_results_ = {
             "C": values,

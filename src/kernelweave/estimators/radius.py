@@ -13,14 +13,17 @@ from kernelweave._validation import Options, StrOptions
 from kernelweave.banks import KernelBank, exact_bank
 from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
+from kernelweave.losses import Hinge
 from kernelweave.solvers import Callback, Limits, Result, WarmStart
 from kernelweave.solvers.radius.learn import RadiusMethod
 
 from .classifier import KernelClassifier
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, WEIGHTS, shared_attributes
+from .duplicates import MergedRows
+from .out_of_fold import HeldProblem
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, WEIGHTS, shared_attributes
 
 
-@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class RadiusMKLClassifier(KernelClassifier):
     """Support vector classifier on the kernel whose margin is largest relative to its radius.
 
@@ -62,6 +65,10 @@ class RadiusMKLClassifier(KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     warm_start : bool
         Whether `fit` begins from the last weights when the number of rows is the same.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -128,6 +135,8 @@ class RadiusMKLClassifier(KernelClassifier):
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         warm_start: bool = False,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -144,6 +153,8 @@ class RadiusMKLClassifier(KernelClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -181,6 +192,13 @@ class RadiusMKLClassifier(KernelClassifier):
             quadratic_forms=_spread(result.quadratic_forms, varying, exact),
             dual_coef=result.dual_coef * result.squared_radius,  # for the kernel divided by it
         )
+
+    def _make_loss(self) -> Hinge:
+        return Hinge(self.fit_intercept)
+
+    def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
+        # The other criteria have other losses and costs.
+        return super()._hold(shared, result, rows) if self.criterion == "radius" else None
 
     def _refuse(self) -> None:
         if self.criterion in ("chapelle_literal", "do") and self.norm is None:

@@ -12,8 +12,9 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions
-from kernelweave.banks import KernelBank, check_memory
+from kernelweave.banks import KernelBank, check_memory, make_bank
 from kernelweave.kernels import RBF, Kernel
+from kernelweave.losses import Hinge
 from kernelweave.solvers import Callback, Limits, Result
 from kernelweave.solvers.kernel_parameters import (
     ARDFamily,
@@ -26,16 +27,18 @@ from kernelweave.solvers.radius.criteria import RadiusMargin
 
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .out_of_fold import HeldProblem
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
-_INHERITED = "C tol max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
+_INHERITED = """C tol max_iter fit_intercept class_weight calibration calibration_cv memory_limit
+n_jobs verbose""".split()
 # n x n matrices in memory at a time: distances, kernels of the points compared, and workspace.
 # Kernels of several widths have distances of their own.
 _MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
-@shared_attributes(BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class RadiusKernelClassifier(KernelClassifier):
     """Support vector classifier on a Gaussian kernel whose widths are learned.
 
@@ -62,6 +65,10 @@ class RadiusKernelClassifier(KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of the free memory.
     n_jobs : int or None
@@ -130,6 +137,8 @@ class RadiusKernelClassifier(KernelClassifier):
         max_iter: int = 200,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -142,6 +151,8 @@ class RadiusKernelClassifier(KernelClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -171,6 +182,21 @@ class RadiusKernelClassifier(KernelClassifier):
 
     def _continue(self, result: Result, ratio: float) -> None:
         return None  # every C has the same starting points
+
+    def _make_loss(self) -> Hinge:
+        return Hinge(self.fit_intercept)
+
+    def _n_learned(self, shared: _LearnedFamily) -> float:
+        counts = {"width": 1, "ard": self.n_features_in_, "mixture": 2 * self.n_widths}
+        return float(counts[self.family])
+
+    def _hold(self, shared: _LearnedFamily, result: Result, rows: MergedRows) -> HeldProblem | None:
+        # Along a path the family has moved on to other kernels.
+        shared.bank = make_bank(self.kernels_, rows.X, normalize=None, tol=self.tol)
+        return super()._hold(shared, result, rows)
+
+    def _fold_limit(self, shared: _LearnedFamily, result: Result) -> int:
+        return self.max_iter  # widths start anew: there is no start from the final ones
 
     def _family(self, rows: Floats) -> Family:
         n, count = len(rows), _MATRICES[self.family]

@@ -21,6 +21,8 @@ from kernelweave.solvers import Callback, Result, WarmStart
 from .base import BaseMKL
 from .duplicates import MergedRows
 from .fit import PathMixin
+from .intervals import INTERVALS, IntervalRegressor
+from .out_of_fold import HeldProblem
 from .targets import Targets, real_targets
 
 _LINEAR = ("epsilon_insensitive", "quantile")  # losses that grow linearly with the residual
@@ -51,7 +53,7 @@ def _unit(target_scale: float | str | None, rows: MergedRows) -> float:
     return largest * float(np.sqrt(np.mean((known / largest) ** 2))) if known.size else 1.0
 
 
-class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
+class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
     """Base of the regressors: several targets share one set of weights."""
 
     _declaration = BaseMKL._declaration.extended(
@@ -67,6 +69,7 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
             Interval(Real, 0, None, closed="neither"),
             None,
         ],
+        **INTERVALS,
     }
 
     loss: str
@@ -97,13 +100,27 @@ class KernelRegressor(PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
         error = np.where(exact, 0.0, np.spacing(np.abs(intercept)))
         loss = self._make_loss()
         shape, scale = loss.box(Y, cost), loss.zero_loss(Y, cost)
-        growth = error * np.where(shape.ridge > 0.0, 0.0, shape.upper)
+        steepest = np.maximum(shape.upper, -shape.lower)
+        growth = error * np.where(shape.ridge > 0.0, 0.0, steepest)
         np.divide(0.5 * error**2, shape.ridge, out=growth, where=shape.ridge > 0.0)
         return result.widened(float(growth.sum()), self.tol, scale, intercept=intercept)
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         X = check_table(self, X, reset=True, parts=self._takes_features)
-        return X, real_targets(self, X, y, sample_weight)
+        targets = real_targets(self, X, y, sample_weight)
+        self._check_intervals(len(targets.Y))
+        return X, targets
+
+    def _ignores_rows(self) -> bool:
+        # The unit of the targets is that of all rows, and matters unless the loss is a square.
+        return super()._ignores_rows() and (self.loss == "square" or self.target_scale != "spread")
+
+    def _hold(self, shared: Any, result: Result, rows: MergedRows) -> HeldProblem | None:
+        problem = super()._hold(shared, result, rows)
+        if problem is None or not self.fit_intercept:
+            return problem
+        shift = np.median(rows.Y, axis=0)  # as in `_solve`
+        return replace(problem, Y=rows.Y - shift, shift=shift)
 
     def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
         """Return the rows with costs in units of the targets.

@@ -15,7 +15,7 @@ from kernelweave._dask import PartedTable, fetch, is_dask
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing, fit_context
 from kernelweave.banks.rules import Conjunction, PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
@@ -32,6 +32,7 @@ from kernelweave.solvers.problem import Limits
 
 from .duplicates import MergedRows, merge_propositions
 from .fit import FitMixin
+from .out_of_fold import SAVED, OutOfFold, fold_solves, start_on_graph
 from .rule_export import RuleExport
 from .targets import Targets, find_tasks, read_tasks, split_tasks, task_matrix
 
@@ -72,9 +73,10 @@ class Ensemble:
     values: Floats  # what each adds to the scores, (n_rules, n_outputs)
     norms: Floats  # in the objective
     intercept: Floats
+    scores: Floats  # of the rows, (n_rows, n_outputs)
 
 
-class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
+class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn weights of conjunctions."""
 
     rho: float
@@ -104,7 +106,7 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
             "n_features_in_": "integer",
             "_last": "any",
         },
-        optional={"feature_names_in_": "names", "tasks_": "labels[outputs]"},
+        optional={"feature_names_in_": "names", "tasks_": "labels[outputs]", **SAVED},
         aspects=("rules",),
         method="rules",
     )
@@ -303,9 +305,11 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
             intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]
         outputs = values[kept]
         for output, score in shared.fixed.items():
-            intercept[output], outputs[:, output] = score, 0.0
-        self.n_changed_ = self._count_changes(before + result.intercept, after + intercept, rows)
-        return Ensemble([lattice.nodes[k] for k in kept], outputs, norms[kept], intercept)
+            intercept[output], outputs[:, output], after[:, output] = score, 0.0, 0.0
+        scores = after + intercept
+        self.n_changed_ = self._count_changes(before + result.intercept, scores, rows)
+        nodes = [lattice.nodes[k] for k in kept]
+        return Ensemble(nodes, outputs, norms[kept], intercept, scores)
 
     def _count_changes(self, before: Floats, after: Floats, rows: MergedRows) -> int:
         """Count training rows that leaving out small rules predicts otherwise."""
@@ -363,6 +367,25 @@ class BaseRuleEnsemble(RuleExport, FitMixin, NotebookSummary, BaseEstimator):
             for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
         ]
         self.norms_ = np.array([norm for _, _, norm, _ in found])
+
+    def _n_learned(self, shared: _RuleProblem) -> float:
+        return np.inf  # all conjunctions are candidates
+
+    def _fold_start(
+        self, shared: _RuleProblem, result: Result, rows: MergedRows
+    ) -> DagWarmStart | None:
+        return start_on_graph(shared.lattice, self._make_loss(), result, rows, self.C)
+
+    def _fold_limit(self, shared: _RuleProblem, result: Result) -> int:
+        return fold_solves(result, self.max_iter)
+
+    def _row_values(
+        self, shared: _RuleProblem, result: Result, rows: MergedRows, test: Indices
+    ) -> Floats:
+        return self._select(shared, result, rows).scores[test]
+
+    def _outputs(self, X: Any) -> Floats:
+        return self._scores(X)
 
     def _resume(self, shared: _RuleProblem, rows: MergedRows) -> DagWarmStart | None:
         return self._start_from_last(shared.lattice, rows) or self._start_from_sample(

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
-from kernelweave._validation import Interval, StrOptions, check_weights, refuse_missing_labels
+from kernelweave._validation import StrOptions, check_weights, offered_if, refuse_missing_labels
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Loss
 
+from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
 from .duplicates import MergedRows
-from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, RULES, shared_attributes
-from .targets import Targets, class_targets, real_targets, require_target, weighted
-
-_LARGEST = 1e100  # squares must be numbers
+from .shared_docs import BOUNDS, CALIBRATED, RULES, shared_attributes
+from .targets import Targets, class_targets, require_target, weighted
 
 
-@shared_attributes(RULES, BOUNDS)
-class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
+@shared_attributes(RULES, BOUNDS, CALIBRATED)
+class RuleEnsembleClassifier(
+    CalibratedClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble
+):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
     Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
@@ -74,6 +73,10 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None, default=None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `MKLClassifier`.
     warm_start : bool, default=False
         Whether to start from the last fit on the same rows.
     n_jobs : int or None, default=None
@@ -111,6 +114,7 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CALIBRATION,
     }
 
     def __init__(
@@ -131,6 +135,8 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -150,6 +156,8 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -254,6 +262,48 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
+    @offered_if(lacks_probabilities)
+    @by_parts
+    def predict_proba(self, X: Any, task: Any = None) -> Floats:
+        """Return the probability of every class.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; of several labels, the probability of each label. The most
+            probable class may differ from that of `predict`, which calibration does not change.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+
+    @offered_if(lacks_probabilities)
+    @by_parts
+    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
+        """Return the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            Also where the probability itself rounds to zero.
+        """
+        log_p = self._log_proba(self._scores(X))
+        if (own := self._by_task(log_p, task)) is None:
+            return log_p
+        return np.column_stack([np.log1p(-np.exp(own)), own])
+
     def _classes(self) -> list[Any] | None:
         by_column = self._multilabel or hasattr(self, "tasks_")
         return None if by_column else list(self.classes_)
@@ -267,163 +317,4 @@ class RuleEnsembleClassifier(ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
-        return tags
-
-
-@shared_attributes(RULES, BOUNDS)
-class RuleEnsembleRegressor(ScoredByParts, RegressorMixin, BaseRuleEnsemble):
-    """Regression by a weighted sum of readable rules, found among all conjunctions.
-
-    The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
-    outputs share rules.
-
-    Parameters
-    ----------
-    rho : float, default=1.1
-        In (1, 2]. Smaller values give fewer rules.
-    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
-        Half the squared residual; the same up to ``epsilon`` and linear beyond; or zero up to
-        ``epsilon`` and linear beyond.
-    epsilon : float, default=0.1
-        Threshold of the last two.
-    C : float, default=1.0
-        Cost of errors.
-    base : float, default=2.0
-        A conjunction of k propositions costs ``base ** k``.
-    propositions : {"auto", "given"}, default="auto"
-        Make propositions from the columns of ``X``, or use its columns as they are.
-    n_cuts : int, default=4
-        Most cuts for a column of numbers.
-    cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Where to cut.
-    categorical : "auto" or list of names or positions, default="auto"
-        Columns of numbers to treat as categories; see `Propositions`.
-    max_length : int or None, default=None
-        Longest conjunction that may become a rule.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
-        How several outputs are related; see `RuleEnsembleClassifier`.
-    threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are dropped.
-    tol : float, default=1e-2
-        Relative duality gap to stop at.
-    max_iter : int, default=2000
-        Maximum number of inner solves.
-    max_nodes : int, default=20000
-        Maximum number of activated conjunctions.
-    fit_intercept : bool, default=True
-        Whether to add a bias.
-    warm_start : bool, default=False
-        Whether to start from the last fit on the same rows.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
-
-    Attributes
-    ----------
-    rules_ : list of Rule
-        With text, weight, coverage and length; heaviest first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelweave import RuleEnsembleRegressor
-    >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> y = 2.0 * ((X[:, 0] > 0) & (X[:, 1] > 0))
-    >>> model = RuleEnsembleRegressor(C=10, n_cuts=9).fit(X, y)
-    >>> bool(model.score(X, y) > 0.9)
-    True
-    """
-
-    _declaration = BaseRuleEnsemble._declaration.extended({"_one_output": "flag"})
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseRuleEnsemble._parameter_constraints,
-        "loss": [StrOptions({"square", "huber", "epsilon_insensitive"})],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        rho: float = 1.1,
-        *,
-        loss: str = "square",
-        epsilon: float = 0.1,
-        C: float = 1.0,
-        base: float = 2.0,
-        propositions: str = "auto",
-        n_cuts: int = 4,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = None,
-        task_correlation: Any = None,
-        threshold: float = 1e-3,
-        tol: float = 1e-2,
-        max_iter: int = 2000,
-        max_nodes: int = 20_000,
-        fit_intercept: bool = True,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.loss = loss
-        self.epsilon = epsilon
-        self.C = C
-        self.base = base
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.task_correlation = task_correlation
-        self.threshold = threshold
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _make_loss(self) -> Loss:
-        return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
-
-    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
-        targets = real_targets(self, np.empty((n_rows, 0)), y, sample_weight)
-        largest = np.abs(targets.Y).max()
-        if largest > _LARGEST:
-            raise InputError(
-                f"y: values up to {_LARGEST:g} are possible, got {largest:g}. Hint: divide them by "
-                "their standard deviation."
-            )
-        return self._split_tasks(targets, task)
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError("task: y must have one column where tasks are given.")
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        scores = self._scores(X)
-        if (own := self._by_task(scores, task)) is not None:
-            return own
-        return scores[:, 0] if self._one_output else scores
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         return tags

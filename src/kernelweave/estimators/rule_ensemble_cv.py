@@ -9,8 +9,9 @@ from kernelweave._dask import fetch
 from kernelweave._validation import fit_context
 
 from .path_cv import SAVED, PathCV, search_constraints
-from .rule_ensemble import RuleEnsembleClassifier, RuleEnsembleRegressor
-from .shared_docs import BOUNDS, CHOSEN, RULES, shared_attributes
+from .rule_ensemble import RuleEnsembleClassifier
+from .rule_regressor import RuleEnsembleRegressor
+from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, RULES, shared_attributes
 
 
 class _RulePathCV(PathCV):
@@ -47,7 +48,7 @@ class _RulePathCV(PathCV):
         return len(model.rules_)
 
 
-@shared_attributes(CHOSEN, RULES, BOUNDS)
+@shared_attributes(CHOSEN, RULES, BOUNDS, CALIBRATED)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C chosen by cross-validation.
 
@@ -90,6 +91,10 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         Whether to add a bias.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None, default=None
+        How decisions become probabilities, as in `RuleEnsembleClassifier`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `RuleEnsembleClassifier`.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -135,6 +140,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -155,11 +162,13 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.n_jobs = n_jobs
         self.verbose = verbose
 
 
-@shared_attributes(CHOSEN, RULES, BOUNDS)
+@shared_attributes(CHOSEN, RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C chosen by cross-validation.
 
@@ -204,6 +213,10 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         Maximum number of activated conjunctions.
     fit_intercept : bool, default=True
         Whether to add a bias.
+    intervals : {"auto", "guaranteed"} or None, default=None
+        How `predict_interval` gets models that did not see a row, as in `RuleEnsembleRegressor`.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `RuleEnsembleRegressor`.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -249,6 +262,8 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         max_iter: int = 2000,
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -270,5 +285,7 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         self.max_iter = max_iter
         self.max_nodes = max_nodes
         self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -72,8 +72,15 @@ METRIC = {
     "loo_values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)": """Leave-one-out values
         of the ridge regression with the metric fixed, NaN for rows of weight zero. The metric has
         seen the target of the row, so that they are slightly too good.""",
-    "loo_error_ : float": """Mean squared leave-one-out error relative to the variance, metric
+    "loo_error_ : float": """Mean squared error of these values relative to the variance, metric
         fixed.""",
+    "cv_error_ : float": """With ``select="cv"``: mean squared error of left-out folds relative to
+        the variance, the metric learned without them: an honest estimate but for the choice of the
+        smallest among the steps. NaN otherwise.""",
+    "coverage_guarantee_ : float": """NaN: no theorem covers intervals and sets, because the metric
+        has seen the targets.""",
+    "solver_ : str": """"cholesky" (all rows in closed form), "conjugate gradients" (all rows; the
+        leave-one-out values are those of five left-out folds) or "nystroem" (landmarks).""",
     "trace_left_out_ : float": """Share of the trace of the kernel that landmarks leave out; 0 where
         the fit is exact.""",
     "objective_ : float": "The leave-one-out error.",
@@ -84,6 +91,22 @@ METRIC = {
     "history_ : list": "Empty.",
 }
 CLASSES = {"classes_ : ndarray of shape (n_classes,)": "Class labels."}
+_GUARANTEE = """At least this share of new rows is covered at a coverage of 0.9, whatever their
+        distribution, if rows are exchangeable; twice a change of the coverage is added to it. NaN
+        where kernel weights, scales or C have seen the held-out rows: the coverage is nominal
+        then."""
+CALIBRATED = {
+    "out_of_fold_ : ndarray of shape (n_samples, n_outputs)": """Where `calibration` is set:
+        decisions of the rows by models that did not see them; NaN for rows without weight.""",
+    "calibrator_ : Calibrator": """Where `calibration` is set: the map from decisions to
+        probabilities, with ``method``, ``slopes`` and ``biases``.""",
+    "coverage_guarantee_ : float": f"Where `calibration` is set, for `predict_set`. {_GUARANTEE}",
+}
+COVERED = {
+    "out_of_fold_ : ndarray of shape (n_samples, n_outputs)": """Where `intervals` is set:
+        predictions of the rows by models that did not see them; NaN for rows without weight.""",
+    "coverage_guarantee_ : float": f"Where `intervals` is set. {_GUARANTEE}",
+}
 RULES = {
     "rules_ : list of Rule": "With text, weight, coverage and length; heaviest first.",
     "norms_ : ndarray of shape (n_rules,)": "Norm of each rule in the objective.",

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
 from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
@@ -35,17 +36,19 @@ from kernelweave.weights.sum_product import SumProduct
 from .base import BlockFunction
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
-from .shared_docs import BOUNDS, CLASSES, SUPPORT, shared_attributes
+from .out_of_fold import HeldProblem, HeldSolution
+from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_INHERITED = "C max_iter fit_intercept class_weight memory_limit n_jobs verbose".split()
+_INHERITED = """C max_iter fit_intercept class_weight calibration calibration_cv memory_limit n_jobs
+verbose""".split()
 
 
-@shared_attributes(BOUNDS, SUPPORT, CLASSES)
+@shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class SumProductMKLClassifier(KernelClassifier):
     """Support vector classifier on a structured combination of kernels.
 
@@ -96,6 +99,10 @@ class SumProductMKLClassifier(KernelClassifier):
         Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class.
+    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None
+        Folds for it, as in `MKLClassifier`.
     random_state : int, RandomState instance or None
         For the starting points beyond the first.
     memory_limit : number of bytes, str such as "8GB", or None
@@ -184,6 +191,8 @@ class SumProductMKLClassifier(KernelClassifier):
         n_starts: int = 1,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        calibration: str | None = None,
+        calibration_cv: Any = None,
         random_state: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
@@ -201,6 +210,8 @@ class SumProductMKLClassifier(KernelClassifier):
         self.n_starts = n_starts
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibration = calibration
+        self.calibration_cv = calibration_cv
         self.random_state = random_state
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -212,7 +223,9 @@ class SumProductMKLClassifier(KernelClassifier):
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)
 
-    def _learn(self, shared: _Structure, rows: MergedRows, start: None, report: Callback) -> Result:
+    def _learn(
+        self, shared: _Structure, rows: MergedRows, start: Floats | None, report: Callback
+    ) -> Result:
         system = shared.system
         penalty = SumProduct(system.path_counts, self._exponents(shared.network), self.lam)
         cost, loss = self.C * rows.cost, Hinge(self.fit_intercept)
@@ -220,11 +233,32 @@ class SumProductMKLClassifier(KernelClassifier):
             StructureProblem(system, rows.Y, cost, loss, penalty),
             Limits(self.tol, self.max_iter, report),
             solver=self.solver,
-            starts=self._starts(system.n_nodes),
+            starts=self._starts(system.n_nodes) if start is None else [start],
         )
 
     def _continue(self, result: Result, ratio: float) -> None:
         return None  # every C starts anew, from `_starts`
+
+    def _fold_start(self, shared: _Structure, result: Result, rows: MergedRows) -> Floats:
+        return np.asarray(np.log(result.weights))
+
+    def _n_learned(self, shared: _Structure) -> float:
+        return shared.system.n_nodes
+
+    def _hold(self, shared: _Structure, result: Result, rows: MergedRows) -> HeldProblem:
+        kernel, cost = GramKernel(shared.system.gram(np.log(result.weights))), self.C * rows.cost
+        loss = Hinge(self.fit_intercept)
+        return HeldProblem(kernel, loss, rows.Y, cost, result.dual_coef, self.tol)
+
+    def _place(self, shared: _Structure, rows: MergedRows, solution: HeldSolution) -> None:
+        support = self._store_support(solution.dual_coef, solution.intercept, rows)
+        self._support_views = shared.views.take(support)
+
+    def _row_values(
+        self, shared: _Structure, result: Result, rows: MergedRows, test: Indices
+    ) -> Floats:
+        gram = shared.system.gram(np.log(result.weights))
+        return np.asarray(gram[test] @ result.dual_coef + result.intercept)
 
     def _starts(self, n_nodes: int) -> list[Floats]:
         random, more = check_random_state(self.random_state), range(self.n_starts - 1)
@@ -232,7 +266,7 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""
-        network = Network.of(_expanded(self.structure, rows))
+        network = Network.of(_expanded(self._with_targets(self.structure, rows.Y), rows))
         network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
         kernels: list[Kernel] = [network.nodes[i].kernel for i in network.leaves]  # type: ignore[misc]
         n = len(rows.Y)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import check_labels, check_weights, is_missing
-from kernelweave.errors import InputError, InputTypeError
+from kernelweave.errors import InputError, InputTypeError, warn
 from kernelweave.kernels.base import is_number
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
@@ -68,8 +68,12 @@ def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets
     y, codes = encode_labels(estimator, X, y)
     weight = check_weights(sample_weight, len(codes))
     refuse_one_class(estimator, codes, weight)
+    given = estimator.class_weight  # "auto" is up to the estimator
     factors = compute_class_weight(
-        estimator.class_weight, classes=estimator.classes_, y=y, sample_weight=weight
+        None if isinstance(given, str) and given == "auto" else given,
+        classes=estimator.classes_,
+        y=y,
+        sample_weight=weight,
     )
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise InputError(
@@ -80,6 +84,51 @@ def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets
     cost = np.repeat(factors[codes][:, None], len(columns), axis=1)
     Y = np.where(codes[:, None] == columns, 1.0, -1.0)
     return Targets(Y, weighted(cost, weight), weight)
+
+
+def refuse_absent_class(estimator: Any, targets: Targets) -> None:
+    """Refuse a class without cost, whose probability would be zero."""
+    absent = np.flatnonzero(((targets.Y > 0) * targets.cost).sum(axis=0) == 0.0)
+    if len(absent):
+        label = estimator.classes_.tolist()[absent[0]]
+        raise InputError(
+            f"sample_weight: all rows of class {label!r} have weight zero, so that it has no "
+            "probability. Hint: leave these rows out."
+        )
+
+
+def label_table(y: Any) -> np.ndarray[Any, Any] | None:
+    """Return several labels of every row as a table of zeros and ones; None for one label."""
+    table = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    if table.ndim != 2 or table.shape[1] < 2:
+        return None
+    if table.dtype == object:
+        table = np.asarray(table.tolist())
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise InputError(
+            "y: several columns must be labels, each a zero or one for every row; learn classes of "
+            "several columns one column at a time."
+        )
+    return np.asarray(table.astype(int))
+
+
+def label_targets(
+    estimator: Any, X: Any, labels: np.ndarray[Any, Any], sample_weight: Any
+) -> Targets:
+    """Return signed targets, one output for each of several labels; set ``classes_``."""
+    check_consistent_length(X, labels)
+    weight = check_weights(sample_weight, len(labels))
+    estimator.classes_ = np.arange(labels.shape[1])
+    cost = weighted(np.ones(labels.shape), weight)
+    counted = slice(None) if weight is None else weight > 0
+    for label, (column, factors) in enumerate(zip(labels.T, cost.T, strict=True)):
+        if len(np.unique(column[counted])) < 2:
+            warn(f"y: label {label} is the same in all rows, so nothing is learned about it.")
+            continue
+        factors *= compute_class_weight(
+            estimator.class_weight, classes=np.arange(2), y=column, sample_weight=weight
+        )[column]
+    return Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
 
 def real_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:

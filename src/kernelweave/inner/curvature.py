@@ -17,7 +17,13 @@ import numpy as np
 from kernelweave._linalg import solve_positive
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelOperator, WeightedSum
-from kernelweave.losses.base import Loss
+from kernelweave.losses.base import InnerSolver, Loss
+
+from .systems import make_system, sample_rows
+
+# Rows of the Hessian of a smooth loss on Nystroem features: for every feature, and of all; by hand.
+_SAMPLE = 8
+_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,8 @@ def weight_curvature(
     dual_coef, Y, cost : ndarray of shape (n_samples, n_outputs)
         The solution for K, targets and costs.
     """
+    if loss.is_coupled:
+        return _coupled_curvature(loss, K, products, dual_coef, Y, cost)
     curved = loss.inverse_curvature(dual_coef, Y, cost)
     rows = np.unique(np.concatenate([free for free, _ in curved]))
     values = products(rows)
@@ -90,6 +98,26 @@ def weight_curvature(
             hessian += V.T @ response
         responses.append(response)
     return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
+
+
+def _coupled_curvature(
+    loss: Loss,
+    K: KernelOperator,
+    products: Callable[[Indices], Floats],
+    dual_coef: Floats,
+    Y: Floats,
+    cost: Floats,
+) -> Curvature:
+    """Return the same for outputs whose second derivatives are a block for every row."""
+    every = np.arange(len(Y))
+    V = np.ascontiguousarray(products(every).transpose(1, 2, 0))
+    weights = np.where(Y > 0, cost, 0.0) - dual_coef  # cost times the probabilities
+    system = make_system(K, np.maximum(weights, 0.0), True, loss.fit_intercept)
+    response = system.projected(V)
+    hessian = np.tensordot(V, response, axes=((0, 1), (0, 1)))
+    n_outputs = Y.shape[1]
+    parts = [response[:, o] for o in range(n_outputs)]
+    return Curvature(0.5 * (hessian + hessian.T), [every] * n_outputs, parts)
 
 
 def _solve_block(K: KernelOperator, rows: Indices, ridge: Floats, sides: Floats) -> Floats:
@@ -126,10 +154,12 @@ def feature_hessian(
                 return np.asarray(kernel.bank.products(dual_coef, which, rows)[:, :, [o]])
 
             own = (dual_coef[:, [o]], Y[:, [o]], cost[:, [o]])
-            hessian += weight_curvature(loss, kernel, products, *own).hessian
+            hessian += weight_curvature(loss.of_output(o), kernel, products, *own).hessian
             continue
         q = np.zeros(len(Y))
         q[free] = 1.0 / ridge
+        if loss.inner_solver is InnerSolver.NEWTON:
+            q = sample_rows(q, _SAMPLE * features.n_features, _SHARE)
         # With D = diag(ridge) of the free rows, values U of the kernels there and Z the weighted
         # features: U'(D + ZZ')^-1 U = U'QU - U'QZ (I + Z'QZ)^-1 Z'QU where Q = D^-1.
         values, cross, inner, weights = features.moments(dual_coef, o, which, q)

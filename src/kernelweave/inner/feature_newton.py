@@ -55,7 +55,8 @@ def solve_on_features(
     tol = tol if loss.inner_solver is InnerSolver.SMO else max(tol, 1e-12)
     parts = []
     for o in range(n_outputs):
-        solver = _Newton(loss, Z, np.ascontiguousarray(Y[:, [o]]), cost[:, [o]], np.ones((1, 1)))
+        own = (np.ascontiguousarray(Y[:, [o]]), cost[:, [o]])
+        solver = _Newton(loss.of_output(o), Z, *own, np.ones((1, 1)))
         begin = None if start is None else _begin(Z, start, o)
         parts.append(solver.run(tol, floor / n_outputs, begin))
     return Solution(

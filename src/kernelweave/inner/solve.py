@@ -12,14 +12,17 @@ from kernelweave.losses.base import InnerSolver, Loss
 
 from .cvar import solve_cvar
 from .feature_newton import solve_on_features
+from .newton import solve_newton
 from .ridge import solve_ridge
 from .smo import solve_smo
+from .smooth_features import solve_smooth_on_features
 from .solution import Solution
 
 _SOLVERS: dict[InnerSolver, Callable[..., Solution]] = {
     InnerSolver.SMO: solve_smo,
     InnerSolver.LINEAR_SYSTEM: solve_ridge,
     InnerSolver.CVAR: solve_cvar,
+    InnerSolver.NEWTON: solve_newton,
 }
 
 
@@ -53,6 +56,8 @@ def solve_inner(
     """
     features = K.features()
     if features is not None:
-        return solve_on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
+        smooth = loss.inner_solver is InnerSolver.NEWTON
+        on_features = solve_smooth_on_features if smooth else solve_on_features
+        return on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
     solve = _SOLVERS[loss.inner_solver]
     return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)

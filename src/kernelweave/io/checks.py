@@ -28,6 +28,7 @@ _ARRAYS = {
     "float": "f",
     "weights": "f",
     "quality": "f",
+    "partial": "f",
     "int": "i",
     "codes": "i",
     "order": "i",

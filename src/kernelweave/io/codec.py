@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kernelweave import kernels
 from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
+from kernelweave.estimators.calibrators import Calibrator
 from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
 from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.encoding import (
@@ -31,6 +32,7 @@ from kernelweave.kernels.encoding import (
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.kernels.metric import Metric
 from kernelweave.kernels.mixed import MixedLadder
+from kernelweave.ridge.metric_family import LearnedMetric, learned_metric
 from kernelweave.rules import Proposition, Rule
 from kernelweave.solvers import Step
 
@@ -46,6 +48,7 @@ KERNELS: dict[str, type[Kernel]] = {
 # Families are built by their public functions, which check their arguments.
 _FAMILIES: dict[type, Any] = {
     CompleteLadder: kernels.complete_ladder,
+    LearnedMetric: learned_metric,
     MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
@@ -60,6 +63,7 @@ _RECORDS: dict[str, Any] = {
     "numbers": NumberEncoding,
     "levels": CategoryEncoding,
     "dates": DateEncoding,
+    "calibrator": Calibrator,
 }
 
 
@@ -139,7 +143,7 @@ def _encode_kernel(value: Kernel | KernelFamily, writer: Writer) -> Any:
     if KERNELS.get(kind.__name__) is not kind and kind not in _FAMILIES:
         why = (
             "the code of its function cannot be stored"
-            if isinstance(value, FromCallable)
+            if kind is FromCallable
             else "only kernelweave's own kernels can be stored"
         )
         raise ModelFileError(

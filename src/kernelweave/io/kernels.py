@@ -46,7 +46,7 @@ def _check(model: Any) -> None:
         _check_structure(model)
     elif not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
         raise ValueError("weights_ must not be all zero")
-    n_outputs = model.intercept_.size
+    n_outputs = model.intercept_.size / getattr(model, "_n_functions", 1)
     if "classes_" in declaration.saved:
         # Several labels at once have an output each, also where there are two.
         one = model.classes_.size == 2 and not getattr(model, "_several", False)
@@ -54,11 +54,11 @@ def _check(model: Any) -> None:
     else:
         fits = n_outputs == 1 if model._one_output else n_outputs >= 1
     if not fits:
-        raise ValueError(f"the number of outputs cannot be {n_outputs}")
+        raise ValueError(f"the number of outputs cannot be {n_outputs:g}")
     if (last := getattr(model, "_last", None)) is not None:
         weights, coef, C = last
         check_array("the weights to start from", weights, "f", (len(model.kernels_),))
-        check_rows_and_columns("the coefficients to start from", coef, "f", n_outputs)
+        check_rows_and_columns("the coefficients to start from", coef, "f", model.intercept_.size)
         check_type("the C to start from", C, Real)
 
 

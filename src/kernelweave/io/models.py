@@ -12,7 +12,7 @@ from kernelweave.errors import ModelFileError
 from kernelweave.kernels import Kernel, MetricLaplacian
 from kernelweave.kernels.encoding import TableEncoding
 
-from . import kernels
+from . import folds, kernels
 from .archive import Writer
 from .checks import check_array, check_fitted, check_type
 from .codec import Decoder, NotStorableError, encode
@@ -21,7 +21,8 @@ from .rules import check_rules
 
 # Classes that a file may name; None: that of the package, imported when it is needed.
 ESTIMATORS: dict[str, Any] = dict.fromkeys(estimators.__all__)
-_NOT_ASSESSED = -1.0  # replaces NaN among qualities, which are probabilities
+# What replaces NaN in files, by kind: qualities are probabilities, others are never so large.
+_INSTEAD_OF_NAN = {"quality": -1.0, "partial": -float(np.finfo(np.float64).max)}
 _PREPARED = {
     "feature_names_in_": "names",
     "numeric_": "bool[columns]",
@@ -54,12 +55,17 @@ def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     node["parameters"] = _encode_parameters(model, own, writer)
     names = [*declaration.saved, *(k for k in declaration.optional if hasattr(model, k))]
     fitted = {name: getattr(model, name) for name in names}
+    kinds = {**declaration.saved, **declaration.optional}
     for name, value in fitted.items():
-        if declaration.saved.get(name, "").startswith("quality") and np.isnan(value).any():
-            fitted[name] = np.where(np.isnan(value), _NOT_ASSESSED, value)
+        missing = _INSTEAD_OF_NAN.get(kinds[name].partition("[")[0])
+        if missing is not None and np.isnan(value).any():
+            fitted[name] = np.where(np.isnan(value), missing, value)
     node |= own | {"fitted": {name: encode(value, writer) for name, value in fitted.items()}}
     rest = {} if module is None else module.parts(model)
-    return node | {name: encode(value, writer) for name, value in rest.items()}
+    node |= {name: encode(value, writer) for name, value in rest.items()}
+    if left_out := getattr(model, "_folds", None):
+        node["folds"] = [encode_model(fold, writer) for fold in left_out]
+    return node
 
 
 def _estimator(name: str) -> Any:
@@ -153,12 +159,17 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
         model.members_ = members
     for name, value in fitted.items():
         setattr(model, name, value)
-        if kinds[name].startswith("quality"):
-            setattr(model, name, np.where(value == _NOT_ASSESSED, np.nan, value))
+        missing = _INSTEAD_OF_NAN.get(kinds[name].partition("[")[0])
+        if missing is not None:
+            setattr(model, name, np.where(value == missing, np.nan, value))
     if module is not None:
         module.restore(model, {key: decode(node[key]) for key in module.KEYS if key in node})
     else:
         _CHECKS[declaration.learns](model)
+    if "folds" in node:
+        check_type("folds", node["folds"], list)
+        model._folds = [_decode_estimator(fold, decode) for fold in node["folds"]]
+    folds.check(model)
     return model
 
 

@@ -7,6 +7,7 @@ from .expression import Cosine, Group, Product, Scaled, Sum, group
 from .gaussian import ARD, RBF, Additive, Laplacian
 from .ladders import (
     KernelsLike,
+    are_given,
     encodes_gaps,
     expand_kernels,
     polynomial_ladder,
@@ -41,6 +42,7 @@ __all__ = [
     "Scaled",
     "Sum",
     "Words",
+    "are_given",
     "complete_ladder",
     "encodes_gaps",
     "expand_kernels",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -31,6 +32,8 @@ _SCORE = 0.002  # normal scores are those of ranks between this and one minus th
 _CONSTANT = 1e-12  # standard deviation, relative to the largest value, of a constant column
 _LEVEL = np.sqrt(0.5)  # value of an indicator, so that two levels are one unit apart
 _CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
+_ALIKE = 0.95  # ratio of the smallest to the largest spread from which columns are alike
+_TINY = 1e-6  # spread, relative to the largest, of columns that do not matter
 _DAYS = np.timedelta64(1, "D")
 
 Key: TypeAlias = str | int
@@ -75,6 +78,8 @@ class NumberEncoding:
         Takes the place of gaps.
     gaps : bool
         Whether training rows had gaps, so that there is an indicator column.
+    spread : float
+        Standard deviation of the encoded training values.
     """
 
     mean: float
@@ -84,9 +89,10 @@ class NumberEncoding:
     scale: float
     median: float
     gaps: bool
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
-        numbers = (self.mean, self.scale, self.median)
+        numbers = (self.mean, self.scale, self.median, self.spread)
         if not all(isinstance(x, float) and np.isfinite(x) for x in numbers) or not self.scale > 0:
             raise ValueError("the numbers of an encoded column must be finite")
         if not (isinstance(self.deviation, float) and self.deviation > 0):
@@ -296,6 +302,31 @@ class TableEncoding(Encoding):
         return hashlib.sha256(repr(_plain(parts)).encode()).hexdigest()
 
     @property
+    def spreads(self) -> Floats:
+        """Standard deviations of encoded columns, where all are numbers without gaps."""
+        return np.array([getattr(encoding, "spread", np.nan) for encoding in self.encodings])
+
+    def in_own_units(self) -> TableEncoding | None:
+        """Return the encoding with columns that keep their spread relative to the largest.
+
+        None unless all are numbers without gaps, of different spread. Columns of a millionth of the
+        largest spread are left out.
+        """
+        numbers = [e for e in self.encodings if isinstance(e, NumberEncoding) and not e.gaps]
+        if len(numbers) < len(self.encodings):
+            return None
+        largest = max(encoding.deviation for encoding in numbers)
+        relative = {k: e.deviation / largest for k, e in zip(self.keys, numbers, strict=True)}
+        if not min(relative.values()) < _ALIKE:
+            return None
+        own = {
+            key: replace(encoding, scale=encoding.scale / relative[key], spread=relative[key])
+            for key, encoding in zip(self.keys, numbers, strict=True)
+            if relative[key] > _TINY
+        }
+        return TableEncoding(tuple(own), tuple(own.values()))
+
+    @property
     def n_encoded(self) -> int:
         """Number of columns after encoding."""
         return len(self.columns)
@@ -377,13 +408,20 @@ def _read(table: Table, position: int) -> tuple[type[ColumnEncoding], NDArray[An
             return NumberEncoding, column.astype(np.float64)
         if column.dtype.kind == "M":
             return DateEncoding, _days(column)
+        if column.dtype.kind == "m":
+            return NumberEncoding, _days(column + np.datetime64(0, "D"))
         return _read_objects(column.tolist(), column.dtype.kind == "b")
     series = table.body[:, position]
     if series.dtype in (nw.Date, nw.Datetime):
+        if getattr(series.dtype, "time_zone", None) is not None:
+            series = series.dt.replace_time_zone(None)  # the hours of clocks where rows come from
         return DateEncoding, _days(series.cast(nw.Datetime("us")).to_numpy())
+    if series.dtype == nw.Duration:
+        return NumberEncoding, _days(series.to_numpy() + np.datetime64(0, "D"))
     if series.dtype.is_numeric() and not series.null_count():
         return NumberEncoding, np.asarray(series.to_numpy(), dtype=np.float64)
-    return _read_objects(series.to_list(), not series.dtype.is_numeric())
+    kind = series.dtype
+    return _read_objects(series.to_list(), not (kind.is_numeric() or kind == nw.Object))
 
 
 def _days(times: NDArray[Any]) -> Floats:
@@ -394,8 +432,15 @@ def _days(times: NDArray[Any]) -> Floats:
 def _read_objects(
     values: list[Any], text: bool = False
 ) -> tuple[type[ColumnEncoding], NDArray[Any]]:
-    """Take a column of objects as numbers where all known values are, and as text otherwise."""
+    """Take a column of objects as dates or numbers where all known values are, else as text."""
     known = [_is_known(value) for value in values]
+    dates = all(isinstance(v, date) for v, there in zip(values, known, strict=True) if there)
+    if dates and any(known) and not text:
+        plain = (
+            v.replace(tzinfo=None) if isinstance(v, datetime) and there else v if there else None
+            for v, there in zip(values, known, strict=True)
+        )
+        return DateEncoding, _days(np.array(list(plain), dtype="datetime64[us]"))
     numbers = all(_is_number(v) for v, there in zip(values, known, strict=True) if there)
     if numbers and any(known) and not text:
         floats = (float(v) if there else np.nan for v, there in zip(values, known, strict=True))

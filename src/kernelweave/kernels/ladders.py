@@ -102,6 +102,12 @@ class Views(KernelFamily):
 
     parts: tuple[tuple[str, Columns, tuple[Kernel | KernelFamily, ...]], ...]
 
+    def with_targets(self, y: Floats) -> Views:
+        """Return these views with targets for the kernels that learn from them."""
+        parts = [(view, columns, with_targets(items, y)) for view, columns, items in self.parts]
+        same = all(new[2] is old[2] for new, old in zip(parts, self.parts, strict=True))
+        return self if same else Views(tuple((v, c, tuple(items)) for v, c, items in parts))
+
     def on(self, columns: Columns) -> Self:
         """Refuse; every view has columns of its own."""
         raise InputError("views: a view has its own columns and cannot be part of another view.")
@@ -279,6 +285,20 @@ def expand_kernels(
     return [kernel.bound(X) for kernel in expanded]
 
 
+def are_given(kernels: Any, fitted: Sequence[Kernel]) -> bool:
+    """Return whether the kernels of a fit are those that were given, whatever the rows.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        As given.
+    fitted : sequence of Kernel
+        As written out.
+    """
+    given = [kernels] if isinstance(kernels, Kernel) else kernels
+    return isinstance(given, list | tuple) and list(given) == list(fitted)
+
+
 def encodes_gaps(kernels: Any) -> bool:
     """Return whether some of the kernels that an estimator was given encode missing values.
 
@@ -293,7 +313,21 @@ def encodes_gaps(kernels: Any) -> bool:
         return any(item is not None and encodes_gaps(item) for item in kernels)
     if isinstance(kernels, Views):
         return any(encodes_gaps(items) for _, _, items in kernels.parts)
-    return isinstance(getattr(kernels, "columns", None), Encoding)
+    encoded = isinstance(getattr(kernels, "columns", None), Encoding)
+    return encoded or bool(getattr(kernels, "encodes_gaps", False))
+
+
+def with_targets(kernels: Any, y: Floats) -> Any:
+    """Return what an estimator was given as kernels, with targets for those that learn from them.
+
+    The same object is returned where none does.
+    """
+    if isinstance(kernels, list | tuple):
+        items = [with_targets(item, y) for item in kernels]
+        same = all(new is old for new, old in zip(items, kernels, strict=True))
+        return kernels if same else items
+    learns = getattr(kernels, "with_targets", None)
+    return kernels if learns is None else learns(y)
 
 
 def _checked(kernels: Any, who: str) -> list[Kernel | KernelFamily]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from kernelweave import _core
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
 from .base import Kernel
+from .distances import squared_distances
 from .encoding import TableEncoding
 from .table import columns_key
 
@@ -48,9 +48,28 @@ class Metric:
 
     def distances(self, A: Floats, B: Floats) -> tuple[Floats, Floats]:
         """Return ``sum_j w_j |a_j - b_j|`` and ``|R (a - b)|`` between rows."""
+        return self.absolute(A, B), self.euclidean(A, B)
+
+    def absolute(self, A: Floats, B: Floats) -> Floats:
+        """Return ``sum_j w_j |a_j - b_j|`` between rows."""
+        sizes = B.max(axis=0, initial=0.0)
+        binary = ((B == 0) | (B == sizes)).all(axis=0) & ((A == 0) | (A == sizes)).all(axis=0)
         D1 = np.empty((len(A), len(B)))
-        _core.absolute_distances(A * self.weights, B * self.weights, D1)
-        return D1, cdist(A @ self.root, B @ self.root)
+        a, b = (np.ascontiguousarray((rows * self.weights)[:, ~binary]) for rows in (A, B))
+        _core.absolute_distances(a, b, D1)
+        if binary.any():
+            # Indicators: |t - 0| = (t - 0)^2 / t, so that products of matrices do all at once.
+            known = binary & (sizes != 0)
+            scales = np.sqrt(self.weights[known] / np.abs(sizes[known]))
+            a, b = A[:, known], B[:, known]
+            D1 += squared_distances(a, a if A is B else b, scales=scales)
+        return D1
+
+    def euclidean(self, A: Floats, B: Floats) -> Floats:
+        """Return ``|R (a - b)|`` between rows."""
+        a = A @ self.root
+        D = np.asarray(squared_distances(a, a if A is B else B @ self.root))
+        return np.sqrt(D, out=D)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,22 +123,29 @@ class MetricLaplacian(Kernel):
 
     def block(self, A: Floats, B: Floats) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""
-        D1, D2 = self.metric.distances(A, B)
-        D1 /= -self.widths[0]
-        D2 /= -self.widths[1]
-        np.exp(D1, out=D1)
-        np.exp(D2, out=D2)
-        D1 *= self.share
-        D2 *= 1.0 - self.share
-        D1 += D2
-        return D1
+        if self.share == 0.0:
+            return _laplacian(self.metric.euclidean(A, B), self.widths[1])
+        K = _laplacian(self.metric.absolute(A, B), self.widths[0])
+        if self.share < 1.0:
+            K *= self.share
+            K2 = _laplacian(self.metric.euclidean(A, B), self.widths[1])
+            K2 *= 1.0 - self.share
+            K += K2
+        return K
 
     def diagonal(self, A: Floats) -> Floats:
         """Return ones."""
         return np.ones(len(A))
 
     def _title(self) -> str:
-        return f"learned metric on {len(self.encoding.keys)} columns"
+        part = {0.0: " (l2)", 1.0: " (l1)"}.get(self.share, "")
+        return f"learned metric{part} on {len(self.encoding.keys)} columns"
 
     def __repr__(self) -> str:
         return f"<MetricLaplacian on {', '.join(map(str, self.encoding.keys))}>"
+
+
+def _laplacian(D: Floats, width: float) -> Floats:
+    """Return ``exp(-D / width)``, in place."""
+    D /= -width
+    return np.exp(D, out=D)

@@ -59,6 +59,7 @@ class MixedLadder(KernelFamily):
             *(Laplacian(step * far, columns=encoding) for step in _LAPLACIANS),
             *(RBF(step * middle, columns=encoding) for step in _GAUSSIANS),
             Linear(columns=encoding),
+            *_in_own_units(encoding),
         ]
         if self.per_feature and 1 < len(encoding.keys) <= _MANY_COLUMNS:
             kernels += [RBF(1.0, columns=encoding.only([key])) for key in encoding.keys]
@@ -70,6 +71,20 @@ class MixedLadder(KernelFamily):
         middle = typical_distance(rows, sample_weight)
         gaussians = [RBF(step * middle, columns=self.columns) for step in _SPARSE_GAUSSIANS]
         return [*gaussians, Linear(columns=self.columns)]
+
+
+def _in_own_units(encoding: TableEncoding) -> list[Kernel]:
+    """Return Gaussians of columns that keep their spread, where all are numbers without gaps.
+
+    Columns of one unit, such as pixels or concentrations, may matter the more the more they vary.
+    """
+    own = encoding.in_own_units()
+    if own is None:
+        return []
+    # Root mean squared distance of columns with these standard deviations.
+    middle = float(np.sqrt(2.0) * np.linalg.norm(own.spreads))
+    gaussians = [RBF(step * middle, columns=own) for step in _GAUSSIANS]
+    return [kernel.renamed(f"{kernel}, in own units") for kernel in gaussians]
 
 
 def _mean_absolute_distance(rows: Floats, weight: Floats | None) -> float:
@@ -93,7 +108,8 @@ def mixed_ladder(*, columns: Columns = None, per_feature: bool = True) -> Kernel
     The columns are encoded first: numbers are standardised and averaged with their normal scores,
     categories become indicators of their levels, dates a number and the place in the year, week
     and day, and gaps are filled by the median beside an indicator. On the encoded columns together
-    stand Laplacian kernels of four widths, Gaussians of three and the linear kernel; each column
+    stand Laplacian kernels of four widths, Gaussians of three and the linear kernel; where all are
+    numbers without gaps, also Gaussians of three widths on columns of their own spread. Each column
     has a Gaussian of its own. Neither units nor outliers decide which columns count. Sparse tables
     are taken as they are, with Gaussians of five widths and the linear kernel.
 

@@ -5,7 +5,10 @@ from .cvar_hinge import CVaRHinge
 from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber import Huber
+from .logistic import Logistic
+from .quantile import Quantile
 from .smoothed import Smoothed
+from .softmax import Softmax
 from .square import Square
 from .squared_hinge import SquaredHinge
 
@@ -15,8 +18,11 @@ __all__ = [
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "Logistic",
     "Loss",
+    "Quantile",
     "Smoothed",
+    "Softmax",
     "Square",
     "SquaredHinge",
 ]

@@ -26,6 +26,7 @@ class InnerSolver(Enum):
     SMO = auto()  # a quadratic program over finite boxes
     LINEAR_SYSTEM = auto()  # no boxes
     CVAR = auto()  # a quadratic program with a cap on the sum of all coefficients
+    NEWTON = auto()  # a smooth loss, whose derivatives are given by `Loss.tangent`
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,29 @@ class DualBox:
         return np.flatnonzero(inside)
 
 
+@dataclass(frozen=True)
+class Tangent:
+    """A smooth loss to second order at a function, with the best bias.
+
+    Parameters
+    ----------
+    value : float
+        The total loss.
+    bias : ndarray of shape (n_outputs,)
+        The best bias.
+    dual_coef : ndarray of shape (n_samples, n_outputs)
+        Minus its derivatives, which are feasible dual coefficients.
+    weights : ndarray of shape (n_samples, n_outputs)
+        Its second derivatives W. Where outputs are coupled, those of a row are
+        ``diag(w) - w w' / sum(w)``.
+    """
+
+    value: float
+    bias: Floats
+    dual_coef: Floats
+    weights: Floats
+
+
 class Loss(ABC):
     """A convex loss with an optional intercept.
 
@@ -105,6 +129,9 @@ class Loss(ABC):
     inner_solver = InnerSolver.SMO
     bounded = True  # boxes are finite, so a feasible point may not be scaled up
     is_sum = True  # the total is the sum of losses of rows, so that errors of theirs can be summed
+    steepest = 1.0  # bound of the slope of `linear` in a coefficient, relative to its target
+    bias_reach = 1.0  # bound of the move of the best bias, relative to that of the fitted values
+    is_coupled = False  # the loss of a row depends on all of its outputs together
 
     @property
     def is_piecewise(self) -> bool:
@@ -114,6 +141,10 @@ class Loss(ABC):
     @abstractmethod
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         """Return the conjugate for these targets."""
+
+    def of_output(self, o: int) -> Loss:
+        """Return the loss of one output alone."""
+        return self
 
     def linear(self, dual_coef: Floats, Y: Floats, cost: Floats) -> float:
         """Return the part of the dual value that is neither quadratic nor depends on the kernel.
@@ -125,6 +156,23 @@ class Loss(ABC):
     def ridge_term(self, dual_coef: Floats, Y: Floats, cost: Floats) -> float:
         """Return ``sum d beta^2``."""
         return float((self.box(Y, cost).ridge * dual_coef**2).sum())
+
+    def row_losses(self, fitted: Floats, Y: Floats, cost: Floats) -> Floats:
+        """Return the loss of every row and output, bias included in the fitted values."""
+        return self.box(Y, cost).losses(Y - fitted)
+
+    def tangent(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Tangent:
+        """Return a smooth loss to second order, for `InnerSolver.NEWTON`.
+
+        The search of the best bias begins at ``near``, if given.
+        """
+        raise NotImplementedError
+
+    def bias_bound(self, Y: Floats, cost: Floats) -> float:
+        """Bound the best bias of the function that is zero everywhere."""
+        return float(np.abs(Y).max())
 
     def value(self, fitted: Floats, Y: Floats, cost: Floats) -> tuple[float, Floats]:
         """Return the total loss at the best bias, and that bias."""

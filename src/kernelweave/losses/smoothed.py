@@ -33,6 +33,9 @@ class Smoothed(Loss):
         for name in ("fit_intercept", "bounded"):
             object.__setattr__(self, name, getattr(self.loss, name))
 
+    def of_output(self, o: int) -> Smoothed:
+        return replace(self, loss=self.loss.of_output(o))
+
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         box = self.loss.box(Y, cost)
         ridge = np.divide(self.width, cost, out=np.zeros_like(cost), where=cost > 0)

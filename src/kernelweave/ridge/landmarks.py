@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -98,6 +100,86 @@ def choose_landmarks(
     return candidates[chosen], factor[chosen, : len(chosen)]
 
 
+def features_of(values: Floats, triangle: Floats) -> Floats:
+    """Return the features ``L^-1 k(P, x)`` of rows from their kernel values with landmarks P."""
+    return np.asarray(scipy.linalg.solve_triangular(triangle, values, lower=True).T)
+
+
+def nystroem_features(
+    block: Callable[[Indices, Indices], Floats], n: int, candidates: Indices, n_landmarks: int
+) -> tuple[Indices, Floats, Floats]:
+    """Return landmarks, the triangle L of their kernel ``L L'``, and the features of n rows."""
+    landmarks, triangle = choose_landmarks(block, candidates, n_landmarks)
+    features = np.empty((n, len(landmarks)))
+    for a in range(0, n, _BLOCK_ROWS):
+        part = np.arange(a, min(a + _BLOCK_ROWS, n))
+        features[part] = features_of(block(landmarks, part), triangle)
+    return landmarks, triangle, features
+
+
+class Features(Protocol):
+    """Nystroem features of all rows, read in passes."""
+
+    def moments(self, Y: Floats, weight: Floats) -> Sums:
+        """Return ``Z'w``, ``Z'WZ``, ``Z'WY`` and ``sum_i w_i |z_i|^2``."""
+
+    def residuals(self, Y: Floats, weight: Floats, solved: Solved) -> Floats:
+        """Return leave-one-out residuals of shape (n_rows, n_ridges, n_outputs)."""
+
+
+Sums: TypeAlias = tuple[Floats, Floats, Floats, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The moments of centred features, decomposed: ``Z'WZ = V diag(values) V'``."""
+
+    middle: Floats
+    vectors: Floats
+    inverse: Floats  # 1 / (values + ridge), (n_features, n_ridges)
+    turned: Floats  # V'Z'WY
+    total: float  # of the weights
+
+    def residuals(self, Z: Floats, Y: Floats, weight: Floats) -> Floats:
+        """Return residuals of left-out rows, (n_rows, n_ridges, n_outputs); Y is centred.
+
+        Row i has the leverage ``w_i (1 / sum w + sum_k T_ik^2 / (e_k + ridge))`` with ``T = Z V``.
+        """
+        T = (Z - self.middle) @ self.vectors
+        leverage = weight[:, None] * (1.0 / self.total + T**2 @ self.inverse)
+        out = np.empty((len(Z), self.inverse.shape[1], Y.shape[1]))
+        for r in range(self.inverse.shape[1]):
+            off = Y - T @ (self.inverse[:, [r]] * self.turned)
+            out[:, r] = off / np.maximum(1.0 - leverage[:, [r]], 1e-12)
+        return out
+
+
+def feature_moments(Z: Floats, Y: Floats, weight: Floats) -> Sums:
+    """Return the sums of `Features.moments` over some rows."""
+    scaled = weight[:, None] * Z
+    return weight @ Z, Z.T @ scaled, scaled.T @ Y, float(np.einsum("ik,ik->", Z, scaled))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFeatures:
+    """Features in memory."""
+
+    Z: Floats
+
+    def _blocks(self) -> list[slice]:
+        return [slice(a, a + _BLOCK_ROWS) for a in range(0, len(self.Z), _BLOCK_ROWS)]
+
+    def moments(self, Y: Floats, weight: Floats) -> Sums:
+        """Sum over blocks of rows."""
+        parts = (feature_moments(self.Z[rows], Y[rows], weight[rows]) for rows in self._blocks())
+        return reduce(lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]), parts)
+
+    def residuals(self, Y: Floats, weight: Floats, solved: Solved) -> Floats:
+        """Block by block."""
+        parts = [solved.residuals(self.Z[rows], Y[rows], weight[rows]) for rows in self._blocks()]
+        return np.concatenate(parts)
+
+
 def solve_nystroem(
     block: Callable[[Indices, Indices], Floats],
     Y: Floats,
@@ -106,49 +188,39 @@ def solve_nystroem(
     n_landmarks: int,
     ridges: Floats,
 ) -> LandmarkRidge:
-    """Fit ridge regression to all rows on the Nystroem features of landmarks.
+    """Fit ridge regression to all rows on the Nystroem features of landmarks."""
+    landmarks, triangle, Z = nystroem_features(block, len(Y), candidates, n_landmarks)
+    return solve_features(HeldFeatures(Z), Y, weight, landmarks, triangle, ridges)
 
-    With centred features Z, ``Z'WZ = V diag(e) V'`` and ``T = Z V``, row i has the leverage
-    ``h_i = w_i (1 / sum w + sum_k T_ik^2 / (e_k + ridge))`` and the leave-one-out residual
-    ``(y_i - f_i) / (1 - h_i)``, for all ridges from one eigendecomposition.
-    """
-    n, total = len(Y), weight.sum()
-    landmarks, triangle = choose_landmarks(block, candidates, n_landmarks)
-    rows = [np.arange(a, min(a + _BLOCK_ROWS, n)) for a in range(0, n, _BLOCK_ROWS)]
-    features = [
-        scipy.linalg.solve_triangular(triangle, block(landmarks, part), lower=True).T
-        for part in rows
-    ]
-    middle = sum(weight[part] @ Z for part, Z in zip(rows, features, strict=True)) / total
+
+def solve_features(
+    features: Features,
+    Y: Floats,
+    weight: Floats,
+    landmarks: Indices,
+    triangle: Floats,
+    ridges: Floats,
+) -> LandmarkRidge:
+    """Fit ridge regression in two passes over features: moments, then residuals of all ridges."""
+    total = float(weight.sum())
     means = (weight @ Y) / total
-    gram = np.zeros((len(landmarks), len(landmarks)))
-    along = np.zeros((len(landmarks), Y.shape[1]))
-    explained = 0.0
-    for part, Z in zip(rows, features, strict=True):
-        explained += float(weight[part] @ np.einsum("ik,ik->i", Z, Z))
-        Z -= middle
-        scaled = weight[part][:, None] * Z
-        gram += Z.T @ scaled
-        along += scaled.T @ (Y[part] - means)
-    values, vectors = eigh(gram)
-    values, turned = np.maximum(values, 0.0), vectors.T @ along
-    inverse = 1.0 / (values[:, None] + ridges)  # (n_features, n_ridges)
-    residuals = np.empty((len(ridges), *Y.shape))
-    for part, Z in zip(rows, features, strict=True):
-        T = Z @ vectors
-        leverage = weight[part][:, None] * (1.0 / total + T**2 @ inverse)
-        for r in range(len(ridges)):
-            fitted = means + T @ (inverse[:, [r]] * turned)
-            residuals[r, part] = (Y[part] - fitted) / np.maximum(1.0 - leverage[:, [r]], 1e-12)
-    spread = float((weight @ (Y - means) ** 2).sum())
-    errors = np.array([float((weight @ part**2).sum()) for part in residuals]) / spread
+    centred = Y - means
+    sums, gram, along, explained = features.moments(centred, weight)
+    middle = sums / total
+    # Z'WY needs no correction: the weighted mean of centred targets is zero.
+    values, vectors = eigh(gram - total * np.outer(middle, middle))
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + ridges)
+    solved = Solved(middle, vectors, inverse, vectors.T @ along, total)
+    residuals = features.residuals(centred, weight, solved)
+    spread = float((weight @ centred**2).sum())
+    errors = np.einsum("i,iro->r", weight, residuals**2) / spread
     best = int(np.argmin(errors))
-    w = vectors @ (inverse[:, [best]] * turned)
+    w = vectors @ (inverse[:, [best]] * solved.turned)
     return LandmarkRidge(
         landmarks,
         scipy.linalg.solve_triangular(triangle, w, lower=True, trans="T"),
         means - middle @ w,
-        residuals[best],
+        np.ascontiguousarray(residuals[:, best]),
         float(ridges[best]),
         float(errors[best]),
         max(0.0, 1.0 - explained / total),

@@ -144,6 +144,13 @@ class MetricStep:
     loo_error: float
     n_solves: int
 
+    def values(self, train: Floats, rows: Floats) -> Floats:
+        """Return the function at encoded rows; `train` are those that it was fitted to."""
+        distances = self.metric.distances(rows, train)
+        E1, E2 = (np.exp(D / -L) for D, L in zip(distances, self.widths, strict=True))
+        K = self.share * E1 + (1.0 - self.share) * E2
+        return np.asarray(K @ self.solution.dual_coef + self.solution.intercept)
+
 
 @dataclass
 class _Search:
@@ -385,3 +392,31 @@ def learn_metric(
             F = gradient_outer_product(X, weight, step, random)
             metric = metric_of(F, groups, options.shrink)
     return steps
+
+
+def cross_validate(
+    X: Floats,
+    Y: Floats,
+    weight: Floats,
+    groups: Indices,
+    options: MetricOptions,
+    random: np.random.RandomState,
+    folds: Indices,
+) -> Floats:
+    """Return the error of every step on left-out folds, with the metric learned without them.
+
+    Errors are relative to the variance of the targets. Steps that a fold did not reach are left
+    out; none where a fold has no model.
+    """
+    off = np.zeros(options.n_steps + 1)
+    reached = options.n_steps + 1
+    for fold in range(int(folds.max()) + 1):
+        train, test = folds != fold, folds == fold
+        own = weight[train] / weight[train].mean()
+        steps = learn_metric(X[train], Y[train], own, groups, options, random)
+        reached = min(reached, len(steps))
+        for k in range(reached):
+            residuals = Y[test] - steps[k].values(X[train], X[test])
+            off[k] += float((weight[test] @ residuals**2).sum())
+    centred = Y - (weight @ Y) / weight.sum()
+    return np.asarray(off[:reached] / float((weight @ centred**2).sum()))

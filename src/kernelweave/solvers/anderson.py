@@ -20,6 +20,7 @@ from kernelweave._types import Floats
 # Chosen by hand.
 _MEMORY = 6  # steps
 _FARTHEST = 2.0  # how far a mixture may lie from the plain step in any coordinate (log weights)
+_MAX_FAILED = 10  # inner solves without progress that missed their tolerance
 _BACKWARD = 0.5  # share of the plain step that a mixture may take back
 
 
@@ -98,20 +99,30 @@ class Alternation:
 
 
 class Patience:
-    """Detects a stall: the gap has not fallen by a factor within a number of inner solves."""
+    """Detects a stall: the gap has not fallen by a factor within a number of inner solves.
+
+    Inner solves that fail, one after the other, are a stall sooner: what they return is rounding.
+    """
 
     def __init__(self, factor: float, limit: int) -> None:
         self.factor, self.limit = factor, limit
         self.gap, self.since = np.inf, 0  # at the last progress
         self.progressed = False
+        self.failed = 0  # inner solves in a row that missed their tolerance
 
-    def is_exhausted(self, gap: float, solves: int) -> bool:
+    def is_exhausted(self, gap: float, solves: int, solved: bool = True) -> bool:
         """Return whether the limit is reached; a gap below the factor starts the count anew."""
         self.progressed = gap <= self.factor * self.gap
         if self.progressed:
             self.renew(gap, solves)
-        return not self.progressed and solves - self.since >= self.limit
+        self.failed = 0 if solved else self.failed + 1
+        return not self.progressed and (solves - self.since >= self.limit or self.is_at_rounding)
+
+    @property
+    def is_at_rounding(self) -> bool:
+        """Whether the last inner solves all failed."""
+        return self.failed >= _MAX_FAILED
 
     def renew(self, gap: float, solves: int) -> None:
         """Start the count anew from here."""
-        self.gap, self.since = gap, solves
+        self.gap, self.since, self.failed = gap, solves, 0

@@ -43,7 +43,8 @@ class ActiveSetOptions:
     growth: float = 0.5  # nodes activated per round, relative to the active ones
     min_growth: int = 50  # nodes activated per round, at least
     batch: int = 10  # priced nodes that are activated together
-    uncertified_gap: float = 0.03  # on the active nodes, where a search of the graph was cut
+    uncertified_gap: float = 0.03  # on the active nodes, where the graph has more than can be seen
+    thin_rounds: int = 2  # rounds of few nodes and no progress before nodes of less price are added
     quick_effort: float = 1 / 16  # of a search that only has to find nodes, not to prove
     polish_solves: int = 25  # inner solves of the final polish
     margin: float = 0.99  # share of the tolerance aimed at, so that rounding cannot exceed it
@@ -119,23 +120,28 @@ def dag_active_set(
     exact = graph.is_exact
     left, still = tol, 0  # tolerance without rounding; rounds without progress
     settled = False  # no further nodes will come, whatever the gap is
+    full_up = False  # there is no room for nodes that the tolerance needs
     cut = False  # a full search of the graph reached its limit
+    thin = 0  # rounds in a row that activated few nodes and left the gap
     while True:
         bounds.weights = _extended(bounds.weights, len(graph.nodes))
         bounds.quadratic_forms = _extended(bounds.quadratic_forms, len(graph.nodes))
         gap = bounds.gap if bounds.lower > -np.inf else np.inf
         # Early rounds only have to find nodes: a fraction of the present gap is accurate enough.
-        rough = 0.0 if settled else min(OPTIONS.roughest, OPTIONS.search_gap * gap)
+        rough = min(OPTIONS.roughest, OPTIONS.search_gap * gap)
+        if settled:  # nodes without room leave a gap that the active ones cannot close
+            rough = min(OPTIONS.uncertified_gap, rough) if full_up else 0.0
         aim = max(_finest(left, cut), rough)
         active = ActiveProblem.of(problem, exact)
         bound, norms = solve(active, bounds, aim, max_iter, norms, dual_coef)
         dual_coef = bound.dual_coef
         # The first search gives some bound; later ones need not while they find enough nodes.
         full = not cut and (settled or bounds.n_passes == 0)
-        priced = _certify(problem, bounds, bound, left, certificate, full)
+        all_above = thin >= OPTIONS.thin_rounds
+        priced = _certify(problem, bounds, bound, left, certificate, full, all_above)
         if not (priced.complete or full or cut) and len(priced.ids) < OPTIONS.batch:
             full = True
-            priced = _certify(problem, bounds, bound, left, certificate, full)
+            priced = _certify(problem, bounds, bound, left, certificate, full, all_above)
         if bounds.converged and not exact:
             exact, active = True, replace(active, exact=True)
             bound = active.recompute(bounds, bound)
@@ -156,6 +162,9 @@ def dag_active_set(
         if bounds.converged or bounds.solves >= max_iter or stuck:
             break
         settled = not grows and not (priced.complete and not priced.ids)
+        full_up = settled and priced.complete
+        few = grows and len(priced.ids) < OPTIONS.batch
+        thin = thin + 1 if few and bounds.gap > OPTIONS.progress * gap else 0
         if grows:
             _activate(graph, priced, max_nodes)
             typical = float(np.median(norms[norms > 1e-3 * norms.max()]))
@@ -174,7 +183,7 @@ def dag_active_set(
     zero_loss, intercept = loss.value(zero, Y, cost)
     error = active.upper_rounding(bounds)
     if bounds.upper + error > (1.0 + tol) * zero_loss or not bounds.quadratic_forms.any():
-        bounds.at_rounding = bounds.upper < zero_loss
+        bounds.at_rounding |= bounds.upper < zero_loss
         bounds.upper = np.inf
         no_forms = np.zeros(len(graph.nodes))
         bounds.offer_upper(zero_loss, bounds.weights, zero, intercept, no_forms)
@@ -196,12 +205,19 @@ def _certify(
     tol: float,
     certificate: str,
     full: bool,
+    all_above: bool = False,
 ) -> Priced:
-    """Price the inactive nodes, and offer the lower bound over the whole graph if it is proved."""
+    """Price the inactive nodes, and offer the lower bound over the whole graph if it is proved.
+
+    ``all_above`` asks for all nodes that the active ones do not outweigh, though the tolerance
+    needs fewer: where each round finds a few that the one before had just left out.
+    """
     graph = problem.graph
     # The largest squared dual norm with which the bound would still meet the tolerance.
     wanted = bounds.upper - OPTIONS.margin * tol * bounds.size
-    level = max(bound.dual, 2.0 * (bound.linear - wanted) - bound.ridge)
+    level = bound.dual
+    if not all_above:
+        level = max(level, 2.0 * (bound.linear - wanted) - bound.ridge)
     V = problem.related(bound.dual_coef)
     limit = max(2 * OPTIONS.min_growth, len(graph.nodes))
     if certificate == "paper":

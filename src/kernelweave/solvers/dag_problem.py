@@ -24,7 +24,7 @@ from kernelweave._types import Floats
 from kernelweave.candidates import KernelDag
 from kernelweave.inner import solve_multitask
 from kernelweave.losses import Loss
-from kernelweave.weights.dag import Hierarchy
+from kernelweave.weights.dag import DualNorm, Hierarchy
 
 from .anderson import Alternation, Patience
 from .bounds import Bounds
@@ -41,6 +41,8 @@ class AlternationOptions:
     last_share: float = 0.3  # of the last dual coefficients in their running mean
     patience: int = 30  # inner solves without lowering the gap by a tenth before plain steps
     plain_share: float = 0.01  # of floor and inner gap once mixed steps have stalled
+    bound_error: float = 0.1  # of a lower bound, relative to what it lacks
+    failed: float = 10.0  # gap of an inner solve, relative to its tolerance, that counts as failure
 
 
 OPTIONS = AlternationOptions()
@@ -94,6 +96,7 @@ class DualBound:
     linear: float  # linear part of their dual value
     dual: float  # bound of their squared dual norm
     ridge: float  # ridge part of their dual value
+    norm: DualNorm  # how `dual` was found
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class Evaluation:
     loss: float  # the loss in it
     quadratic_forms: Floats  # of the dual coefficients, for each node
     norms: Floats  # of the functions; ones where all are zero
+    solved: bool  # whether the inner solve came near its tolerance
 
 
 @dataclass(frozen=True)
@@ -122,12 +126,18 @@ class ActiveProblem:
         return cls(problem, Hierarchy(graph.ancestors, graph.costs, problem.rho), exact)
 
     def evaluate(
-        self, bounds: Bounds, weights: Floats, eta: Floats, aim: float, start: Floats | None
+        self,
+        bounds: Bounds,
+        weights: Floats,
+        eta: Floats,
+        aim: float,
+        start: Floats | None,
+        known: float,
     ) -> Evaluation:
         """Solve the inner problem for kernel weights, and offer its objective to the bounds.
 
         ``eta`` are the shares from which the dual norm is bounded, ``aim`` is the relative gap that
-        the caller is after, ``start`` are dual coefficients.
+        the caller is after, ``start`` are dual coefficients, ``known`` is the best lower bound.
         """
         problem = self.problem
         weights = np.where(weights > OPTIONS.smallest * weights.sum(), weights, 0.0)
@@ -145,11 +155,13 @@ class ActiveProblem:
         bounds.work += solution.work
         dual_coef, quadratic_forms = solution.dual_coef, self._forms(solution.dual_coef)
         value, loss = self._offer(bounds, kernel, weights, dual_coef, quadratic_forms)
-        bound = self._bound(dual_coef, quadratic_forms, eta, 0.1 * aim)
+        useful = known, bounds.upper - aim * bounds.size
+        bound = self._bound(dual_coef, quadratic_forms, eta, 0.1 * aim, useful)
         norms = weights * np.sqrt(quadratic_forms)
         if not norms.max(initial=0.0) > 0.0:
             norms = np.ones(len(norms))
-        return Evaluation(bound, value, loss, quadratic_forms, norms)
+        missed = solution.gap > OPTIONS.failed * OPTIONS.inner_gap * aim * abs(solution.primal)
+        return Evaluation(bound, value, loss, quadratic_forms, norms, not missed)
 
     def recompute(self, bounds: Bounds, bound: DualBound) -> DualBound:
         """Evaluate the best model and a lower bound again, for the exact kernels."""
@@ -203,17 +215,41 @@ class ActiveProblem:
         rest = dual_error(problem.loss, Y, bound.dual_coef, bound.linear, bound.ridge, bias)
         return 0.5 * raised + rest
 
-    def bound(self, dual_coef: Floats, eta: Floats, enough: float) -> DualBound:
-        """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`."""
-        return self._bound(dual_coef, self._forms(dual_coef), eta, enough)
+    def bound(
+        self,
+        dual_coef: Floats,
+        eta: Floats,
+        enough: float,
+        useful: tuple[float, float] = (-np.inf, -np.inf),
+    ) -> DualBound:
+        """Return the lower bound that coefficients prove; the rest as in `squared_dual_norm`.
+
+        ``useful`` are the best lower bound so far and the one that is wanted: a bound that cannot
+        exceed the first, or by far not the second, is not worked out in full.
+        """
+        return self._bound(dual_coef, self._forms(dual_coef), eta, enough, useful)
 
     def _bound(
-        self, dual_coef: Floats, quadratic_forms: Floats, eta: Floats, enough: float
+        self,
+        dual_coef: Floats,
+        quadratic_forms: Floats,
+        eta: Floats,
+        enough: float,
+        useful: tuple[float, float],
     ) -> DualBound:
         loss, Y, cost = self.problem.loss, self.problem.Y, self.problem.cost
         linear, ridge = loss.linear(dual_coef, Y, cost), loss.ridge_term(dual_coef, Y, cost)
-        dual = self.hierarchy.squared_dual_norm(quadratic_forms, eta, enough=enough)
-        return DualBound(lower_bound(loss, linear, dual, ridge), dual_coef, linear, dual, ridge)
+        known, wanted = useful
+
+        def suffices(low: float, high: float) -> bool:
+            if high - low <= enough * high:
+                return True
+            most, least = (lower_bound(loss, linear, dual, ridge) for dual in (low, high))
+            return most <= known or most - least <= OPTIONS.bound_error * (wanted - most)
+
+        norm = self.hierarchy.bound_dual_norm(quadratic_forms, eta, suffices)
+        value = lower_bound(loss, linear, norm.value, ridge)
+        return DualBound(value, dual_coef, linear, norm.value, ridge, norm)
 
     def _combine(self, weights: Floats) -> Any:
         root = self.problem.root
@@ -244,6 +280,26 @@ class ActiveProblem:
         value = 0.5 * self.hierarchy.norm(weights * np.sqrt(quadratic_forms)) ** 2 + loss
         bounds.offer_upper(value, weights, dual_coef, intercept, quadratic_forms)
         return value, loss
+
+
+class DualStart:
+    """Shares from which dual norms are bounded: where the last bound ended, once one was cut.
+
+    The best shares move little from one inner solve to the next. Begun afresh, a bound that needs
+    more steps than it may take would never become tight.
+    """
+
+    def __init__(self) -> None:
+        self._last: Floats | None = None
+
+    def choose(self, eta: Floats) -> Floats:
+        """Return the shares to begin with, given those of the weights."""
+        return eta if self._last is None else self._last
+
+    def note(self, bound: DualBound) -> None:
+        """Keep where a bound ended."""
+        if self._last is not None or bound.norm.is_cut:
+            self._last = bound.norm.eta
 
 
 RestrictedSolver: TypeAlias = Callable[
@@ -289,9 +345,13 @@ def alternate(
     patience.renew(np.inf, bounds.solves)
     best: DualBound | None = None
     mix, finer = True, 1.0
+    start = DualStart()
     while True:
         shares = active.hierarchy.shares(np.exp(x), OPTIONS.floor * finer * aim)
-        found = active.evaluate(bounds, shares.weights, shares.eta, finer * aim, dual_coef)
+        known = -np.inf if best is None else best.value
+        eta = start.choose(shares.eta)
+        found = active.evaluate(bounds, shares.weights, eta, finer * aim, dual_coef, known)
+        start.note(found.bound)
         norms, dual_coef = found.norms, found.bound.dual_coef
         if best is None or found.bound.value > best.value:
             best = found.bound
@@ -301,13 +361,17 @@ def alternate(
         if bounds.solves - 1 > patience.since:
             # Where dual solutions are not unique, each round finds another and none proves much.
             # Their mean is feasible too (the dual set is convex) and converges.
-            joint = active.bound(mean, shares.eta, 0.1 * aim)
+            joint = active.bound(
+                mean, shares.eta, 0.1 * aim, (best.value, bounds.upper - aim * bounds.size)
+            )
             best = max(best, joint, key=lambda bound: bound.value)
         gap = (bounds.upper - best.value) / bounds.size
         if gap <= aim or bounds.upper <= bounds.rounding or bounds.solves >= max_iter:
+            bounds.at_rounding = False
             return best, norms
-        if patience.is_exhausted(gap, bounds.solves):
+        if patience.is_exhausted(gap, bounds.solves, found.solved):
             if not mix:
+                bounds.at_rounding = patience.is_at_rounding
                 return best, norms
             mix, finer = False, OPTIONS.plain_share  # plain steps never raise the objective
             patience.renew(patience.gap, bounds.solves)

@@ -358,7 +358,8 @@ class ExactEvaluator(Evaluator):
         errors = form_errors(point.dual_coef, self.bank.diagonal_sums, self._best.diag())
         # The best objective is no larger than ours, which bounds the best bias.
         most = self.weight_set.support_value(self.bank.traces())
-        bias = float(np.abs(self.Y).max()) + float(np.sqrt(2.0 * self.bounds.upper * most))
+        reach = float(np.sqrt(2.0 * self.bounds.upper * most))
+        bias = self.loss.bias_bound(self.Y, self.cost) + self.loss.bias_reach * reach
         rest = dual_error(self.loss, self.Y, point.dual_coef, point.linear, point.ridge, bias)
         return 0.5 * self.weight_set.support_value(errors) + rest
 

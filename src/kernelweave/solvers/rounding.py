@@ -118,7 +118,7 @@ def dual_error(
 
     `bias` bounds the best one: coefficients should sum to zero; where they do not, a bias gains.
     """
-    terms = float(np.vdot(np.abs(Y), np.abs(dual_coef))) + 0.5 * ridge
+    terms = loss.steepest * float(np.vdot(np.abs(Y), np.abs(dual_coef))) + 0.5 * ridge
     terms += abs(float(np.vdot(Y, dual_coef)) - linear)
     error = unit(len(Y)) * terms
     excess = sum(abs(fsum(v)) for v in dual_coef.T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import KernelBank
 from kernelweave.inner import Curvature, Solution, solve_inner, weight_curvature
 from kernelweave.losses import DualBox, Loss
+from kernelweave.losses.base import InnerSolver
 
 from .assertions import ROUNDING, close, require, unchanged
 
@@ -38,6 +39,12 @@ class InnerTask:
 
     def loss_at(self, fitted: Floats) -> float:
         """Return the conjugate of the dual shape, which is the loss by definition."""
+        if self.loss.inner_solver is InnerSolver.NEWTON:
+            # The conjugate is attained at minus the derivatives of the loss.
+            loss: Any = replace(self.loss, fit_intercept=False)  # type: ignore[type-var]
+            dual_coef = loss.tangent(fitted, self.Y, self.cost).dual_coef
+            linear = loss.linear(dual_coef, self.Y, self.cost)
+            return float(linear - np.vdot(fitted, dual_coef))
         box, r = self.box, self.Y - fitted
         slack = np.maximum(np.abs(r) - box.dead_zone, 0.0)
         limit = np.where(r > 0, box.upper, -box.lower)
@@ -55,6 +62,8 @@ class InnerTask:
         off = np.maximum(box.lower - dual_coef, dual_coef - box.upper).max(initial=0.0)
         if self.loss.fit_intercept:
             off = max(off, np.abs(dual_coef.sum(axis=0)).max(initial=0.0))
+        if self.loss.is_coupled:
+            off = max(off, np.abs(dual_coef.sum(axis=1)).max(initial=0.0))
         size = np.abs(dual_coef if like is None else like).sum()
         return float(off / max(size, 1e-300))
 

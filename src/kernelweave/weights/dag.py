@@ -12,7 +12,9 @@ P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kerne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,6 +31,15 @@ class Shares:
 
     eta: Floats  # share of every node's term, on the simplex
     weights: Floats  # kernel weights for which functions with norms Q solve the inner problem
+
+
+@dataclass(frozen=True)
+class DualNorm:
+    """An upper bound of the squared dual norm."""
+
+    value: float
+    eta: Floats  # shares at which its improvement ended
+    is_cut: bool  # whether that was because the steps were used up
 
 
 @dataclass(frozen=True)
@@ -83,10 +94,22 @@ class Hierarchy:
     def squared_dual_norm(
         self, quadratic_forms: Floats, eta: Floats, *, enough: float = 0.0, max_steps: int = 50
     ) -> float:
-        """Return an upper bound of the squared dual norm from quadratic forms ``tr(V' K_w V)``.
+        """Return an upper bound of the squared dual norm; see `bound_dual_norm`."""
+        return self.bound_dual_norm(
+            quadratic_forms, eta, lambda low, high: high - low <= enough * high, max_steps
+        ).value
 
-        Any shares ``eta`` give one, ``max_v G_v^(1/rhobar)``, and the best shares the norm itself;
-        they are improved until the relative error is at most ``enough``.
+    def bound_dual_norm(
+        self,
+        quadratic_forms: Floats,
+        eta: Floats,
+        suffices: Callable[[float, float], bool],
+        max_steps: int = 50,
+    ) -> DualNorm:
+        """Bound the squared dual norm from quadratic forms ``tr(V' K_w V)``.
+
+        Any shares ``eta`` give a bound, ``max_v G_v^(1/rhobar)``, and the best shares the norm
+        itself; they are improved until ``suffices`` accepts a lower and an upper bound of it.
         """
         power = self.power
         best = np.inf
@@ -94,25 +117,36 @@ class Hierarchy:
             slopes = self.slopes(quadratic_forms, eta)
             top = float(slopes.max())
             best = min(best, top)
-            if top <= 0.0 or step == max_steps:
+            if top <= 0.0:
                 break
             # N(eta) of equation (13) is a lower bound of the squared dual norm.
             reached = top * float(eta @ (slopes / top) ** power) ** (1.0 / power)
-            if best - reached <= enough * best:
+            if suffices(reached, best):
                 break
+            if step == max_steps:
+                return DualNorm(best, eta, True)
             # The maximiser of a minorant of the concave problem in eta, over-relaxed.
             eta = eta * (slopes / top) ** (_OVERRELAXATION * power / self.rho)
             eta = fill_up(eta, _MIN_SHARE / len(eta))
-        return best
+        return DualNorm(best, eta, False)
 
     @property
     def power(self) -> float:
         """Half the exponent of the dual norm, ``rhobar`` in the paper."""
         return self.rho / (2.0 * (self.rho - 1.0))
 
+    @cached_property
+    def _descendants(self) -> csr_array[np.float64]:
+        """One at ``[v, w]`` where ``v`` is ``w`` or an ancestor of it."""
+        return self.ancestors.T.tocsr()
+
+    @cached_property
+    def _powered_costs(self) -> Floats:
+        return np.asarray(self.costs**self.rho)
+
     def omega(self, eta: Floats) -> Floats:
         """Return the weight of ``Q_w^rho`` of every node in the norm for fixed shares."""
-        return np.asarray(self.ancestors @ (self.costs**self.rho * eta ** (1.0 - self.rho)))
+        return np.asarray(self.ancestors @ (self._powered_costs * eta ** (1.0 - self.rho)))
 
     def slopes(self, quadratic_forms: Floats, eta: Floats) -> Floats:
         """Return ``G_v^(1/rhobar)``; at the best shares all with a positive share are equal."""
@@ -120,7 +154,7 @@ class Hierarchy:
         scale = float(terms.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(quadratic_forms)
-        sums = np.asarray(self.ancestors.T @ (terms / scale) ** self.power)
+        sums = np.asarray(self._descendants @ (terms / scale) ** self.power)
         ratios = (self.costs / eta) ** (self.rho / self.power)
         return np.asarray(ratios * scale * sums ** (1.0 / self.power))
 
@@ -129,7 +163,7 @@ class Hierarchy:
         scale = float(Q.max(initial=0.0))
         if scale <= 0.0:
             return np.zeros_like(Q)
-        sums = np.asarray(self.ancestors.T @ (Q / scale) ** self.rho)
+        sums = np.asarray(self._descendants @ (Q / scale) ** self.rho)
         return np.asarray(scale * sums ** (1.0 / self.rho))
 
 
@@ -142,12 +176,16 @@ def fill_up(x: Floats, least: float) -> Floats:
     if not largest > 0.0:
         return np.full(len(x), 1.0 / len(x))
     x = x / largest
-    ordered = np.sort(x)[::-1]
-    sums = np.cumsum(ordered)
-    kept = np.arange(1, len(x) + 1)
-    # With the k largest above the floor, c follows; k is right where the k-th is not below it.
-    factors = (1.0 - least * (len(x) - kept)) / sums
-    right = np.flatnonzero(factors * ordered >= least)
-    if not len(right):
-        return np.full(len(x), 1.0 / len(x))
-    return np.asarray(np.maximum(least, factors[right[-1]] * x))
+    above = x
+    while True:
+        # With these above the floor, c follows. Dropping those that c leaves below it lowers c, so
+        # none of them comes back.
+        factor = (1.0 - least * (len(x) - len(above))) / above.sum()
+        kept = above[factor * above >= least]
+        if not len(kept):
+            return np.full(len(x), 1.0 / len(x))
+        if len(kept) == len(above):
+            break
+        above = kept
+    total = np.cumsum(np.sort(above)[::-1])[-1]  # does not depend on the order of the values
+    return np.asarray(np.maximum(least, (1.0 - least * (len(x) - len(above))) / total * x))

@@ -19,7 +19,7 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.solvers.anderson import Patience
 from kernelweave.solvers.bounds import Bounds
-from kernelweave.solvers.dag_problem import ActiveProblem, DualBound, Evaluation
+from kernelweave.solvers.dag_problem import ActiveProblem, DualBound, DualStart, Evaluation
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def mirror_descent(
     floor = OPTIONS.smoothing * aim
     eta = hierarchy.shares(norms, floor).eta
     best: DualBound | None = None
+    start = DualStart()
     step, patience = 0, Patience(0.9, OPTIONS.patience)
     patience.renew(np.inf, bounds.solves)
     while True:
@@ -57,13 +58,18 @@ def mirror_descent(
         omega = hierarchy.omega(smooth)
         for _ in range(OPTIONS.max_rounds):
             weights = hierarchy.weights(norms, omega, floor)
-            found = active.evaluate(bounds, weights, smooth, aim, dual_coef)
+            known = -np.inf if best is None else best.value
+            start_eta = start.choose(smooth)
+            found = active.evaluate(bounds, weights, start_eta, aim, dual_coef, known)
+            start.note(found.bound)
             norms, dual_coef = found.norms, found.bound.dual_coef
             if best is None or found.bound.value > best.value:
                 best = found.bound
             gap = bounds.upper - best.value
             met = gap <= aim * bounds.size or bounds.upper <= bounds.rounding
-            if met or bounds.solves >= max_iter or patience.is_exhausted(gap, bounds.solves):
+            stalled = patience.is_exhausted(gap, bounds.solves, found.solved)
+            if met or bounds.solves >= max_iter or stalled:
+                bounds.at_rounding = patience.is_at_rounding
                 return best, norms
             if hierarchy.rho == 2.0 or _fixed_gap(active, found, omega) <= floor * bounds.size:
                 break

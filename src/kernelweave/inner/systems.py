@@ -1,0 +1,286 @@
+"""Linear systems in the dual coefficients of a smooth loss: ``E = (K + W^-1)^-1``.
+
+``W`` holds the second derivatives of the loss, diagonal or, where outputs are coupled, with one
+block ``diag(w) - w w' / sum(w)`` for every row. With an intercept, solutions are projected on
+coefficients of every output that sum to zero.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpotri, dpotrs
+
+from kernelweave._linalg import factor_upper, restore_upper
+from kernelweave._types import Floats, Stored
+from kernelweave.banks import KernelOperator
+
+_RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
+
+
+@dataclass(frozen=True)
+class IterativeOptions:
+    """Tunable numbers of `IterativeSystem`, chosen by hand."""
+
+    tol: float = 1e-2  # relative residual: enough for a step
+    max_steps: int = 200
+    rank: int = 500  # of the preconditioner, all outputs together,
+    least_rank: int = 100  # and of one
+
+
+class CurvedSystem(ABC):
+    """Solves with ``K + W^-1`` for one W.
+
+    Parameters
+    ----------
+    K : KernelOperator
+        The kernel.
+    weights : ndarray of shape (n_samples, n_outputs)
+        Second derivatives, as in `Tangent`.
+    coupled : bool
+        Whether those of a row are a block.
+    intercept : bool
+        Whether coefficients sum to zero.
+    """
+
+    def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
+        self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
+        self.factor: tuple[Floats, bool]
+
+    @abstractmethod
+    def apply(self, V: Floats) -> Floats:
+        """Return ``E V`` for ``V`` of shape (n_samples, n_outputs, n_sides)."""
+
+    def _shares(self) -> Floats:
+        """Return probabilities: shares of the outputs in the weights of a row."""
+        return np.asarray(
+            self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
+        )
+
+    def _times_weights(self, V: Floats) -> Floats:
+        """Return ``W V``."""
+        out = self.weights[:, :, None] * V
+        if self.coupled:
+            out -= self._shares()[:, :, None] * out.sum(axis=1, keepdims=True)
+        return np.asarray(out)
+
+    def _inner_factor(self, Z: Floats) -> tuple[Floats, bool]:
+        """Factor ``I + Z'W Z``, by output."""
+        n_outputs, rank = self.weights.shape[1], Z.shape[1]
+        inner = np.zeros((n_outputs, rank, n_outputs, rank))
+        shares = self._shares()
+        for o in range(n_outputs):
+            for other in range(o + 1 if self.coupled else 0):
+                inner[o, :, other] = (Z.T * (-self.weights[:, o] * shares[:, other])) @ Z
+                inner[other, :, o] = inner[o, :, other]
+            inner[o, :, o] += (Z.T * self.weights[:, o]) @ Z
+        system = inner.reshape(n_outputs * rank, -1)
+        system[np.diag_indices_from(system)] += 1.0
+        return factor_positive(system)
+
+    def _solve_inner(self, V: Floats) -> Floats:
+        """Solve with that factor for sides of shape (rank, n_outputs, n_sides)."""
+        rank, n_outputs, n_sides = V.shape
+        side = V.transpose(1, 0, 2).reshape(-1, n_sides)
+        solved = _solve(self.factor, side)
+        return np.asarray(solved.reshape(n_outputs, rank, n_sides).transpose(1, 0, 2))
+
+    def _with_ones(self, V: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return ``E V``, ``E 1`` with one side per output, and the inverse of ``1'E 1``."""
+        n, k = self.weights.shape
+        out = self.apply(np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2))
+        across = out[:, :, -k:]
+        # Singular along the sum of all outputs where these are coupled.
+        inverse = np.linalg.pinv(across.sum(axis=0), rcond=1e-12, hermitian=True)
+        return out[:, :, :-k], across, inverse
+
+    def projected(self, V: Floats) -> Floats:
+        """Return ``E V``, projected on coefficients that sum to zero where there is a bias."""
+        if not self.intercept:
+            return self.apply(V)
+        out, across, inverse = self._with_ones(V)
+        return np.asarray(out - across @ (inverse @ out.sum(axis=0)))
+
+    def direction(self, r: Floats, Kr: Floats, a: Floats) -> Floats:
+        """Return the Newton step from ``a``, with ``r`` its residual and ``Kr`` their product."""
+        if not self.intercept:
+            return r - self.apply(Kr[:, :, None])[:, :, 0]
+        out, across, inverse = self._with_ones(Kr[:, :, None])
+        d = r - out[:, :, 0]
+        return np.asarray(d - across @ (inverse @ (d + a).sum(axis=0)))
+
+
+class DenseSystem(CurvedSystem):
+    """By Cholesky factors, one per output, and one more where they are coupled."""
+
+    def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
+        super().__init__(K, weights, coupled, intercept)
+        gram = K.dense()
+        self.roots = np.sqrt(weights)
+        self.factors = [self._factor(gram, s) for s in self.roots.T]
+        if coupled:
+            # E of coupled outputs: E_k - E_k (sum_k E_k)^-1 E_l (Rasmussen and Williams, 3.5).
+            total = np.zeros((len(weights), len(weights)))
+            for s, factor in zip(self.roots.T, self.factors, strict=True):
+                inverse = dpotri(factor[0], lower=1)[0].T  # its upper triangle
+                inverse *= s
+                inverse *= s[:, None]
+                total += inverse
+            absent = ~weights.any(axis=1)
+            total[absent, absent] = 1.0  # rows without cost: any number will do
+            self.total = factor_positive(total)
+
+    @staticmethod
+    def _factor(gram: Stored, s: Floats) -> tuple[Floats, bool]:
+        B = np.multiply(gram, s, dtype=np.float64)  # I + S K S has no eigenvalue below one
+        B *= s[:, None]
+        B[np.diag_indices_from(B)] += 1.0
+        return factor_positive(B)
+
+    def _separate(self, V: Floats) -> Floats:
+        out = np.empty_like(V)
+        for o, (s, factor) in enumerate(zip(self.roots.T, self.factors, strict=True)):
+            out[:, o] = s[:, None] * _solve(factor, s[:, None] * V[:, o])
+        return out
+
+    def apply(self, V: Floats) -> Floats:
+        out = self._separate(V)
+        if not self.coupled:
+            return out
+        common = _solve(self.total, out.sum(axis=1))
+        spread = np.broadcast_to(common[:, None], V.shape)
+        return out - self._separate(spread)
+
+
+class LowRankSystem(CurvedSystem):
+    """By ``E = W - W Z T^-1 Z'W`` with ``K = Z Z'`` of few columns and ``T = I + Z'W Z``."""
+
+    def __init__(
+        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool, Z: Floats
+    ) -> None:
+        super().__init__(K, weights, coupled, intercept)
+        self.Z = Z
+        self.factor = self._inner_factor(Z)
+
+    def apply(self, V: Floats) -> Floats:
+        out = self._times_weights(V)
+        solved = self._solve_inner(np.tensordot(self.Z, out, axes=(0, 0)))
+        return out - self._times_weights(np.tensordot(self.Z, solved, axes=(1, 0)))
+
+
+class IterativeSystem(CurvedSystem):
+    """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
+
+    The preconditioner is the same matrix with the Nystroem approximation of K by evenly spaced
+    rows, which has its largest eigenvalues.
+    """
+
+    def __init__(
+        self,
+        K: KernelOperator,
+        weights: Floats,
+        coupled: bool,
+        intercept: bool,
+        options: IterativeOptions = IterativeOptions(),
+    ) -> None:
+        super().__init__(K, weights, coupled, intercept)
+        self.options, self.gram = options, K.dense()
+        n, n_outputs = weights.shape
+        rank = min(n, max(options.least_rank, options.rank // n_outputs))
+        some = np.linspace(0, n - 1, rank, dtype=np.intp)
+        corner = K.block(some, some)
+        corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
+        root = factor_positive(corner)[0]
+        self.Z = scipy.linalg.solve_triangular(
+            root, self.gram[some].astype(np.float64), lower=True, check_finite=False
+        ).T
+        self.factor = self._inner_factor(self.Z)
+
+    def apply(self, V: Floats) -> Floats:
+        shape, options = V.shape, self.options
+        x = np.zeros(shape)
+        r = self._root(V, transposed=True)
+        z = self._precondition(r)
+        p, rho = z, (r * z).sum(axis=(0, 1))
+        first = rho
+        for _ in range(options.max_steps):
+            Bp = p + self._root(self._times(self._root(p)), transposed=True)
+            alpha = rho / np.maximum((p * Bp).sum(axis=(0, 1)), 1e-300)
+            x += alpha * p
+            r = r - alpha * Bp
+            z = self._precondition(r)
+            new = (r * z).sum(axis=(0, 1))
+            if (new <= options.tol**2 * first).all():
+                break
+            p, rho = z + (new / np.maximum(rho, 1e-300)) * p, new
+        return self._root(x)
+
+    def _times(self, V: Floats) -> Floats:
+        """Multiply by the matrix as it is stored: enough for a step."""
+        flat = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
+        return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
+
+    def _precondition(self, V: Floats) -> Floats:
+        solved = self._solve_inner(np.tensordot(self.Z, self._root(V), axes=(0, 0)))
+        return V - self._root(np.tensordot(self.Z, solved, axes=(1, 0)), transposed=True)
+
+    def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
+        """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
+        s = np.sqrt(self.weights)[:, :, None]
+        if not self.coupled:
+            return np.asarray(s * V)
+        shares = self._shares()[:, :, None]
+        if transposed:
+            return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
+        return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def sample_rows(q: Floats, n_least: int, share: float) -> Floats:
+    """Return second derivatives of evenly spaced rows only, with the same sum, of many rows.
+
+    Every row has curvature where the loss is smooth, and a model needs it to a few per cent.
+    """
+    n_some = max(n_least, int(np.ceil(share * len(q))))
+    if n_some >= len(q):
+        return q
+    some = np.linspace(0, len(q) - 1, n_some, dtype=np.intp)
+    out = np.zeros_like(q)
+    out[some] = q[some] * (q.sum() / max(float(q[some].sum()), 1e-300))
+    return out
+
+
+def factor_positive(M: Floats) -> tuple[Floats, bool]:
+    """Return the Cholesky factor of a matrix that is positive definite up to rounding.
+
+    The matrix is overwritten. Where the factorisation fails, its diagonal is raised.
+    """
+    diagonal = M.diagonal().copy()
+    for share in (0.0, *_RAISED):
+        if share:
+            restore_upper(M, (1.0 + share) * diagonal)
+        with suppress(np.linalg.LinAlgError):
+            return factor_upper(M)
+    # Overflow: a step along the slopes.
+    return np.diag(np.sqrt(np.where(diagonal > 0, diagonal, 1.0))), True
+
+
+def _solve(factor: tuple[Floats, bool], sides: Floats) -> Floats:
+    """Solve with a Cholesky factor; scipy's own function takes longer than a small system."""
+    return np.asarray(dpotrs(factor[0], sides, lower=factor[1])[0])
+
+
+def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> CurvedSystem:
+    """Return the cheapest system for a kernel: by few columns, or by factors of its matrix."""
+    n, k = weights.shape
+    Z = K.columns()
+    if Z is not None:
+        rank = Z.shape[1]
+        # Multiplications: of the Gram matrices and a factor; and of the factors of `DenseSystem`.
+        low = (k * (k + 1) / 2 if coupled else k) * n * rank**2 + (k * rank) ** 3 / 6
+        if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
+            return LowRankSystem(K, weights, coupled, intercept, Z)
+    return DenseSystem(K, weights, coupled, intercept)

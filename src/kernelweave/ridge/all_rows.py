@@ -1,0 +1,169 @@
+"""Ridge regression of a learned kernel on all rows: Cholesky, conjugate gradients or Nystroem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelweave._dask import PartedTable
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import MemoryBudgetError, warn
+from kernelweave.kernels.metric import MetricLaplacian
+
+from .conjugate import UpperKernel, full_bytes, solve_full, stratified_folds
+from .landmarks import (
+    choose_landmarks,
+    nystroem_bytes,
+    nystroem_features,
+    solve_features,
+    solve_nystroem,
+)
+from .metric import MetricStep
+from .parts import Marks, PartedFeatures
+
+_MATRICES = 5  # of n x n numbers that an exact fit holds at once
+CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
+_RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen anew on all rows
+_FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are slow below
+
+
+@dataclass(frozen=True)
+class RowLimits:
+    """Which solver is used for how many rows.
+
+    Parameters
+    ----------
+    max_exact, max_full, n_landmarks, metric_rows : int
+        As in `MetricKernelRegressor`.
+    memory : float
+        Limit in bytes.
+    """
+
+    max_exact: int
+    max_full: int
+    n_landmarks: int
+    metric_rows: int
+    memory: float
+
+    def solver(self, n: int, n_outputs: int, *, parted: bool = False) -> str:
+        """Return the solver for n rows: "cholesky", "conjugate gradients" or "nystroem".
+
+        The rows of a parted table stay where they are, and only landmarks are held here.
+        """
+        marks = min(self.n_landmarks, n)
+        exact = n <= self.max_exact
+        part = n if exact else min(n, self.metric_rows)
+        self._require(f"{_MATRICES} matrices of {part} rows", _MATRICES * 8.0 * part * part)
+        if exact:
+            return "cholesky"
+        if n <= self.max_full and not parted:
+            need = full_bytes(n, marks, n_outputs, len(_FULL_RIDGES))
+            if need <= self.memory:
+                return "conjugate gradients"
+            warn(
+                f"memory_limit: the kernel of all {n} rows needs {need / 1e9:.3g} GB, and the "
+                f"limit is {self.memory / 1e9:.3g} GB; {marks} Nystroem landmarks stand for them."
+            )
+        need = nystroem_bytes(0 if parted else n, marks, n_outputs, len(_RIDGES))
+        need += 16.0 * len(_RIDGES) * n * n_outputs if parted else 0.0
+        self._require(f"{marks} features of {n} rows", need)
+        return "nystroem"
+
+    def _require(self, what: str, need: float) -> None:
+        if need > self.memory:
+            raise MemoryBudgetError(
+                f"memory_limit: {what} need {need / 1e9:.3g} GB, but the limit is "
+                f"{self.memory / 1e9:.3g} GB. Hint: lower max_exact, metric_rows or n_landmarks."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFunction:
+    """The fitted function ``sum_m dual_coef[m] k(x, x_m) + intercept``.
+
+    Parameters
+    ----------
+    support : ndarray of int
+        Rows that the function is a sum over.
+    dual_coef, intercept : ndarray
+        Coefficients of shape (n_support, n_outputs), and intercepts.
+    residuals : ndarray of shape (n_samples, n_outputs)
+        Of left-out rows, or of left-out folds where conjugate gradients were used.
+    ridge : float
+        The ridge.
+    error : float
+        Weighted mean of the squared residuals, relative to the variance of the targets.
+    left_out : float
+        Share of the trace that landmarks leave out.
+    """
+
+    support: Indices
+    dual_coef: Floats
+    intercept: Floats
+    residuals: Floats
+    ridge: float
+    error: float
+    left_out: float
+
+
+def fit_all_rows(
+    solver: str,
+    step: MetricStep,
+    kernel: MetricLaplacian,
+    rows: Floats,
+    Y: Floats,
+    weight: Floats,
+    n_landmarks: int,
+    random: np.random.RandomState,
+) -> RidgeFunction:
+    """Fit the function to all encoded rows with the kernel of a step."""
+    n = len(rows)
+    if solver == "cholesky":
+        found = step.solution
+        parts = (found.dual_coef, found.intercept, found.loo_residuals)
+        return RidgeFunction(np.arange(n), *parts, step.ridge, step.loo_error, 0.0)
+
+    def block(a: Indices, b: Indices) -> Floats:
+        return kernel.block(rows[a], rows[b])
+
+    candidates = np.sort(random.choice(n, min(n, CANDIDATES * n_landmarks), replace=False))
+    if solver == "nystroem":
+        marks = solve_nystroem(block, Y, weight, candidates, n_landmarks, _RIDGES)
+        parts = (marks.dual_coef, marks.intercept, marks.loo_residuals)
+        return RidgeFunction(marks.landmarks, *parts, marks.ridge, marks.loo_error, marks.left_out)
+    features = nystroem_features(block, n, candidates, n_landmarks)[2]
+    folds = stratified_folds(Y, random)
+    K = UpperKernel.compute(block, n)
+    full = solve_full(K, features, Y, weight, _FULL_RIDGES, folds)
+    parts = (full.dual_coef, full.intercept, full.residuals)
+    return RidgeFunction(np.arange(n), *parts, full.ridge, full.error, 0.0)
+
+
+def fit_parts(
+    X: PartedTable,
+    sample: Indices,
+    rows: Floats,
+    kernel: MetricLaplacian,
+    Y: Floats,
+    weight: Floats,
+    n_landmarks: int,
+) -> RidgeFunction:
+    """Fit the function to all rows of a Dask table; landmarks are among the sampled rows.
+
+    Parameters
+    ----------
+    X : PartedTable
+        All rows.
+    sample, rows : ndarray
+        Numbers of the sampled rows, and these rows encoded.
+    kernel, Y, weight, n_landmarks
+        As in `fit_all_rows`; weights may be zero.
+    """
+    places, triangle = choose_landmarks(
+        lambda a, b: kernel.block(rows[a], rows[b]), np.arange(len(rows)), n_landmarks
+    )
+    features = PartedFeatures(X, Marks(kernel, rows[places], triangle))
+    found = solve_features(features, Y, weight, sample[places], triangle, _RIDGES)
+    parts = (found.dual_coef, found.intercept, found.loo_residuals)
+    return RidgeFunction(found.landmarks, *parts, found.ridge, found.loo_error, found.left_out)

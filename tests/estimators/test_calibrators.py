@@ -1,0 +1,124 @@
+"""Maps from decisions to probabilities."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+from sklearn.calibration import _SigmoidCalibration
+
+from kernelweave.estimators.calibrators import Calibrator, fit_calibrator, fit_sigmoid
+
+RANDOM = np.random.default_rng(0)
+N = 200
+F = RANDOM.normal(size=N) * 2 + 0.3
+ONES = (RANDOM.random(N) < expit(1.5 * F - 0.4)).astype(float)
+CODES3 = RANDOM.integers(0, 3, size=N)
+F3 = RANDOM.normal(size=(N, 3)) + 1.5 * np.eye(3)[CODES3]
+WEIGHT = RANDOM.integers(1, 4, size=N).astype(float)
+
+
+def test_sigmoid_is_scikit_learns():
+    theirs = _SigmoidCalibration().fit(F, ONES, sample_weight=np.ones(N))
+    slope, bias = fit_sigmoid(F, ONES, np.ones(N))
+    np.testing.assert_allclose(expit(slope * F + bias), theirs.predict(F), atol=1e-6)
+
+
+def test_integer_weights_are_repeated_rows():
+    again = np.repeat(np.arange(N), WEIGHT.astype(int))
+    np.testing.assert_allclose(
+        fit_sigmoid(F, ONES, WEIGHT), fit_sigmoid(F[again], ONES[again], np.ones(len(again)))
+    )
+    for method in ("vector", "temperature", "sigmoid", "isotonic"):
+        one = fit_calibrator(method, F3, CODES3[:, None] * 1.0, WEIGHT, labels=False)
+        codes = CODES3[again, None] * 1.0
+        two = fit_calibrator(method, F3[again], codes, np.ones(len(again)), labels=False)
+        np.testing.assert_allclose(one.log_proba(F3), two.log_proba(F3), atol=1e-6)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e8, 0.0), (1e-8, 0.0), (1.0, 1e6)])
+def test_sigmoid_does_not_depend_on_scale_and_offset(scale, offset):
+    slope, bias = fit_sigmoid(F, ONES, np.ones(N))
+    moved = scale * F + offset
+    other, shift = fit_sigmoid(moved, ONES, np.ones(N))
+    np.testing.assert_allclose(
+        expit(other * moved + shift), expit(slope * F + bias), atol=1e-7 if offset == 0 else 1e-6
+    )
+
+
+def test_separable_decisions_keep_a_finite_slope():
+    f = np.concatenate([np.linspace(-2, -1, 20), np.linspace(1, 2, 20)])
+    slope, bias = fit_sigmoid(f, (f > 0) * 1.0, np.ones(40))
+    assert 0.5 < slope < 5
+    assert abs(bias) < 1e-8
+
+
+def test_decisions_worse_than_chance_give_the_shares_of_the_classes():
+    with pytest.warns(UserWarning, match="no better than chance"):
+        found = fit_calibrator("auto", F[:, None], 1 - ONES[:, None], np.ones(N), labels=False)
+    assert found.slopes[0] == 0
+    n_ones = (1 - ONES).sum()
+    expected = (n_ones + 1) / (N + 2)
+    np.testing.assert_allclose(np.exp(found.log_proba(F[:3, None]))[:, 1], expected)
+
+
+def test_equal_decisions_give_the_shares():
+    with pytest.warns(UserWarning, match="no better than chance"):
+        found = fit_calibrator(
+            "auto", np.full((N, 1), 0.7), ONES[:, None], np.ones(N), labels=False
+        )
+    assert found.slopes[0] == 0
+
+
+def test_vector_scaling_is_the_minimum():
+    found = fit_calibrator("auto", F3, CODES3[:, None] * 1.0, np.ones(N), labels=False)
+    assert found.method == "vector"
+    counts = np.bincount(CODES3)
+    share = 3 / (N + 3)
+    target = (1 - share) * np.eye(3)[CODES3] + share * (counts + 1) / (N + 3)
+
+    def value(point):
+        return -(target * log_softmax(point[:3] * F3 + point[3:], axis=1)).sum()
+
+    at = value(np.concatenate([found.slopes, found.biases]))
+    other = minimize(value, np.ones(6), method="Nelder-Mead", options={"maxiter": 20000}).fun
+    assert at <= other + 1e-6
+    assert abs(found.biases.sum()) < 1e-10
+
+
+@pytest.mark.parametrize("method", ["auto", "sigmoid", "vector", "temperature", "isotonic"])
+@pytest.mark.parametrize("decision", [F[:, None], F3])
+def test_probabilities_are_probabilities(method, decision):
+    codes = ONES[:, None] if decision.shape[1] == 1 else CODES3[:, None] * 1.0
+    found = fit_calibrator(method, decision, codes, np.ones(N), labels=False)
+    wide = np.vstack([decision, 1e3 * decision, -1e3 * decision])
+    p = np.exp(found.log_proba(wide))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert np.isfinite(found.log_proba(wide)).all()
+    assert ((p >= 0) & (p <= 1)).all()
+    assert (found.slopes >= 0).all()
+    if decision.shape[1] == 1:
+        ordered = np.exp(found.log_proba(np.sort(wide, axis=0)))[:, 1]
+        assert (np.diff(ordered) >= 0).all()
+
+
+def test_few_rows_are_not_enough_for_steps():
+    with pytest.warns(UserWarning, match="too few for a step function"):
+        fit_calibrator("isotonic", F[:30, None], ONES[:30, None], np.ones(30), labels=False)
+
+
+def test_labels_have_a_sigmoid_each():
+    ones = np.column_stack([ONES, np.where(np.arange(N) < 50, -1, 1 - ONES)])
+    decision = np.column_stack([F, -F])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit_calibrator("auto", decision, ones, np.ones(N), labels=True)
+    slope, bias = fit_sigmoid(-F[50:], 1 - ONES[50:], np.ones(N - 50))
+    assert (found.slopes[1], found.biases[1]) == (slope, bias)
+    np.testing.assert_allclose(np.exp(found.log_proba(decision))[:, 1], expit(-slope * F + bias))
+
+
+def test_calibrators_are_values():
+    one = Calibrator("sigmoid", np.ones(1), np.zeros(1))
+    np.testing.assert_allclose(np.exp(one.log_proba(np.zeros((1, 1)))), 0.5)
