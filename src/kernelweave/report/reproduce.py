@@ -20,7 +20,14 @@ _LONGEST = 20_000  # characters of the value of one parameter
 _CELL = 300  # the same in the table; the program above shows more
 _MOST_ITEMS = 40  # of a list
 _WIDTH = 80  # characters of a line of the program
-_HOMES = ("kernelweave", "kernelweave.kernels", "kernelweave.kernels.ladders", "numpy")
+_HOMES = (
+    "kernelweave",
+    "kernelweave.kernels",
+    "kernelweave.kernels.ladders",
+    "numpy",
+    "kernelweave.io",  # the last two: of the members of a combination
+    "sklearn.pipeline",
+)
 _WORDS = {"Any", "False", "None", "True", "max", "min", "sum"}
 _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
