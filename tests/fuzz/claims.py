@@ -100,22 +100,17 @@ class Problem:
         else:
             Y, row_cost = y.reshape(len(y), -1).astype(float), weight
         loss = getattr(model, "loss", "hinge")
-<<<<<<< HEAD
         levels = np.atleast_1d(getattr(model, "quantile", 0.5))
         if loss == "quantile":
             Y = np.repeat(Y, len(levels), axis=1)
         elif loss == "logistic" and Y.shape[1] > 1:
             loss = "softmax"
         cost = np.repeat(C * row_cost[:, None], Y.shape[1], axis=1)
-        epsilon, table = getattr(model, "epsilon", 0.0), Table(instance.fit["X"])
-        return cls(table, Y, cost, weight, loss, epsilon, model.fit_intercept, levels)
-=======
         unit = getattr(model, "target_scale_", 1.0)
-        epsilon = unit * getattr(model, "epsilon", 0.0)
-        if loss == "epsilon_insensitive":
+        epsilon, table = unit * getattr(model, "epsilon", 0.0), Table(instance.fit["X"])
+        if loss in ("epsilon_insensitive", "quantile"):
             cost *= unit
-        return cls(Table(instance.fit["X"]), Y, cost, weight, loss, epsilon, model.fit_intercept)
->>>>>>> calib21
+        return cls(table, Y, cost, weight, loss, epsilon, model.fit_intercept, levels)
 
     def losses(self, F):
         """Return the loss of every entry, and a bound of its slope."""
