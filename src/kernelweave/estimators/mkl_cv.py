@@ -121,6 +121,11 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.scoring is None  # a score may need classes
+        return tags
+
 
 @shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressorCV(PathCV, MKLRegressor):
