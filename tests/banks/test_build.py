@@ -207,7 +207,7 @@ class TestBudget:
         square = 8 * 400**2
         assert need() == pytest.approx(2 * square, abs=1e5)
         assert need(n_combined=3) == pytest.approx(4 * square, abs=1e5)
-        assert need(n_solved=10**6) == pytest.approx(3 * square + 8 * 400 * 512, abs=1e5)
+        assert need(n_solved=400) == pytest.approx(3 * square + 8 * 400 * 512, abs=1e5)
         assert need(beside={"more": 5e6}) == pytest.approx(2 * square + 5e6, abs=1e5)
 
     def test_nothing_large_is_allocated_first(self):

@@ -124,7 +124,7 @@ def test_nodes_without_room_are_not_made_up_for_by_tight_solves():
 def test_rounds_that_find_few_nodes_ask_for_more(monkeypatch):
     """Where each round finds one node that the last had just left out, levels come down."""
     rng = np.random.default_rng(0)
-    lattice = ConjunctionLattice(rng.random((60, 12)) < 0.5, base=1.2, max_length=3)
+    lattice = ConjunctionLattice(PackedRows.of(rng.random((60, 12)) < 0.5), base=1.2, max_length=3)
     levels, search = [], lattice.price
 
     def price_one(V, level, limit, effort):

@@ -25,6 +25,7 @@ from .intervals import INTERVALS, IntervalRegressor
 from .out_of_fold import HeldProblem
 from .targets import Targets, real_targets
 
+_HUGE_UNIT = 1e100  # objectives are squares of units, which must not overflow or vanish
 _LINEAR = ("epsilon_insensitive", "quantile")  # losses that grow linearly with the residual
 
 
@@ -50,7 +51,8 @@ def _unit(target_scale: float | str | None, rows: MergedRows) -> float:
     # Several targets share one unit, as they share the weights; constant ones have none.
     known = deviations[np.isfinite(deviations)]
     largest = float(known.max(initial=0.0)) or 1.0  # its square may overflow
-    return largest * float(np.sqrt(np.mean((known / largest) ** 2))) if known.size else 1.0
+    unit = largest * float(np.sqrt(np.mean((known / largest) ** 2))) if known.size else 1.0
+    return min(max(unit, 1.0 / _HUGE_UNIT), _HUGE_UNIT)
 
 
 class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
