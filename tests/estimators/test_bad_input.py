@@ -135,7 +135,11 @@ REFUSED = {
     "nan target": (regress(y=np.where(LABELS, 1.0, np.nan)), ValueError, "y contains NaN"),
     "infinite target": (regress(y=np.where(LABELS, 1.0, np.inf)), ValueError, "y contains infinit"),
     "continuous labels": (classify(y=TARGET), ValueError, "Unknown label type: continuous"),
-    "labels in two columns": (classify(y=np.column_stack([LABELS, 2 * LABELS])), ValueError, "1d"),
+    "labels in two columns": (
+        classify(y=np.column_stack([LABELS, 2 * LABELS])),
+        ValueError,
+        "zero or one",
+    ),
     "one class": (classify(y=np.zeros(N)), InputError, r"two classes or more.*one class only: 0"),
     "one class by name": (classify(y=["a"] * N), InputError, "one class only: 'a'"),
     "one class of positive weight": (
