@@ -69,6 +69,8 @@ class Ranked:
         Mean of its losses minus those of the chosen model, and the standard error of that mean.
     written : bool
         Whether it can be written to a model file.
+    chosen_score : float or None
+        The first score of the chosen model on the same rows, where they are fewer than all.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Ranked:
     rows: int
     behind: tuple[float, float]
     written: bool = True
+    chosen_score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -309,15 +312,27 @@ def decide(race: Race) -> Choice:
             own = np.full(len(own), np.nan)
             own[rows] = mixed_losses
             name = " + ".join(f"{w:.0%} {e.name}" for e, w in sorted(members, key=lambda m: -m[1]))
-    ranking = [Ranked(name, race.scores(rows, predicted), len(rows), (0.0, 0.0))]
-    for entry in sorted(race.entries, key=lambda e: means[e.name]):
+    others, measure = [], race.scoring.shows[0]
+    for entry in race.entries:
         if len(members) == 1 and entry is winner:
             continue
         some, values = predictions[entry.name]
         behind = paired_difference(own[some], losses[entry.name][some])
-        scores = race.scores(some, values)
-        ranking.append(Ranked(entry.name, scores, len(some), behind, entry.candidate.written))
-    measure, y = race.scoring.shows[0], race.codes[rows]
+        # Candidates that left the race predicted fewer rows, on which all scores may differ.
+        fewer = race.scores(some, predicted[np.isin(rows, some)]) if len(some) < len(rows) else {}
+        others.append(
+            Ranked(
+                entry.name,
+                race.scores(some, values),
+                len(some),
+                behind,
+                entry.candidate.written,
+                fewer.get(measure),
+            )
+        )
+    first = Ranked(name, race.scores(rows, predicted), len(rows), (0.0, 0.0))
+    ranking = [first, *sorted(others, key=lambda item: item.behind[0])]
+    y = race.codes[rows]
     interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
     return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds))

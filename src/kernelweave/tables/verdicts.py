@@ -47,18 +47,24 @@ def _beside(choice: Choice, other: Ranked) -> str:
     sure = "significantly" if abs(gap) > _SURE * error else "but not significantly"
     word = "worse" if gap >= 0 else "better"
     value = show_score(measure, other.scores[measure])
+    if other.chosen_score is not None:
+        beside = show_score(measure, other.chosen_score)
+        value += f" against {beside} on the same {other.rows} rows"
     return f"{other.name}, {TITLES[measure]} {value} ({sure} {word})"
 
 
 def score_table(choice: Choice) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns and the rows of a table of all models."""
     shows = choice.scoring.shows
+    fewer = any(item.chosen_score is not None for item in choice.ranking)
     rows = []
     for k, item in enumerate(choice.ranking):
         mark = " (chosen)" if k == 0 else "" if item.written else " (reference)"
         scores = [show_score(s, item.scores[s]) for s in shows]
-        rows.append([f"{item.name}{mark}", *scores, str(item.rows)])
-    return ["model", *(TITLES[s] for s in shows), "rows"], rows
+        beside = "" if item.chosen_score is None else show_score(shows[0], item.chosen_score)
+        rows.append([f"{item.name}{mark}", *scores, str(item.rows), *([beside] if fewer else [])])
+    last = ["chosen on these rows"] if fewer else []
+    return ["model", *(TITLES[s] for s in shows), "rows", *last], rows
 
 
 def choice_as_json(choice: Choice) -> dict[str, Any]:
