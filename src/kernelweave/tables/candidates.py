@@ -117,23 +117,25 @@ def _linear(setting: dict[str, Any], task: Task) -> Any:
     options = _with_words(Linear, task) | task.tol | {"C": setting["C"]}
     if task.problem.regression:
         return MKLRegressor(loss="square", **options)
-    return MKLClassifier(class_weight=task.class_weight, **options)
+    # Rows are ranked better than by the hinge loss, whose decision values tie, and need no
+    # calibration.
+    return MKLClassifier(loss="logistic", class_weight=task.settings.class_weight, **options)
 
 
 def _svm(setting: dict[str, Any], task: Task) -> Any:
     rows = task.rows.select_dtypes("number").to_numpy()
     # The width of gamma="scale" in scikit-learn.
     width = setting["width"] * float(np.sqrt(rows.var(axis=0).sum() / 2.0) or 1.0)
-    return _machine(_with_words(lambda **columns: RBF(width, **columns), task), setting, task)
+    return _tube_or_hinge(_with_words(lambda **columns: RBF(width, **columns), task), setting, task)
 
 
 def _mkl(setting: dict[str, Any], task: Task) -> Any:
     kernels = offer_kernels(task.problem, per_feature=task.settings.per_feature)
     norm = 1.0 if task.settings.norm is None else task.settings.norm
-    return _machine({"kernels": kernels, "norm": norm}, setting, task)
+    return _tube_or_hinge({"kernels": kernels, "norm": norm}, setting, task)
 
 
-def _machine(options: dict[str, Any], setting: dict[str, Any], task: Task) -> Any:
+def _tube_or_hinge(options: dict[str, Any], setting: dict[str, Any], task: Task) -> Any:
     options = options | task.tol
     if task.problem.regression:
         return MKLRegressor(C=setting["C"], epsilon=EPSILON, **options)
@@ -150,6 +152,11 @@ def _costs(*values: float) -> Callable[[Problem], list[dict[str, Any]]]:
     return lambda problem: [{"C": C} for C in values]
 
 
+def _linear_settings(problem: Problem) -> list[dict[str, Any]]:
+    costs = (0.1, 1.0, 10.0, 100.0) if problem.regression else (0.01, 0.1, 1.0, 10.0)
+    return [{"C": C} for C in costs]
+
+
 def _svm_settings(problem: Problem) -> list[dict[str, Any]]:
     costs = (1.0, 10.0, 100.0) if problem.regression else (0.3, 1.0, 10.0)
     return [{"C": C, "width": 1.0} for C in costs] + [{"C": costs[1], "width": 2.0}]
@@ -163,7 +170,7 @@ def _metric_seconds(n: int, k: int) -> float:
 LINEAR = Candidate(
     "linear model",
     "numbers",
-    lambda p: [{"C": C} for C in ((0.1, 1.0, 10.0, 100.0) if p.regression else (0.01, 0.1, 1.0))],
+    _linear_settings,
     _linear,
     lambda n, k: 0.03 + 2e-5 * n * k,
 )

@@ -32,11 +32,8 @@ class Plan:
 
 
 def usual_seconds(n_rows: int) -> float:
-    """Return the time to spend where none is given: 2 seconds for 1000 rows, a minute at most.
-
-    Few rows get more, since they need more folds.
-    """
-    return float(np.clip(2e-3 * n_rows, max(3.0 - 1e-3 * n_rows, 2.0), 60.0))
+    """Return the time to spend where none is given: 3 seconds for 1000 rows, a minute at most."""
+    return float(np.clip(3e-3 * n_rows, 3.0, 60.0))
 
 
 def make_plan(problem: Problem, seconds: float | None, fixed: Candidate | None = None) -> Plan:
