@@ -5,6 +5,7 @@ called. The encoding of a mixed table defines the numbers that its kernels compa
 """
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,9 @@ class Table:
     def numbers(self, columns):
         """Return the chosen columns as long doubles, of shape (n_rows, n_chosen)."""
         if isinstance(columns, Encoding):  # its values are what the kernel is defined on
-            return columns.encode(self._native()).astype(REAL)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of unseen levels, which the model reports
+                return columns.encode(self._native()).astype(REAL)
         return np.stack([column.astype(REAL) for column in self.choose(columns)], axis=1)
 
     def _native(self):
