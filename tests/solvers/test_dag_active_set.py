@@ -104,7 +104,7 @@ def test_inner_solves_lost_in_rounding_end_a_fit(solver, most):
         solver=solver,
         normalize=None,
     )
-    with pytest.warns(UserWarning, match="rounding error|zero but for its bias"):
+    with pytest.warns(ConvergenceWarning, match="as near as rounding error lets it"):
         model.fit(X, y)
     assert model.n_iter_ <= most
     assert not model.converged_
