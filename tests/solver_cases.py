@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
-from kernelweave.banks import make_bank
-from kernelweave.kernels import Precomputed
+from gram_banks import bank_of
 from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
 from kernelweave.solvers import (
     Limits,
@@ -30,11 +28,6 @@ def loss_for(loss, *, fit_intercept=True):
         "huber": Huber(EPSILON, fit_intercept),
         "square": Square(fit_intercept),
     }[loss]
-
-
-def bank_of(grams):
-    index = np.arange(len(grams[0]))[:, None]
-    return make_bank([Precomputed(gram) for gram in grams], index, normalize=None)
 
 
 def solve(bank, Y, cost, loss_function, p, *, tol=TOL, max_iter=300, start=None, callback=None):

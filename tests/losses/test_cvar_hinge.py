@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
+from gram_banks import bank_of
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
 from kernelweave.inner import Solution, solve_inner, weight_curvature
 from kernelweave.inner.cvar import SignedKernel
-from kernelweave.kernels import RBF, Linear, Precomputed
+from kernelweave.kernels import RBF, Linear
 from kernelweave.losses import CVaRHinge, Hinge
 from kernelweave.losses.cvar_hinge import Ambiguity
 from kernelweave.testing import check_loss
@@ -37,11 +38,6 @@ def one_thread():
     """Spare these small arrays the threads of BLAS, which wait for each other."""
     with threads(1):
         yield
-
-
-def bank_of(grams, **options):
-    index = np.arange(len(grams[0]))[:, None]
-    return make_bank([Precomputed(gram) for gram in grams], index, normalize=None, **options)
 
 
 # The set

@@ -6,10 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from gram_banks import bank_of
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank
 from kernelweave.inner import solve_inner
-from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
+from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial
 from kernelweave.losses import SquaredHinge
 from kernelweave.solvers.radius.criteria import Chapelle, Do, RadiusMargin
 from kernelweave.testing import check_loss
@@ -34,11 +35,6 @@ def one_thread():
     """Spare these small arrays the threads of BLAS, which wait for each other."""
     with threads(1):
         yield
-
-
-def bank_of(grams):
-    index = np.arange(len(grams[0]))[:, None]
-    return make_bank([Precomputed(gram) for gram in grams], index, normalize=None)
 
 
 def combined(theta, grams):
