@@ -18,6 +18,7 @@ from kernelweave.baselines import (
 )
 from kernelweave.errors import InputError
 from kernelweave.pairs import draw_pairs
+from pair_problems import metric_problem
 
 ALL = [
     SpectralKernelLearner(),
@@ -194,3 +195,15 @@ def test_fitted_attributes_are_documented():
             line.strip().split(" : ")[0] for line in section.splitlines() if "_ : " in line
         }
         assert found == documented - {"feature_names_in_"}
+
+
+@pytest.mark.parametrize("kind", [GlobalDistanceMetric, InformationTheoreticMetric])
+def test_directions_are_the_leading_ones(kind):
+    X, pairs, labels, _ = metric_problem(m=8)
+    options = {"diagonal": False} if kind is GlobalDistanceMetric else {"bounds": (1.0, 20.0)}
+    model = kind(n_components=3, **options).fit(X, pairs=pairs, labels=labels)
+    P = np.linalg.svd(X)[2][:3].T
+    small = kind(**options).fit(X @ P, pairs=pairs, labels=labels)
+    assert model.transform(X).shape == (len(X), 3)
+    K, expected = (Z @ Z.T for Z in (model.transform(X), small.transform(X @ P)))
+    np.testing.assert_allclose(K, expected, atol=1e-3 * np.abs(K).max())
