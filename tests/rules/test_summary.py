@@ -1,7 +1,6 @@
 """Tables that come in blocks of rows: summaries, packed propositions, scores."""
 
 import itertools
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -12,28 +11,10 @@ from kernelweave import Propositions
 from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
 from kernelweave.rules import summary as summaries
-from kernelweave.rules import table as tables
-from kernelweave.rules.packing import pack_block, pack_rows, read_given
+from kernelweave.rules.packing import pack_block
 from kernelweave.rules.summary import join_summaries, summarise_block
+from mixed_table import mixed
 from row_blocks import LocalParts
-
-
-def mixed(n=500, seed=0):
-    rng = np.random.default_rng(seed)
-    size = pd.Categorical(rng.choice(["s", "m", "l"], n), ["s", "m", "l", "xl"], ordered=True)
-    frame = pd.DataFrame(
-        {
-            "age": rng.integers(18, 90, n),
-            "pay": rng.normal(size=n).round(2),
-            "colour": rng.choice(["red", "blue", "green"], n),
-            "smoker": rng.random(n) < 0.3,
-            "size": size,
-            "anything": rng.choice(np.array([True, False, None], dtype=object), n),
-        }
-    )
-    frame.loc[::7, "pay"] = np.nan
-    frame.loc[3::11, "colour"] = None
-    return frame
 
 
 def split(X, cuts):
@@ -67,18 +48,6 @@ def test_blocks_give_the_propositions_of_the_table(cuts, weighted, library):
     )
     packed = PackedRows.join(parts.map(pack_block, found.propositions_))
     np.testing.assert_array_equal(packed.unpack(), whole.transform(X))
-
-
-def test_what_runs_elsewhere_can_be_pickled():
-    X = mixed(60)
-    again = pickle.loads(
-        pickle.dumps((summarise_block, pack_block, summarise_block(X, 0, None, 60)))
-    )
-    assert again[0] is summarise_block
-    assert again[1] is pack_block
-    assert Propositions().fit_summary(again[2]).propositions_ == Propositions().fit(X).propositions_
-    packed = pickle.loads(pickle.dumps(pack_rows(X, Propositions().fit(X).propositions_)))
-    assert packed.shape[0] == 60
 
 
 def test_many_distinct_numbers_are_drawn_whatever_the_blocks(monkeypatch):
@@ -120,59 +89,3 @@ def test_a_block_without_values_says_nothing():
     empty = X.iloc[:20].assign(colour=None, pay=np.nan)
     parts = LocalParts([empty, X.iloc[20:]])
     assert chosen(parts).propositions_ == Propositions().fit(pd.concat(parts.blocks)).propositions_
-
-
-def test_given_columns():
-    P = np.random.default_rng(0).random((100, 11)) < 0.5
-    for X in (P, P.astype(int), pd.DataFrame(P).rename(columns=str)):
-        np.testing.assert_array_equal(pack_rows(X, read_given(X)).unpack(), P)
-
-
-@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
-def test_columns_of_packed_rows(n, monkeypatch):
-    from kernelweave import _core
-    from kernelweave.banks import rules
-
-    monkeypatch.setattr(rules, "OPTIONS", rules.RuleOptions(unpacked=64))
-    P = np.random.default_rng(n).random((n, 13)) < 0.5
-    packed = PackedRows.of(P)
-    np.testing.assert_array_equal(packed.unpack(), P)
-    np.testing.assert_array_equal(packed.columns(), _core.pack_bits(P))
-    index = np.arange(n)[::3]
-    np.testing.assert_array_equal(packed[index].unpack(), P[index])
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars", "array"])
-def test_rows_are_read_in_blocks(library, monkeypatch):
-    """Scores and packed rows do not depend on how many rows are read at a time."""
-    from kernelweave._threads import threads
-    from kernelweave.rules import Rule, score_rules
-
-    X = mixed().drop(columns="anything")
-    X = {"pandas": X, "polars": pl.from_pandas(X), "array": X[["age", "pay"]].to_numpy(float)}[
-        library
-    ]
-    statements = Propositions().fit(X).propositions_
-    rules = [Rule((a, b), 0.1 * k, 0.5) for k, (a, b) in enumerate(itertools.pairwise(statements))]
-    scores, packed = score_rules(rules, 0.3, X), pack_rows(X, statements)
-    monkeypatch.setattr(tables, "_ROWS", 64)
-    for count in (1, 3):
-        with threads(count):
-            np.testing.assert_array_equal(score_rules(rules, 0.3, X), scores)
-            np.testing.assert_array_equal(pack_rows(X, statements).rows, packed.rows)
-
-
-def test_an_infinite_value_is_named_by_its_row(monkeypatch):
-    monkeypatch.setattr(tables, "_ROWS", 64)
-    X = np.zeros((200, 1))
-    X[150] = np.inf
-    with pytest.raises(InputError, match="infinite in row 150"):
-        pack_rows(X, Propositions().fit([[0.0], [1.0]]).propositions_)
-
-
-def test_a_column_of_objects_is_read_as_a_whole(monkeypatch):
-    """A block with numbers only says nothing wrong where the column holds text as well."""
-    monkeypatch.setattr(tables, "_ROWS", 64)
-    X = np.array([["a"]] * 100 + [[1]] * 100, dtype=object)
-    maker = Propositions().fit(X)
-    np.testing.assert_array_equal(pack_rows(X, maker.propositions_).unpack(), maker.transform(X))
