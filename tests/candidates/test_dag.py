@@ -1,71 +1,20 @@
 """Graphs of kernels written down: order, search, the optimum, and both certificates."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
+from dag_cases import INSTANCES, NAMES, brackets, fit, graph_of, oracle
 from hkl_oracles import (
-    arguments,
     closure,
-    dag_instances,
     dual_norm,
-    solve_dag,
     sufficient_sum,
 )
-from kernelweave import RBF, Precomputed
+from kernelweave import RBF
 from kernelweave.banks import make_bank
 from kernelweave.candidates.dag import ExplicitDag, depths
 from kernelweave.errors import InputError
-from kernelweave.losses import EpsilonInsensitive, Hinge, Huber, Square
-from kernelweave.solvers.dag_active_set import dag_active_set
-from kernelweave.solvers.dag_problem import DagProblem
-from kernelweave.solvers.problem import Limits
 from kernelweave.weights.dag import Hierarchy
 from quick import every
-
-LOSSES = {
-    "hinge": lambda e: Hinge(),
-    "square": lambda e: Square(),
-    "huber": Huber,
-    "epsilon_insensitive": EpsilonInsensitive,
-}
-INSTANCES = dag_instances()
-NAMES = [instance["id"] for instance in INSTANCES]
-
-
-def graph_of(features, parents, costs):
-    kernels = [Precomputed(phi @ phi.T) for phi in features]
-    rows = np.arange(len(features[0]))[:, None]
-    bank = make_bank(kernels, rows, normalize=None, tol=1e-9)
-    return ExplicitDag(bank, range(len(kernels)), dict(enumerate(parents)), costs)
-
-
-def fit(instance, tol, **options):
-    graph = graph_of(instance["features"], instance["parents"], instance["d"])
-    B = instance["B"]
-    unrelated = np.array_equal(B, np.eye(len(B)))
-    problem = DagProblem(
-        graph,
-        instance["Y"],
-        instance["cost"],
-        LOSSES[instance["loss"]](instance["epsilon"]),
-        instance["rho"],
-        None if unrelated else B,
-    )
-    result = dag_active_set(problem, Limits(tol, 3000), max_nodes=1000, **options)
-    return graph, result
-
-
-@cache
-def oracle(number):
-    return solve_dag(**arguments(INSTANCES[number]))
-
-
-def brackets(result, oracle):
-    slack = 1e-9 * oracle.upper
-    below = result.lower_bound <= oracle.upper + slack
-    return below and result.objective >= oracle.lower - slack
 
 
 @pytest.mark.parametrize("number", every(3, range(len(INSTANCES))), ids=NAMES)
@@ -76,15 +25,6 @@ def test_optimum_and_certificate(number):
     assert brackets(result, oracle(number))
     ancestors = closure(INSTANCES[number]["parents"])
     assert all(set(np.flatnonzero(ancestors[:, w])) <= set(graph.nodes) for w in graph.nodes)
-
-
-@pytest.mark.parametrize("number", range(0, len(INSTANCES), 2), ids=NAMES[::2])
-def test_mirror_descent_and_the_published_condition_end_at_the_same_value(number):
-    for options in ({"solver": "mirror"}, {"certificate": "paper"}):
-        _, result = fit(INSTANCES[number], 1e-3, **options)
-        assert result.converged
-        assert result.objective == pytest.approx(oracle(number).value, rel=1e-3)
-        assert brackets(result, oracle(number))
 
 
 @pytest.fixture(params=range(4))

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-import kernelweave.ridge.spectrum as spectrum_module
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError, MemoryBudgetError
-from kernelweave.kernels import RBF, Additive, Linear, Polynomial, Precomputed, complete_ladder
+from kernelweave.kernels import RBF, Additive, Linear, Polynomial, Precomputed
 from kernelweave.ridge import average_ridges, default_ridges
 from kernelweave.ridge.leave_one_out import averaging_weights, loo_values
-from kernelweave.ridge.spectrum import distinct_kernels, kernel_spectrum
+from kernelweave.ridge.spectrum import kernel_spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -82,48 +81,6 @@ def test_the_range_is_read_off_power_one():
     assert np.abs(two.scores - one.scores).max() > 0.01
     np.testing.assert_allclose(two.loo(Y), two.scores, atol=1e-12)
     assert two.errors.shape == one.errors.shape == (len(KERNELS), len(default_ridges(len(X))))
-
-
-def test_the_spectrum_is_that_of_the_centred_kernel():
-    for kernel in KERNELS:
-        spectrum, _ = of(kernel)
-        U, d = spectrum.vectors, spectrum.values
-        np.testing.assert_allclose(U * d @ U.T, centred(unit(kernel(X))), atol=1e-9)
-        assert d.sum() == pytest.approx(len(X))
-        np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
-
-
-def test_a_factor_and_a_gram_matrix_give_the_same():
-    factored, bank = of(Linear())
-    assert bank.summary()[0]["form"] == "factor"
-    dense, other = of(Precomputed(Linear()(X)), np.arange(40)[:, None])
-    assert other.summary()[0]["form"] == "dense"
-    np.testing.assert_allclose(
-        loo_values(factored, Y, RIDGES), loo_values(dense, Y, RIDGES), atol=1e-8
-    )
-
-
-def test_beyond_some_rows_pivots_stand_for_the_kernel(monkeypatch):
-    expected, bank = of(RBF(1.0))
-    assert bank.summary()[0]["form"] == "distances"
-    monkeypatch.setattr(spectrum_module, "DENSE_ROWS", 10)
-    exact, _ = of(RBF(1.0))
-    np.testing.assert_allclose(
-        loo_values(exact, Y, RIDGES), loo_values(expected, Y, RIDGES), rtol=1e-5, atol=1e-6
-    )
-    monkeypatch.setattr(spectrum_module, "MAX_RANK", 12)
-    few, _ = of(RBF(1.0))
-    assert few.basis.shape == (12, 12)
-    # what the coefficients predict on the pivots' kernel is what the factor fits
-    g = RNG.normal(size=12)
-    K = unit(RBF(1.0)(X))
-    P = few.rows
-    nystrom = K[:, P] @ np.linalg.solve(K[np.ix_(P, P)], K[P])
-    np.testing.assert_allclose(
-        centred(nystrom), few.vectors * few.values @ few.vectors.T, atol=1e-8
-    )
-    fitted = K[:, P] @ few.basis @ g - few.offsets @ g
-    np.testing.assert_allclose(fitted, few.vectors @ (few.values * g), atol=1e-8)
 
 
 def test_leverages_and_values_stay_finite_without_a_ridge():
@@ -214,31 +171,6 @@ def test_affine_targets_change_values_alike_and_weights_not(power):
     other = average_ridges(bank, 3.0 * Y[:, :1] + 2.0, power=power)
     np.testing.assert_allclose(other.weights, one.weights, rtol=1e-8, atol=1e-14)
     np.testing.assert_allclose(other.scores, 3.0 * one.scores + 2.0, atol=1e-9)
-
-
-def test_constant_kernels_and_copies_are_left_out():
-    rows = np.arange(40)[:, None]
-    K = RBF(1.0)(X)
-    kernels = [
-        Precomputed(K),
-        Precomputed(np.ones((40, 40))),
-        Precomputed(5 * K + 2),
-        Precomputed(RBF(1.001)(X)),
-        Precomputed(K),
-    ]
-    bank = make_bank(kernels, rows)
-    assert distinct_kernels(bank).tolist() == [0, 3]
-    average = average_ridges(bank, Y)
-    assert (average.kernel_weights > 0).tolist() == [True, False, False, True, False]
-    joint = average_ridges(bank, Y, joint=True)
-    np.testing.assert_allclose(joint.kernel_weights, [0.5, 0, 0, 0.5, 0])
-
-
-def test_one_column_has_copies_in_the_default_ladder():
-    table = RNG.normal(size=(60, 1))
-    kernels = complete_ladder().expand(table)
-    # one standard deviation is 1/sqrt(2) of the typical distance
-    assert len(distinct_kernels(make_bank(kernels, table))) == len(kernels) - 3
 
 
 def test_the_mean_kernel_is_one_kernel():

@@ -1,6 +1,5 @@
 """Machines and weights in turn: bounds around the optimum, and how fast they close."""
 
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -8,106 +7,20 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelweave.banks.kernel_sum import GramKernel
-from kernelweave.banks.paths import FactoredBank, PathBank
-from kernelweave.banks.triangles import Triangles
 from kernelweave.inner import solve_inner
-from kernelweave.kernels import Precomputed
-from kernelweave.kernels.network import Network
 from kernelweave.losses import Hinge
-from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.published.projected_gradient import projected_gradient
-from kernelweave.solvers.structure import StructureProblem, alternate_structure
-from kernelweave.weights.sum_product import SumProduct
 from quick import every, first
 from spn_oracles import (
     deep,
     fig1,
     flat,
-    joint_oracle,
     nested,
     spn_instance,
-    spn_instances,
     square,
     tree,
 )
-
-INSTANCES = spn_instances()
-
-
-def as_dict(structure, kernels):
-    """Write the tuples of the oracles as a dict; one leaf a kernel."""
-    nodes, known = {}, {}
-
-    def read(entry):
-        kind, content = entry[:2]
-        key = ("leaf", content) if kind == "leaf" else id(entry)
-        if key not in known:
-            name = known[key] = f"n{len(known)}"
-            nodes[name] = {"kind": kind}
-            if kind == "leaf":
-                nodes[name]["kernel"] = kernels[content]
-            else:
-                nodes[name]["children"] = [read(child) for child in content]
-            options = entry[2] if len(entry) > 2 else {}
-            nodes[name] |= {k: v for k, v in options.items() if v is not None}
-        return known[key]
-
-    return {"root": read(structure), "nodes": nodes}
-
-
-class Problem:
-    """An instance of the oracles as the solver takes it."""
-
-    def __init__(self, instance, factored=False):
-        self.instance = instance
-        kernels = [Precomputed(K, name=f"k{k}") for k, K in enumerate(instance.grams)]
-        network = Network.of(as_dict(instance.structure, kernels))
-        n = len(instance.Y)
-        rows, columns = np.triu_indices(n)
-        grams = [network.nodes[i].kernel.gram for i in network.leaves]
-        leaves = np.array([K[rows, columns] for K in grams])
-        if factored:
-            self.system = FactoredBank(Triangles(leaves, n), network)
-        else:
-            self.system = PathBank(Triangles(leaves, n), network, network.paths(1000))
-        p = []
-        for i in network.products:
-            own, name = network.nodes[i].p, network.names[i]
-            given = instance.p[name] if isinstance(instance.p, dict) else instance.p
-            p.append(given if own is None else own)
-        self.weights = SumProduct(self.system.path_counts, np.array(p, float), instance.lam)
-        self.network = network
-
-    def run(self, tol=1e-3, max_iter=600, callback=None, **options):
-        i = self.instance
-        cost = np.full_like(i.Y, i.C)
-        problem = StructureProblem(self.system, i.Y, cost, Hinge(i.intercept), self.weights)
-        return alternate_structure(problem, Limits(tol, max_iter, callback), **options)
-
-    def objective(self, weights, dual_coef, intercept):
-        """Return problem (2) by its definition."""
-        i = self.instance
-        K = self.system.gram(np.log(weights))
-        f = K @ dual_coef + intercept
-        hinge = i.C * np.maximum(0.0, 1 - i.Y * f).sum()
-        penalty = i.lam * np.sum(self.system.path_counts * weights**self.weights.p)
-        return 0.5 * np.sum(dual_coef * (K @ dual_coef)) + hinge + penalty
-
-
-@cache
-def problem(name):
-    return Problem(INSTANCES[name])
-
-
-@cache
-def run(name, mix):
-    return problem(name).run(mix=mix)
-
-
-@cache
-def optimum(name):
-    return joint_oracle(*INSTANCES[name].arguments)
-
+from structure_cases import INSTANCES, Problem, optimum, problem, run
 
 # Bounds
 
@@ -220,26 +133,6 @@ def test_wrongly_small_weights_recover_or_show_in_the_gap():
     excess = result.objective - sol.value
     assert result.gap >= excess - 1e-9
     assert not result.converged or excess <= 1e-3 * sol.value
-
-
-@pytest.mark.parametrize("name", INSTANCES)
-def test_projected_gradients_reach_the_same_objective(name):
-    prob, sol = problem(name), optimum(name)
-    result = prob.run(update=projected_gradient(prob.weights), mix=False)
-    assert result.converged
-    assert result.gap <= 1e-3 * result.objective
-    assert sol.lower * (1 - 1e-9) <= result.objective <= sol.value * (1 + 1e-3)
-    assert result.lower_bound <= sol.upper * (1 + 1e-9)
-    assert result.objective == pytest.approx(run(name, True).objective, rel=1e-3)
-
-
-def test_projected_gradients_cost_no_more_machines_than_exact_steps():
-    projected = 0
-    for name in INSTANCES:
-        prob = problem(name)
-        result = prob.run(update=projected_gradient(prob.weights), mix=False)
-        projected += result.history[-1].solves
-    assert projected <= 1.1 * sum(run(name, False).history[-1].solves for name in INSTANCES)
 
 
 @pytest.mark.parametrize("name", ["fig1_p1", "fig1_p2", "fig1_mc3", "flat_p15", "tree_p1"])
