@@ -1,13 +1,11 @@
 """Normalisation, choice of forms, memory budget and awkward data."""
 
-import re
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kernelweave._memory import parse_bytes
-from kernelweave.banks import check_memory, make_bank
+from kernelweave.banks import make_bank
 from kernelweave.errors import InputError, MemoryBudgetError
 from kernelweave.kernels import (
     RBF,
@@ -180,24 +178,6 @@ class TestBudget:
         hint = str(caught.value).split("memory_limit='")[1].split("'")[0]
         make_bank(kernels, table(400), memory_limit=hint)
 
-    @pytest.mark.parametrize("short", [1.0, 1e3, 1e5])
-    def test_what_is_needed_and_the_limit_are_told_apart(self, short):
-        def refusal(limit):
-            with pytest.raises(MemoryBudgetError) as caught:
-                check_memory("This needs", {"a matrix": 1e8}, limit, "use less")
-            return str(caught.value)
-
-        message = refusal(1e8 - short)
-        need, limit = re.match(r"This needs (.*) \(.* limit is (.*)\. Hint", message).groups()
-        assert need != limit
-        check_memory("This needs", {"a matrix": 1e8}, message.split("'")[1], "use less")
-
-    @pytest.mark.parametrize("need", [1.0, 3e5, 1e8 + 1, 3e8, 7.7777e8, 1.1e9, 2.3e12])
-    def test_the_limit_that_is_suggested_will_do(self, need):
-        with pytest.raises(MemoryBudgetError) as caught:
-            check_memory("This needs", {"a matrix": need}, 0.5, "use less")
-        check_memory("This needs", {"a matrix": need}, str(caught.value).split("'")[1], "use less")
-
     def test_sums_and_systems_of_the_caller_count(self):
         def need(**work):
             with pytest.raises(MemoryBudgetError) as caught:
@@ -221,28 +201,6 @@ class TestBudget:
         with pytest.raises(MemoryBudgetError):
             make_bank([FromCallable(function)], X, memory_limit="1MB")
         assert max(a * b for a, b in calls) < 2000**2 / 4
-
-    @pytest.mark.parametrize(
-        ("limit", "n_bytes"),
-        [
-            ("8GB", 8e9),
-            ("500 MB", 5e8),
-            ("1e9", 1e9),
-            (1e9, 1e9),
-            ("0.5g", 5e8),
-            ("100000kB", 1e8),
-            ("1TB", 1e12),
-            (10**9, 1e9),
-        ],
-    )
-    def test_limits_that_are_understood(self, limit, n_bytes):
-        assert parse_bytes(limit) == n_bytes
-        assert make_bank([Linear()], table(), memory_limit=limit).n_kernels == 1
-
-    @pytest.mark.parametrize("limit", ["", "lots", "-1GB", 0, "0", float("nan"), "GB", "8 ZB"])
-    def test_limits_that_are_not(self, limit):
-        with pytest.raises(InputError, match=r"memory_limit=.*positive number of bytes.*8GB"):
-            make_bank([Linear()], table(), memory_limit=limit)
 
 
 class TestExtremes:

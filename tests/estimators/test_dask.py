@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
+from dask_cases import KERNELS, parted, rule_frame, table
 from kernelweave import (
     RBF,
     HierarchicalMKLClassifier,
@@ -36,21 +36,17 @@ from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.dask import DaskBlocks
 from kernelweave.errors import InputError, InputTypeError, MemoryBudgetError
+from many_rows import count_as_many
 from quick import first
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-KERNELS = [RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)]
-
 
 @pytest.fixture
 def many(monkeypatch):
-    """Let few rows count as many, in small blocks."""
-    monkeypatch.setattr(large, "MANY_ROWS", 10)
-    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-    monkeypatch.setattr(source, "_BLOCK_BYTES", 12_000)
+    count_as_many(monkeypatch, 12_000)
 
 
 @pytest.fixture
@@ -73,23 +69,10 @@ def cluster():
         yield client
 
 
-def table(n=300, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 - 1 + 0.2 * rng.normal(size=n)
-
-
 def frame(n=300):
     X, f = table(n)
     color = np.where(f > 0.3, "red", np.where(X[:, 2] > 0, "green", "blue"))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "color": color}), np.where(f > 0, "up", "down")
-
-
-CHUNKS = (1, 150, 0, 49, 100)  # one row, no rows, uneven
-
-
-def parted(X):
-    return da.from_array(X, chunks=(CHUNKS, *((s,) for s in X.shape[1:])))
 
 
 @pytest.mark.parametrize("norm", first(1, [1.0, 2.0, "uniform"]))
@@ -406,19 +389,6 @@ def test_pairs_take_dask_too():
     np.testing.assert_allclose(there.transform(parts).compute(), here.transform(X), atol=1e-12)
 
 
-def rule_frame(n=400):
-    rng = np.random.default_rng(5)
-    X = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, n).astype(float),
-            "dose": rng.normal(size=n).round(1),
-            "site": rng.choice(["a", "b", "c"], n),
-        }
-    )
-    X.loc[::17, "dose"] = np.nan
-    return X, ((X["age"] > 50) & (X["site"] == "b")) | (X["dose"] > 1.2)
-
-
 @pytest.mark.parametrize("model", [RuleEnsembleClassifier(), RuleEnsembleRegressor()])
 def test_rules_are_those_of_the_same_rows_here(model):
     X, y = rule_frame()
@@ -452,30 +422,6 @@ def test_paths_and_searches_fetch_their_rows():
     assert path[1].objective_ == RuleEnsembleClassifier().fit_path(X, y, [0.1, 1.0])[1].objective_
     found = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(table, y)
     assert found.C_ == RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(X, y).C_
-
-
-def test_predictions_are_lazy_arrays_of_the_right_kind(many):
-    X, f = table()
-    model = MKLClassifier(KERNELS).fit(X, np.where(f > 0.5, "high", np.where(f > 0, "mid", "low")))
-    lazy = model.predict(parted(X))
-    assert isinstance(lazy, da.Array)
-    assert lazy.dtype == model.predict(X).dtype
-    assert lazy.chunks == (tuple(c for c in CHUNKS if c),)
-    np.testing.assert_array_equal(lazy.compute(), model.predict(X))
-    decision = model.decision_function(parted(X))
-    assert decision.shape == (300, 3)
-    np.testing.assert_allclose(decision.compute(), model.decision_function(X), atol=1e-12)
-
-
-def test_scores_of_arrays_and_frames(many):
-    X, y = rule_frame(150)
-    parts, weight = dd.from_pandas(X, npartitions=3), np.arange(150.0)
-    rules = RuleEnsembleClassifier().fit(X, y)
-    assert rules.score(parts, dd.from_pandas(y, npartitions=2)) == rules.score(X, y)
-    assert rules.score(parts, y, da.from_array(weight, chunks=40)) == rules.score(X, y, weight)
-    X, f = table()
-    model = MKLRegressor(KERNELS).fit(X, f)
-    assert model.score(parted(X), parted(f)) == pytest.approx(model.score(X, f), abs=1e-12)
 
 
 def test_widths_are_those_of_rows_with_a_weight(many, monkeypatch):
@@ -533,15 +479,6 @@ def test_a_table_that_this_process_cannot_hold_is_not_fetched(monkeypatch):
         RadiusMKLClassifier(KERNELS).fit(parted(X), f > 0)
 
 
-def test_unfitted_and_wrong_columns_are_refused_at_once(many):
-    X, f = table()
-    with pytest.raises(NotFittedError):
-        MKLClassifier().predict(parted(X))
-    model = MKLClassifier(KERNELS).fit(X, f > 0)
-    with pytest.raises(ValueError, match="3 features"):
-        model.predict(da.from_array(X[:, :2], chunks=100))
-
-
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_bits_as_threads(many, cluster):
     X, f = table()
@@ -578,18 +515,6 @@ def test_a_worker_killed_in_the_middle_changes_nothing(many, cluster, monkeypatc
     assert victim not in cluster.run(os.getpid).values()
     np.testing.assert_array_equal(model.weights_, alone.weights_)
     assert model.objective_ == alone.objective_
-
-
-def test_features_that_this_process_cannot_hold_are_refused_first(many, monkeypatch):
-    monkeypatch.setattr(
-        "kernelweave.banks.nystroem.dask._worker_limits", lambda: None
-    )  # of another test
-    X, f = table()
-    with dask.config.set(scheduler="synchronous"):
-        model = MKLClassifier(KERNELS, memory_limit="20kB")
-        with pytest.raises(MemoryBudgetError, match=r"without a cluster: its features need .* kB"):
-            model.fit(parted(X), f > 0)
-        assert model.set_params(memory_limit="100MB").fit(parted(X), f > 0).converged_
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 
 from kernelweave import (
@@ -16,14 +15,13 @@ from kernelweave import (
     MKLClassifier,
     NoiseTolerantKernelClassifier,
     PairwiseKernelLearner,
-    RadiusMKLClassifier,
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
     rbf_ladder,
 )
-from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
 from kernelweave.errors import InputError, RowError, numbering
+from many_rows import count_as_many
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -46,21 +44,7 @@ def unknown_lengths(X):
 
 @pytest.fixture
 def many(monkeypatch):
-    """Let few rows count as many, of which a few are looked at in this process."""
-    monkeypatch.setattr(large, "MANY_ROWS", 10)
-    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
-    monkeypatch.setattr(source, "_BLOCK_BYTES", 12_000)
-
-
-def test_parts_may_be_sparse():
-    X, y = table()
-    X = np.maximum(X, 0.0)
-    lazy = parts(X).map_blocks(sp.csr_array, dtype=float)
-    model = MKLClassifier([Linear()]).fit(lazy, y)
-    np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(sp.csr_array(X)))
-    assert model.score(lazy, y) == model.score(sp.csr_array(X), y)
-    pairs = PairwiseKernelLearner(random_state=0).fit(X, y)
-    np.testing.assert_allclose(pairs.transform(lazy).compute(), pairs.transform(X))
+    count_as_many(monkeypatch, 12_000)
 
 
 @pytest.mark.parametrize("kernels", [[RBF(columns=["a"]), RBF(columns=["b"])], [rbf_ladder()]])
@@ -95,46 +79,6 @@ def test_errors_of_rows_survive_the_way_between_processes():
         raise error
     with pytest.raises(RowError, match=r"in row 3$"), numbering(None):
         raise error
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        MKLClassifier(),
-        RadiusMKLClassifier(),
-        NoiseTolerantKernelClassifier(),
-        RuleEnsembleClassifier(),
-        PairwiseKernelLearner(),
-        PairwiseKernelLearner(method="shrink"),
-    ],
-)
-def test_tables_without_rows_are_refused(model):
-    X, y = table()
-    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    for empty in (parts(X)[:0], frame[frame[0] > 1e9]):
-        with pytest.raises(ValueError, match=r"0 row|0 sample"):
-            clone(model).fit(empty, y[:0])
-
-
-@pytest.mark.parametrize("model", [MKLClassifier(), RuleEnsembleClassifier()])
-def test_tables_of_no_or_unknown_columns_are_refused(model):
-    X, y = table()
-    series = dd.from_pandas(pd.Series(X[:, 0]), npartitions=2)
-    with pytest.raises(InputError, match="two dimensions"):
-        clone(model).fit(series, y)
-    with pytest.raises(InputError, match="does not know how many columns"):
-        clone(model).fit(parts(X)[:, parts(X)[0] > -9], y)
-    with pytest.raises(InputError, match="two dimensions"):
-        clone(model).fit(X, y).predict(series)
-
-
-@pytest.mark.parametrize("model", [MKLClassifier([Linear()]), RuleEnsembleClassifier()])
-def test_a_column_may_have_any_name(model):
-    X, y = table()
-    X = pd.DataFrame(X, columns=["a", "chunks", "c"])
-    lazy = unknown_lengths(X)
-    model = clone(model).fit(lazy, y)
-    np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """Moments of Nystroem features, summed over passes."""
 
 import numpy as np
-import pytest
 
-from kernelweave import _dask
 from kernelweave.banks import make_bank
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.kernels import RBF, Additive, Linear, Polynomial
@@ -36,18 +34,6 @@ def pair(kernels=KERNELS, rows=X, targets=Y, **options):
 def test_a_common_offset_costs_few_digits():
     exact, found = pair([Linear()], X + 1e6)
     np.testing.assert_allclose(found.average.scores, exact.scores, rtol=0, atol=2e-4)
-
-
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 37, 64, 69])
-def test_sums_here_are_those_of_dask(n):
-    dask = pytest.importorskip("dask")
-    numbers = RNG.normal(size=n) * 10.0 ** RNG.integers(-8, 8, n)
-    tasks = [_dask.call(lambda x: (x, [x]), x) for x in numbers]
-    with dask.config.set(scheduler="synchronous"):
-        there = _dask.run([_dask.add_up(tasks)])[0]
-    here = _dask.add_up_here(lambda items: [(x, [x]) for x in items], numbers)
-    assert here == there
-    assert here[1] == numbers.tolist()
 
 
 def test_kernels_that_differ_in_few_rows_are_no_copies():

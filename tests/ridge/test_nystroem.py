@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave import _dask
-from kernelweave._dask import PartedTable
 from kernelweave.banks import make_bank
 from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
@@ -142,12 +140,3 @@ def test_every_pass_is_reported():
     calls = []
     average_ridges_nystroem([RBF(1.0)], X, Y, report=lambda: calls.append(1))
     assert len(calls) == 3
-
-
-def test_parts_of_equal_lengths():
-    da = pytest.importorskip("dask.array")
-    table = PartedTable.of(da.from_array(X, chunks=((1, 60, 0, 20, 69), (3,))))
-    even = table.aligned(32)
-    assert np.diff(even.starts).tolist() == [32, 32, 32, 32, 22]
-    np.testing.assert_array_equal(np.concatenate(_dask.run(even.parts)), X)
-    np.testing.assert_array_equal(even.take(np.array([149, 0, 40])), X[[149, 0, 40]])

@@ -1,9 +1,13 @@
-"""The peak of a fit stays within `memory_limit`, by the resident memory of a fresh process."""
+"""Limits of memory are understood, and the peak of a fit in a fresh process stays within them."""
 
+import re
 import subprocess
 import sys
 
 import pytest
+
+from kernelweave._memory import check_memory, parse_bytes
+from kernelweave.errors import InputError, MemoryBudgetError
 
 PRELUDE = """
 import re, warnings
@@ -77,3 +81,46 @@ def test_a_fit_stays_within_the_limit_that_its_refusal_suggests(route):
     code = f"{PRELUDE}\ncheck({ROUTES[route]})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("short", [1.0, 1e3, 1e5])
+def test_what_is_needed_and_the_limit_are_told_apart(short):
+    def refusal(limit):
+        with pytest.raises(MemoryBudgetError) as caught:
+            check_memory("This needs", {"a matrix": 1e8}, limit, "use less")
+        return str(caught.value)
+
+    message = refusal(1e8 - short)
+    need, limit = re.match(r"This needs (.*) \(.* limit is (.*)\. Hint", message).groups()
+    assert need != limit
+    check_memory("This needs", {"a matrix": 1e8}, message.split("'")[1], "use less")
+
+
+@pytest.mark.parametrize("need", [1.0, 3e5, 1e8 + 1, 3e8, 7.7777e8, 1.1e9, 2.3e12])
+def test_the_limit_that_is_suggested_will_do(need):
+    with pytest.raises(MemoryBudgetError) as caught:
+        check_memory("This needs", {"a matrix": need}, 0.5, "use less")
+    check_memory("This needs", {"a matrix": need}, str(caught.value).split("'")[1], "use less")
+
+
+@pytest.mark.parametrize(
+    ("limit", "n_bytes"),
+    [
+        ("8GB", 8e9),
+        ("500 MB", 5e8),
+        ("1e9", 1e9),
+        (1e9, 1e9),
+        ("0.5g", 5e8),
+        ("100000kB", 1e8),
+        ("1TB", 1e12),
+        (10**9, 1e9),
+    ],
+)
+def test_limits_that_are_understood(limit, n_bytes):
+    assert parse_bytes(limit) == n_bytes
+
+
+@pytest.mark.parametrize("limit", ["", "lots", "-1GB", 0, "0", float("nan"), "GB", "8 ZB"])
+def test_limits_that_are_not(limit):
+    with pytest.raises(InputError, match=r"memory_limit=.*positive number of bytes.*8GB"):
+        parse_bytes(limit)

@@ -1,0 +1,69 @@
+"""The search of landmarks, and when Nystroem features are used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelweave import RBF, Linear, Precomputed
+from kernelweave.banks import row_source as source
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import make_feature_bank
+from many_rows import count_as_many
+
+
+@pytest.fixture
+def few(monkeypatch):
+    count_as_many(monkeypatch, 2000)  # many blocks
+
+
+def table(n=90, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 3))
+
+
+KERNELS = [RBF(width=1.0, columns=[0]), RBF(width=2.0, columns=[1]), Linear()]
+
+
+def test_rows_that_the_sample_missed_become_landmarks(few, monkeypatch):
+    monkeypatch.setattr(large, "_SAMPLE", 40)
+    X = table(400)
+    X[[7, 211], 0] = [60.0, -45.0]  # far from everything, and not among the rows looked at first
+    bank = make_feature_bank([RBF(width=1.0, columns=[0])], X, normalize=None, tol=1e-3)
+    assert {60.0, -45.0} <= set(bank.landmarks[0].rows.ravel())
+    assert bank.left[0] <= 1e-9 * bank.diagonals[0]
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeypatch, rounds):
+    """Heavy tails: more rows are missed by the sample than a few rounds can add."""
+    monkeypatch.setattr(large, "_SAMPLE", 40)
+    monkeypatch.setattr(large, "_ROUNDS", rounds)
+    monkeypatch.setattr(source, "_WORST", 1)
+    X = np.random.default_rng(9).standard_cauchy(size=(600, 1)) * 20
+    bank = make_feature_bank([RBF(width=1.0)], X, normalize=None, tol=1e-3)
+    W = np.random.default_rng(10).normal(size=(bank.blocks.n_columns, 1))
+    values = bank.function(W).values([RBF(width=1.0)], bank.source.views)
+    np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
+    missed = bank.left[0] > 1e-9 * bank.diagonals[0]
+    assert bank.complete.all() == (not missed)
+
+
+def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):
+    monkeypatch.setattr(large, "_MOST_FEATURES", 0.25)
+    X = np.random.default_rng(5).normal(size=(300, 10))
+    assert make_feature_bank([RBF(width=1.0)], X) is None
+    monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)
+    monkeypatch.setattr(large, "_MOST_LANDMARKS", 50)
+    bank = make_feature_bank([RBF(width=1.0)], X)
+    assert not bank.complete.all()
+    assert bank.landmarks[0].rank == 50
+
+
+def test_what_has_a_matrix_already_is_left_alone(few):
+    gram = np.eye(90)
+    assert make_feature_bank([Precomputed(gram)], np.arange(90)[:, None]) is None
+    assert make_feature_bank(KERNELS, table(), normalize="radius") is None
+
+
+def test_few_rows_are_left_alone():
+    assert make_feature_bank(KERNELS, table()) is None
