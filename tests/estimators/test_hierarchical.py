@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from hkl_oracles import closure, omega, solve_dag
+from hierarchy_cases import CLASSES, KERNELS, LABELS, PARENTS, X, learner, table, y
+from hkl_oracles import closure, omega
 from kernelweave import (
     RBF,
     HierarchicalMKLClassifier,
@@ -33,31 +34,6 @@ from kernelweave.estimators import hierarchical_base
 from kernelweave.io import load, save
 from kernelweave.kernels import FromCallable
 from kernelweave.solvers.dag_active_set import dag_active_set
-
-KERNELS = {
-    "line": Linear(),
-    "wide": RBF(3.0),
-    "narrow": RBF(1.0),
-    "square": Polynomial(2),
-    "cube": Polynomial(3),
-}
-PARENTS = {"wide": ["line"], "narrow": ["wide"], "square": ["line"], "cube": ["square", "wide"]}
-
-
-def table(n=50, p=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p))
-    return X, np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n) > 0, 1, 0)
-
-
-X, y = table()
-LABELS = np.column_stack([y, X[:, 2] > 0, X[:, 0] + X[:, 3] > 0]).astype(int)
-CLASSES = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0.4)]
-
-
-def learner(**options):
-    defaults = {"parents": PARENTS, "C": 3.0, "tol": 1e-4}
-    return HierarchicalMKLClassifier(KERNELS, **(defaults | options))
 
 
 def value_of(model, X, y, parents, costs, rho):
@@ -161,16 +137,6 @@ def test_published_solver_and_condition_end_at_the_same_value(kind):
         assert model.objective_ - model.duality_gap_ <= reference.objective_ * (1 + 1e-9)
 
 
-def test_the_graphs_of_networkx():
-    graph = nx.DiGraph()
-    for node, kernel in KERNELS.items():
-        graph.add_node(node, kernel=kernel)
-    graph.add_edges_from((parent, node) for node, above in PARENTS.items() for parent in above)
-    model = HierarchicalMKLClassifier(graph, C=3.0, tol=1e-4).fit(X, y)
-    assert model.objective_ == learner().fit(X, y).objective_
-    clone(model).fit(X, y)
-
-
 def test_the_default_lattice_finds_an_interaction():
     X, y = table(120, 6, seed=1)
     model = HierarchicalMKLClassifier(C=30.0, tol=1e-3).fit(X, y)
@@ -198,70 +164,6 @@ def test_a_ladder_in_a_lattice():
     assert all(" * " in str(kernel) for kernel in products)
 
 
-@pytest.mark.parametrize("rho", [2.0, 1.3])
-def test_tasks_against_the_conic_solver(rho):
-    rng = np.random.default_rng(4)
-    features = [rng.normal(size=(14, 2)) for _ in range(4)]
-    parents = {1: [0], 2: [0], 3: [1, 2]}
-    Y = np.column_stack([features[3][:, 0], features[1][:, 0] + features[3][:, 0]])
-    grams = [Precomputed(phi @ phi.T) for phi in features]
-    rows = np.arange(14)[:, None]
-    B = np.array([[1.0, 0.5], [0.5, 2.0]])
-    reference = solve_dag(
-        features, Y, np.full(Y.shape, 2.0), closure([[], [0], [0], [1, 2]]),
-        2.0 ** np.array([0, 1, 1, 2]), rho, B=B, loss="square",
-    )  # fmt: skip
-    model = HierarchicalMKLRegressor(
-        grams, parents=parents, rho=rho, C=2.0, loss="square", normalize=None,
-        task_correlation=B, tol=1e-5,
-    ).fit(rows, Y)  # fmt: skip
-    assert model.objective_ == pytest.approx(reference.value, rel=1e-4)
-    assert model.predict(rows) == pytest.approx(reference.decision, abs=0.02)
-    assert model.block_norms_ == pytest.approx(reference.Q[model.active_nodes_], abs=0.01)
-
-
-def test_tasks_that_are_alike():
-    one = HierarchicalMKLRegressor(KERNELS, parents=PARENTS, loss="square", tol=1e-6)
-    target = X[:, 0] * X[:, 1]
-    both = clone(one).fit(X, np.column_stack([target, target])).predict(X)
-    assert both[:, 0] == pytest.approx(both[:, 1], abs=1e-6)
-    far = clone(one).set_params(task_correlation=1e9).fit(X, X[:, :2]).objective_
-    assert far == pytest.approx(clone(one).fit(X, X[:, :2]).objective_, rel=1e-5)
-    near = clone(one).set_params(task_correlation=0.5, tol=1e-4).fit(X, X[:, :2])
-    assert near.objective_ < far  # what the tasks have in common costs less
-
-
-def test_several_classes_share_their_nodes():
-    model = learner().fit(X, CLASSES)
-    assert model.decision_function(X).shape == (50, 3)
-    assert model.score(X, CLASSES) > 0.8
-    related = learner(task_correlation=1.0).fit(X, CLASSES)
-    assert related.converged_
-    assert set(related.predict(X)) <= set(CLASSES)
-
-
-def test_several_labels():
-    model = learner(C=10.0).fit(X, LABELS)
-    assert model.predict(X).shape == LABELS.shape
-    assert (model.predict(X) == LABELS).mean() > 0.85
-    assert model.decision_function(X).shape == LABELS.shape
-    two = learner().fit(X, LABELS[:, :2])
-    assert two.predict(X).shape == (50, 2)
-    assert list(two.classes_) == [0, 1]
-    balanced = learner(class_weight="balanced").fit(X, LABELS.astype(float))
-    assert balanced.converged_
-    (path,) = learner().fit_path(X, LABELS[:, :2], [3.0])
-    assert (path.predict(X) == two.predict(X)).all()
-    weight = np.r_[np.zeros(10), np.ones(40)]
-    some = learner().fit(X, LABELS, sample_weight=weight)
-    assert some.objective_ == pytest.approx(learner().fit(X[10:], LABELS[10:]).objective_, rel=1e-4)
-    with pytest.warns(UserWarning, match="y: label 1 is the same in all rows"):
-        constant = learner().fit(X, np.column_stack([y, np.ones_like(y)]))
-    assert (constant.predict(X)[:, 1] == 1).all()
-    with pytest.raises(InputError, match="y: several columns must be labels"):
-        learner().fit(X, LABELS + 1)
-
-
 @pytest.mark.parametrize("loss", ["square", "huber", "epsilon_insensitive"])
 def test_regression(loss):
     target = X[:, 0] * X[:, 1] + X[:, 2]
@@ -269,17 +171,6 @@ def test_regression(loss):
     assert model.converged_
     assert model.score(X, target) > 0.9
     assert model.predict(X[:3]).shape == (3,)
-
-
-def test_a_path_over_C_is_the_same_as_fits_one_by_one():
-    Cs = [10.0, 0.5, 3.0]
-    for model in (learner(), HierarchicalMKLClassifier(tol=1e-4)):
-        models = model.fit_path(X, y, Cs)
-        assert [m.C for m in models] == Cs
-        for one in models:
-            alone = clone(one).fit(X, y)
-            assert one.objective_ == pytest.approx(alone.objective_, rel=1e-4)
-            assert one.converged_
 
 
 def test_frames_of_mixed_types():
@@ -462,28 +353,6 @@ def test_bad_parameters_get_one_sentence(options, error, message):
 def test_bad_data_gets_one_sentence(data, target, message):
     with pytest.raises(ValueError, match=message):
         learner().fit(data, target)
-
-
-def test_bad_task_matrices_are_told_apart():
-    for B, message in [
-        ([[1.0, 2.0], [2.0, 1.0]], "positive semi-definite"),
-        ([[1.0, 0.5], [0.2, 1.0]], "symmetric"),
-        ([[0.0, 0.0], [0.0, 1.0]], "diagonal"),
-        ("near", "task_correlation: must be"),
-        (np.nan, "task_correlation"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            HierarchicalMKLRegressor(task_correlation=B).fit(X, X[:, :2])
-
-
-def test_nodes_without_a_kernel_are_named():
-    graph = nx.DiGraph()
-    graph.add_node("a")
-    with pytest.raises(InputError, match=r"node 'a' of the graph has no kernel; add it with"):
-        HierarchicalMKLClassifier(graph).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner().fit(X, y)
 
 
 def test_no_model_is_worse_than_zero():

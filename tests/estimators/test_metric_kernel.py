@@ -4,33 +4,16 @@ import tracemalloc
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
 from kernelweave import MetricKernelClassifier, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, MemoryBudgetError
-from kernelweave.estimators import metric_base
 from kernelweave.io import load, save
-from kernelweave.ridge.metric import solve_ridge
+from metric_cases import FRAME, PRICE, N
 
-RANDOM = np.random.default_rng(0)
-N = 160
-FRAME = pd.DataFrame(
-    {
-        "size": RANDOM.normal(size=N),
-        "age": RANDOM.exponential(size=N),
-        "town": RANDOM.choice(["Ulm", "Bonn", "Kiel"], N),
-        "noise": RANDOM.normal(size=N),
-    }
-)
-FRAME.loc[::17, "age"] = np.nan
-PRICE = (
-    np.sin(2 * FRAME["size"]) + 2.0 * (FRAME["town"] == "Ulm") * FRAME["size"] + FRAME["age"].isna()
-).to_numpy() + 0.1 * RANDOM.normal(size=N)
 CLASS = np.where(PRICE > np.median(PRICE), "dear", "cheap")
 THREE = np.digitize(PRICE, np.quantile(PRICE, [0.3, 0.7]))
 
@@ -75,7 +58,7 @@ def test_predictions_follow_units_and_order_of_the_data():
     np.testing.assert_allclose(
         MetricKernelRegressor().fit(moved, PRICE).predict(moved), predicted, atol=1e-7
     )
-    order = RANDOM.permutation(N)
+    order = np.random.default_rng(0).permutation(N)
     turned = MetricKernelRegressor().fit(FRAME.iloc[order], PRICE[order])
     np.testing.assert_allclose(turned.predict(FRAME), predicted, atol=1e-7)
     constant = FRAME.assign(unit=1.0)
@@ -90,13 +73,6 @@ def test_names_of_levels_do_not_matter():
     np.testing.assert_allclose(again, predicted, atol=1e-7)
 
 
-def test_the_size_of_blocks_changes_rounding_only(monkeypatch):
-    model = MetricKernelRegressor().fit(FRAME, PRICE)
-    predicted = model.predict(FRAME)
-    monkeypatch.setattr(metric_base, "_BLOCK_BYTES", 8 * N * 7)  # seven rows at a time
-    np.testing.assert_allclose(model.predict(FRAME), predicted, atol=1e-12)
-
-
 def test_unit_weights_change_nothing_and_rows_of_weight_zero_are_absent():
     plain = MetricKernelRegressor().fit(FRAME, PRICE)
     unit = MetricKernelRegressor().fit(FRAME, PRICE, sample_weight=np.full(N, 3.0))
@@ -107,15 +83,6 @@ def test_unit_weights_change_nothing_and_rows_of_weight_zero_are_absent():
     part = MetricKernelRegressor().fit(FRAME[:100], PRICE[:100])
     np.testing.assert_allclose(dropped.predict(FRAME), part.predict(FRAME), atol=1e-9)
     assert np.isnan(dropped.loo_values_[100:]).all()
-
-
-@pytest.mark.parametrize(
-    "convert", [pl.from_pandas, lambda frame: pl.from_pandas(frame).to_arrow()]
-)
-def test_frames_of_any_library(convert):
-    expected = MetricKernelRegressor().fit(FRAME, PRICE).predict(FRAME)
-    model = MetricKernelRegressor().fit(convert(FRAME), PRICE)
-    np.testing.assert_array_equal(model.predict(convert(FRAME)), expected)
 
 
 @pytest.mark.parametrize(
@@ -203,56 +170,6 @@ def test_class_weights_shift_decisions():
     assert balanced.predict_proba(FRAME)[:, 1].mean() > plain.predict_proba(FRAME)[:, 1].mean()
 
 
-def test_landmarks_are_nearly_the_exact_fit():
-    X, y = make_friedman1(1200, random_state=0)
-    exact = MetricKernelRegressor(max_exact=900).fit(X[:900], y[:900])
-    marks = MetricKernelRegressor(max_exact=500, max_full=500, metric_rows=450, n_landmarks=300)
-    marks.fit(X[:900], y[:900])
-    assert len(marks.support_) == 300
-    assert 0 < marks.trace_left_out_ < 0.2
-    assert exact.trace_left_out_ == 0
-    gap = r2_score(y[900:], exact.predict(X[900:])) - r2_score(y[900:], marks.predict(X[900:]))
-    assert gap < 0.01
-    again = clone(marks).fit(X[:900], y[:900])
-    np.testing.assert_array_equal(again.predict(X), marks.predict(X))
-
-
-def test_conjugate_gradients_give_the_exact_fit():
-    X, y = make_friedman1(900, random_state=0)
-    options = {"ridges": (0.1,), "n_steps": 1}
-    exact = MetricKernelRegressor(max_exact=900, **options).fit(X[:700], y[:700])
-    full = MetricKernelRegressor(max_exact=500, n_landmarks=200, **options).fit(X[:700], y[:700])
-    assert (exact.solver_, full.solver_) == ("cholesky", "conjugate gradients")
-    np.testing.assert_array_equal(full.support_, np.arange(700))
-    np.testing.assert_array_equal(full.metric_, exact.metric_)  # 700 rows are below metric_rows
-    score = r2_score(y[700:], full.predict(X[700:]))
-    assert score > r2_score(y[700:], exact.predict(X[700:])) - 0.01  # its ridge is chosen anew
-    # Errors of folds, which leave out more than one row, are a little larger.
-    assert exact.loo_error_ * 0.9 < full.loo_error_ < exact.loo_error_ * 1.4
-    again = clone(full).set_params(n_jobs=2).fit(X[:700], y[:700])
-    np.testing.assert_array_equal(again.predict(X), full.predict(X))
-
-
-def test_all_rows_as_landmarks_give_the_exact_fit():
-    marks = MetricKernelRegressor(max_exact=20, max_full=0, n_landmarks=N).fit(FRAME, PRICE)
-    assert marks.solver_ == "nystroem"
-    assert marks.trace_left_out_ < 1e-9
-    K = marks.kernel_(FRAME)
-    exact = solve_ridge(K.copy(), marks.ridge_, PRICE[:, None], np.ones(N))
-    values = (K @ exact.dual_coef + exact.intercept)[:, 0]
-    np.testing.assert_allclose(marks.predict(FRAME), values, atol=1e-6)
-    left_out = PRICE - exact.loo_residuals[:, 0]
-    np.testing.assert_allclose(marks.loo_values_, left_out, atol=1e-6)
-
-
-def test_landmarks_are_used_where_memory_does_not_hold_the_kernel():
-    X, y = make_friedman1(3000, random_state=0)
-    model = MetricKernelRegressor(metric_rows=200, n_steps=0, n_landmarks=50, memory_limit="20MB")
-    with pytest.warns(UserWarning, match="the kernel of all 3000 rows needs"):
-        model.fit(X, y)
-    assert model.solver_ == "nystroem"
-
-
 def test_the_learned_kernel_is_a_kernel():
     model = MetricKernelRegressor().fit(FRAME, PRICE)
     other = MKLRegressor([model.kernel_], C=10.0).fit(FRAME, PRICE)
@@ -266,7 +183,7 @@ def test_the_learned_kernel_is_a_kernel():
 def test_search_and_permuted_labels():
     search = GridSearchCV(MetricKernelRegressor(), {"n_steps": [0, 2]}, cv=3).fit(FRAME, PRICE)
     assert search.best_params_["n_steps"] in (0, 2)
-    shuffled = RANDOM.permutation(PRICE)
+    shuffled = np.random.default_rng(0).permutation(PRICE)
     model = MetricKernelRegressor().fit(FRAME[:120], shuffled[:120])
     error = np.mean((model.predict(FRAME[120:]) - shuffled[120:]) ** 2)
     assert error / np.var(shuffled[120:]) < 1.15
@@ -302,7 +219,7 @@ def test_bad_data_get_a_sentence():
     ("n", "options"), [(900, {}), (6000, {"n_landmarks": 300, "metric_rows": 100, "max_full": 0})]
 )
 def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
-    X = RANDOM.normal(size=(n, 4))
+    X = np.random.default_rng(0).normal(size=(n, 4))
     model = MetricKernelRegressor(n_jobs=1, n_steps=1, **options)
     with pytest.raises(MemoryBudgetError) as refusal:
         clone(model).set_params(memory_limit=1e3 if not options else "1MB").fit(X, X[:, 0])
@@ -315,8 +232,8 @@ def test_the_peak_stays_within_the_limit_that_is_needed(n, options):
 
 
 def test_steps_chosen_by_folds_reject_a_metric_of_noise():
-    X = RANDOM.normal(size=(60, 30))
-    noise = RANDOM.normal(size=60)
+    random = np.random.default_rng(0)
+    X, noise = random.normal(size=(60, 30)), random.normal(size=60)
     model = MetricKernelRegressor(select="cv").fit(X, noise)
     errors = [step["cv_error"] for step in model.steps_]
     assert model.step_ == int(np.argmin(errors))
@@ -326,9 +243,3 @@ def test_steps_chosen_by_folds_reject_a_metric_of_noise():
     with pytest.warns(UserWarning, match="select='cv'"):
         model.set_params(select="loo").fit(X, noise)
     assert np.isnan(model.cv_error_)
-
-
-def test_few_rows_for_many_columns_are_said():
-    X = RANDOM.normal(size=(40, 30))
-    with pytest.warns(UserWarning, match="40 rows are few for 30 encoded columns"):
-        MetricKernelRegressor().fit(X, X[:, 0])

@@ -11,8 +11,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from kernelweave import (
     RBF,
@@ -21,25 +19,13 @@ from kernelweave import (
     Precomputed,
     complete_ladder,
     rbf_ladder,
-    suspects,
 )
-from kernelweave.banks import make_bank
 from kernelweave.cli import main
 from kernelweave.errors import InputError, KernelweaveError, ModelFileError
 from kernelweave.io import load, save
 from kernelweave.plots import plot_history
-from kernelweave.ridge import average_ridges
 from quick import first
-
-
-def blobs(n=400, seed=0, rates=(0.0, 0.0), apart=6.0, n_columns=5):
-    """Return rows, true labels and observed labels of two Gaussian blobs."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, n)
-    X = rng.normal(size=(n, n_columns))
-    X[:, 0] += apart * y
-    flipped = rng.random(n) < np.where(y == 1, rates[1], rates[0])
-    return X, y, np.where(flipped, 1 - y, y)
+from wrong_labels import NEW, NOISY, TRUE, X, blobs, fitted
 
 
 def three(n=240, seed=0, noise=0.2):
@@ -50,19 +36,8 @@ def three(n=240, seed=0, noise=0.2):
     return X, y, np.where(flipped, (y + rng.integers(1, 3, n)) % 3, y)
 
 
-X, TRUE, NOISY = blobs(150, rates=(0.1, 0.3), apart=3.0)
-NEW = blobs(60, seed=9, apart=3.0)[0]
-
-
-def fitted(table=X, y=NOISY, **options):
-    return NoiseTolerantKernelClassifier(**options).fit(table, y)
-
-
 def arrays(model):
     return {k: v for k, v in vars(model).items() if isinstance(v, np.ndarray | float)}
-
-
-# What the method promises
 
 
 @pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])
@@ -106,92 +81,6 @@ def test_weights_are_shares_with_a_floor():
     assert model.objective_ == model.loo_error_ > 0
     assert np.isnan(model.duality_gap_)
     assert (model.n_iter_, model.converged_, model.history_) == (1, True, [])
-
-
-def test_known_rates_set_the_threshold():
-    assert fitted(rates=(0.2, 0.2)).threshold_ == pytest.approx(0, abs=1e-15)
-    model = fitted(rates=(0.1, 0.35))
-    assert model.threshold_ == pytest.approx(-0.25)
-    assert model.rates_.tolist() == [0.1, 0.35]
-    matrix = fitted(rates=[[0.9, 0.1], [0.35, 0.65]])
-    np.testing.assert_array_equal(matrix.decision_function(NEW), model.decision_function(NEW))
-    same = [fitted(shift=0.0), fitted(mode="symmetric"), fitted(rates=(0.3, 0.3))]
-    for other in same:
-        np.testing.assert_array_equal(other.predict(NEW), same[0].predict(NEW))
-    part, whole = fitted(), fitted(shift=1.0)
-    assert part.threshold_ == pytest.approx(0.7 * whole.threshold_)
-    assert whole.threshold_ == pytest.approx(np.quantile(whole.loo_scores_, [0.05, 0.95]).mean())
-
-
-def test_a_known_share_of_classes_sets_the_threshold():
-    for mode in ("auto", "class"):
-        model = fitted(class_prior=0.3, mode=mode)
-        assert (model.loo_scores_ > model.threshold_).mean() == pytest.approx(0.3, abs=0.01)
-
-
-def test_the_correction_is_the_unbiased_square_loss():
-    """Ridge regression on (y - c) / D has the values (F - c) / D."""
-    model = fitted(rates=(0.1, 0.35))
-    c, D = 0.1 - 0.35, 1 - 0.1 - 0.35
-    plain = fitted(mode="symmetric")
-    y = np.where(NOISY == 1, 1.0, -1.0)
-    unbiased = [
-        ((1 - q_other) * (t - y) ** 2 - q_own * (t + y) ** 2) / D
-        for t in (-0.7, 0.4)
-        for q_other, q_own in [(np.where(y > 0, 0.1, 0.35), np.where(y > 0, 0.35, 0.1))]
-    ]
-    corrected = (y - c) / D
-    for t, loss in zip((-0.7, 0.4), unbiased, strict=True):
-        rest = loss - (t - corrected) ** 2
-        for sign in (-1, 1):  # the difference is a constant of the label
-            assert np.ptp(rest[y == sign]) < 1e-12
-    np.testing.assert_allclose(
-        model.decision_function(NEW), plain.decision_function(NEW) - c, atol=1e-10
-    )
-
-
-@pytest.mark.parametrize("rates", [None, (0.05, 0.25)])
-def test_the_second_fit_is_to_expected_true_labels(rates):
-    """Step by step, with the weights of the first fit."""
-    model, plain = fitted(mode="class", rates=rates), fitted(mode="symmetric")
-    y, s = np.where(NOISY == 1, 1.0, -1.0), plain.loo_scores_
-    if rates is None:
-        low, high = np.quantile(s, [0.05, 0.95])
-        q_minus, q_plus = np.clip([(1 + low) / 2, (1 - high) / 2], 0.02, 0.48)
-    else:
-        (q_minus, q_plus), low, high = rates, 2 * rates[0] - 1, 1 - 2 * rates[1]
-    p = np.clip((s - low) / (high - low), 0.02, 0.98)
-    plus = np.where(y > 0, (1 - q_plus) * p, q_plus * p)
-    tau = 2 * plus / (plus + np.where(y > 0, q_minus, 1 - q_minus) * (1 - p)) - 1
-    bank = make_bank(model.kernels_, X, tol=1e-4)
-    average = average_ridges(bank, y[:, None], power=2)
-    np.testing.assert_allclose(average.scores[:, 0], s, atol=1e-10)
-    again = average.loo(tau[:, None])[:, 0]
-    z = (s / s.std() + again / again.std()) / 2
-    np.testing.assert_allclose(model.loo_scores_, z, atol=1e-9)
-    ends = np.quantile(z, [0.05, 0.95])
-    threshold = ends.mean() if rates is None else (q_minus - q_plus) / (2 * s.std())
-    assert model.threshold_ == pytest.approx(threshold)
-    quality = 1 / (1 + np.exp(-8 * y * (z - threshold) / np.ptp(ends)))
-    np.testing.assert_allclose(model.label_quality_, quality, atol=1e-9)
-    targets = (y / s.std() + tau / again.std()) / 2
-    dual_coef, intercept, _ = average.coefficients((targets - targets.mean())[:, None])
-    expected = intercept[0] + targets.mean() - threshold
-    for j, kernel in enumerate(bank.kernels):
-        expected = expected + bank.scales[j] * kernel(NEW, X) @ dual_coef[j, 0]
-    np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-8)
-
-
-@pytest.mark.parametrize("mode", ["auto", "class", "symmetric"])
-def test_quality_follows_the_margin(mode):
-    model = fitted(mode=mode)
-    signs = np.where(NOISY == 1, 1, -1)
-    order = np.argsort(signs * (model.loo_scores_ - model.threshold_))
-    assert (np.diff(model.label_quality_[order]) > 0).all()
-    assert ((model.label_quality_ > 0) & (model.label_quality_ < 1)).all()
-    wrong = model.wrong_label_probability_
-    assert ((wrong >= 0) & (wrong <= 1)).all()
-    assert model.noise_level_ == pytest.approx(wrong.mean())
 
 
 @pytest.mark.parametrize("seed", first(1, range(3)))
@@ -238,21 +127,6 @@ def test_where_nothing_is_learned_the_larger_class_is_predicted():
     assert model.threshold_ == pytest.approx(0.7 * middle)
 
 
-def test_suspects_are_the_flipped_labels():
-    X, y, noisy = blobs(200, rates=(0.1, 0.2))
-    model = fitted(X, np.array(["no", "yes"])[noisy])
-    found = model.suspects()
-    assert len(set(found.index) ^ set(np.flatnonzero(y != noisy))) <= 3
-    assert found.given[0] != found.suggested[0]
-    assert (np.diff(found.quality) >= 0).all()
-    assert len(model.suspects(limit=3)) == 3
-    piped = make_pipeline(StandardScaler(), clone(model)).fit(X, noisy)
-    assert len(set(suspects(piped).index) ^ set(found.index)) <= 3
-
-
-# Several classes
-
-
 @pytest.mark.parametrize("options", [{}, {"mode": "symmetric"}, {"mode": "class", "final": "svm"}])
 def test_several_classes(options):
     X, y, noisy = three()
@@ -284,9 +158,6 @@ def test_probabilities_of_several_classes_are_calibrated():
     new, true, _ = three(600, seed=1)
     chosen = model.predict_proba(new)[np.arange(600), true]
     assert -np.log(chosen).mean() < 0.5
-
-
-# As an estimator
 
 
 def test_probabilities_follow_the_decision():

@@ -26,17 +26,16 @@ from kernelweave import (
 )
 from kernelweave._threads import threads
 from kernelweave.errors import InputError
-from kernelweave.io import load, save
+from noisy_label_cases import KERNELS, make_data
 from noisy_oracles import (
     capped_oracle,
     plain_mkl_oracle,
     random_noisy_problem,
     structure_oracle,
 )
-from quick import every, first
+from quick import every
 
 TIGHT = 1e-6
-KERNELS = [RBF(0.8), Linear(), Polynomial(2), RBF(0.5, columns=0)]
 
 
 @pytest.fixture(autouse=True)
@@ -45,15 +44,6 @@ def one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with threads(1):
         yield
-
-
-def make_data(n=50, n_classes=2, seed=0, wrong=0.2):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    signal = np.sin(2 * X[:, 0]) + 0.6 * X[:, 1] * X[:, 2]
-    y = np.digitize(signal, [0.0] if n_classes == 2 else [-0.4, 0.5])
-    y = np.where(rng.random(n) < wrong, rng.integers(0, n_classes, n), y)
-    return X, np.array(["no", "yes", "very"])[y]
 
 
 def rows_of(p):
@@ -85,9 +75,6 @@ def assert_near(found, wanted, rtol):
 
 def binary(seed, **changes):
     return random_noisy_problem(seed, n_classes=2, **changes)
-
-
-# The optimum
 
 
 @dataclass(frozen=True)
@@ -218,9 +205,6 @@ def test_first_order_solvers_agree_within_their_gaps(case, solver):
     assert model.objective_ - model.duality_gap_ <= fast.objective_
     assert all(step.lower <= case.oracle.upper * (1 + 1e-9) for step in model.history_)
     assert all(step.upper >= case.oracle.lower * (1 - 1e-9) for step in model.history_)
-
-
-# What is known of the solution
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -365,9 +349,6 @@ def test_symmetries(n_classes):
         assert_allclose(flipped.dual_weights_, model.dual_weights_, atol=2e-2)
 
 
-# Paths
-
-
 def test_path_equals_separate_fits():
     X, y = make_data(40)
     base = NoisyLabelMKLClassifier(KERNELS, tol=1e-5, fit_intercept=False)
@@ -420,9 +401,6 @@ def test_starting_from_the_solution_stops_at_once(cap, seed):
     assert second.objective_ == pytest.approx(first.objective_, rel=1e-4)
 
 
-# The best case
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("cap", [0.6, 0.85])
 def test_best_case_objective_falls(n_classes, cap):
@@ -450,54 +428,6 @@ def test_best_case_without_noise_is_plain(n_classes, options):
     plain = NoisyLabelMKLClassifier(**common).fit(X, y)
     assert best.objective_ == pytest.approx(plain.objective_, rel=1e-6)
     assert_near(decide(best, X), decide(plain, X), 2e-3)
-
-
-# Noise levels and caps
-
-
-def test_caps_from_the_noise_level():
-    X, y = make_data(40)
-    model = NoisyLabelMKLClassifier(KERNELS, noise_level=0.3).fit(X, y)
-    assert_allclose(model.cap_, [0.7])
-    assert model.noise_level_ == 0.3
-    assert_allclose(NoisyLabelMKLClassifier(KERNELS).fit(X, y).cap_, [0.8])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_caps_of_several_classes(weighted):
-    X, y = make_data(60, 3, seed=1)
-    weight = np.where(y == "very", 3, np.arange(60) % 3) if weighted else None
-    q = 0.3
-    model = NoisyLabelMKLClassifier(KERNELS, noise_level=q).fit(X, y, sample_weight=weight)
-    counts = np.ones(60) if weight is None else weight
-    # A label is wrong with probability q, then one of the two others: whose membership changes?
-    wanted = []
-    for c in model.classes_:
-        share = counts[y == c].sum() / counts.sum()
-        wanted.append(1 - (q * share + (1 - share) * q / 2))
-    assert_allclose(model.cap_, wanted)
-    assert np.ptp(model.cap_) > 0.01
-
-
-def test_caps_of_balanced_classes():
-    X, y = make_data(60, 3)
-    y = np.resize(["a", "b", "c"], 60)
-    model = NoisyLabelMKLClassifier(KERNELS, noise_level=0.3, tol=0.1).fit(X, y)
-    assert_allclose(model.cap_, 1 - 2 * 0.3 / 3)
-    high = NoisyLabelMKLClassifier(KERNELS, noise_level=0.49, tol=0.1)
-    assert (high.fit(X, y).cap_ > 0.5).all()
-
-
-def test_cap_wins_over_the_noise_level():
-    X, y = make_data(30)
-    with pytest.warns(UserWarning, match=r"cap=0.5 and noise_level=0.1 disagree") as caught:
-        model = NoisyLabelMKLClassifier(KERNELS, cap=0.5, noise_level=0.1).fit(X, y)
-    assert caught[0].filename == __file__
-    assert_allclose(model.cap_, [0.5])
-    NoisyLabelMKLClassifier(KERNELS, cap=0.9, noise_level=0.1).fit(X, y)  # no warning
-
-
-# Several classes
 
 
 def test_classes_are_compared_in_the_same_units():
@@ -530,9 +460,6 @@ def test_labels_of_any_kind():
     two = NoisyLabelMKLClassifier(KERNELS).fit(X, numbers > 0)
     assert two.predict(X).dtype == bool
     assert two.decision_function(X).shape == (45,)
-
-
-# Ties and caps that leave nothing
 
 
 @pytest.mark.parametrize(
@@ -654,9 +581,6 @@ def test_kernels_that_are_all_zero(m, solver):
     assert model.converged_ == (solver != "paper")
 
 
-# Weights of rows and classes
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("solver", ["fast", "paper"])
 def test_a_weight_of_two_is_a_row_given_twice(solver, n_classes):
@@ -688,21 +612,6 @@ def test_weighted_rows_are_those_of_the_definition():
     assert model.objective_ == pytest.approx(oracle.value, rel=2e-6)
     assert model.dual_weights_.max() <= 1 + 1e-12
     assert weight @ model.dual_weights_ <= weight.sum() * p.cap * (1 + 1e-12)
-
-
-def test_labels_of_weight_zero_are_not_assessed(tmp_path):
-    X, y = make_data(60)
-    weight = np.ones(len(y))
-    weight[[0, 7]] = 0.0
-    model = NoisyLabelMKLClassifier(KERNELS).fit(X, y, sample_weight=weight)
-    assert np.flatnonzero(np.isnan(model.label_quality_)).tolist() == [0, 7]
-    known = np.delete(model.label_quality_, [0, 7])
-    assert known.min() >= 0
-    assert known.max() <= 1
-    assert not set(model.suspects().index) & {0, 7}
-    again = load(save(model, tmp_path / "model.kw"))
-    np.testing.assert_array_equal(again.label_quality_, model.label_quality_)
-    np.testing.assert_array_equal(again.suspects().index, model.suspects().index)
 
 
 def test_a_weight_of_zero_is_no_row():
@@ -771,9 +680,6 @@ def test_intercept_is_a_constant_kernel():
     assert without.bias_weight_ == 0
     assert without.weights_.sum() == pytest.approx(1)
     assert model.objective_ < without.objective_
-
-
-# Life as an estimator
 
 
 def test_frames():
@@ -860,9 +766,6 @@ def test_defaults():
     assert model.contributions_.sum() == pytest.approx(1)
     assert len(model.to_frame()) == len(model.weights_)
     assert model.duality_gap_ <= 1e-3 * model.objective_
-
-
-# Bad input
 
 
 N = 20
@@ -1014,22 +917,6 @@ def test_one_huge_value(seed):
         model = NoisyLabelMKLClassifier([rbf_ladder([2.5e8, 1e9, 4e9]), Linear()]).fit(X, y)
     assert model.converged_
     assert 0 <= model.duality_gap_ <= 1e-12 * model.objective_
-
-
-@pytest.mark.parametrize("columns", first(1, [1, 2]))
-@pytest.mark.parametrize("lam", [0.1, 1e-3])
-def test_caps_that_leave_next_to_nothing(columns, lam):
-    # The best function is zero or nearly so, and the kernels are far from their full rank.
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, columns))
-    y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(int)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*the best function is zero")
-        model = NoisyLabelMKLClassifier(cap=0.05, lam=lam).fit(X, y)
-    assert model.converged_
-    assert model.n_iter_ <= 60
-    assert model.objective_ <= 0.05 * (1 + 1e-15)
-    assert model.history_[-1].work <= 1_000_000
 
 
 @pytest.mark.parametrize("lam", [20.7, 1e9])

@@ -12,26 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import (
     RBF,
     Linear,
-    MKLClassifier,
     MKLClassifierCV,
-    MKLRegressor,
     MKLRegressorCV,
-    RuleEnsembleClassifierCV,
-    io,
-    rbf_ladder,
 )
-from kernelweave.errors import InputError
-
-KERNELS = [rbf_ladder([0.5, 2.0]), Linear()]
-CS = [0.01, 1.0, 100.0]
-rng = np.random.default_rng(0)
-X = rng.normal(size=(80, 3))
-TARGET = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=80)
-LABELS = np.where(TARGET > 0, "ill", "well")
-PAIRS = [
-    (MKLClassifierCV(KERNELS, Cs=CS, tol=1e-6), MKLClassifier(KERNELS, tol=1e-6), LABELS),
-    (MKLRegressorCV(KERNELS, Cs=CS, tol=1e-6), MKLRegressor(KERNELS, tol=1e-6), TARGET),
-]
+from path_cases import CS, LABELS, PAIRS, TARGET, X
 
 
 @pytest.mark.parametrize(("model", "plain", "y"), PAIRS)
@@ -79,42 +63,3 @@ def test_sparse_rows_and_pipelines():
     np.testing.assert_allclose(sparse.cv_results_["scores"], dense.cv_results_["scores"], atol=0.05)
     pipe = make_pipeline(StandardScaler(), MKLClassifierCV(few, Cs=CS)).fit(1e3 * X, LABELS)
     assert pipe.score(1e3 * X, LABELS) > 0.8
-
-
-def test_a_number_of_values():
-    model = MKLRegressorCV([Linear()], Cs=3).fit(X, TARGET)
-    np.testing.assert_allclose(model.cv_results_["C"], [1e-3, 1.0, 1e3])
-
-
-def test_several_targets_and_weights():
-    Y = np.column_stack([TARGET, X[:, 2]])
-    weight = np.where(np.arange(80) % 4, 1.0, 0.0)
-    model = MKLRegressorCV([Linear(), RBF(2.0)], Cs=CS).fit(X, Y, weight)
-    assert model.predict(X).shape == (80, 2)
-    assert not np.isin(model.support_, np.flatnonzero(weight == 0)).any()
-
-
-def test_model_files(tmp_path):
-    for model, _, y in PAIRS:
-        model = clone(model).fit(X, y)
-        again = io.load(io.save(model, tmp_path / "model.kw"))
-        assert again.C_ == again.C == model.C_
-        np.testing.assert_array_equal(again.cv_results_["scores"], model.cv_results_["scores"])
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("kind", [MKLClassifierCV, RuleEnsembleClassifierCV])
-def test_bad_input(kind):
-    for Cs in ([], [0.0, 1.0], [1.0, np.inf], ["a"]):
-        with pytest.raises(InputError, match="Cs: must be one or more finite numbers > 0"):
-            kind(Cs=Cs).fit(X, LABELS)
-    with pytest.raises(ValueError, match="'Cs' parameter"):
-        kind(Cs=0).fit(X, LABELS)
-    weight = np.zeros(80)
-    weight[:20] = 1.0
-    with pytest.raises(InputError, match="rows to learn from in fold 1 have weight zero"):
-        kind(Cs=CS, cv=[(np.arange(20, 80), np.arange(20))]).fit(X, LABELS, weight)
-    with pytest.raises(InputError, match=r"scoring: gives \[nan"):
-        kind(Cs=CS, scoring=lambda *_: np.nan).fit(X, LABELS)
-    with pytest.raises(InputError, match="one class only"):
-        kind(Cs=CS).fit(X, ["a"] * 80)

@@ -1,7 +1,6 @@
 """Radius-margin classifiers: optimum, certificates, invariances, and life with scikit-learn."""
 
 import pickle
-import tracemalloc
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -19,9 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelweave import (
-    ARD,
     RBF,
-    Laplacian,
     Linear,
     MKLClassifier,
     Polynomial,
@@ -31,12 +28,20 @@ from kernelweave import (
     enclosing_ball,
     rbf_ladder,
 )
-from kernelweave._memory import parse_bytes
 from kernelweave._threads import threads
 from kernelweave.banks import solve_ball
-from kernelweave.errors import InputError, MemoryBudgetError
+from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from quick import every, first
+from radius_cases import (
+    FAMILIES,
+    KERNELS,
+    assert_same_decisions,
+    coefficients,
+    decide,
+    make_data,
+    signed,
+)
 from radius_oracles import (
     ball_oracle,
     chapelle_value,
@@ -47,7 +52,6 @@ from radius_oracles import (
 )
 
 TIGHT = 1e-7
-KERNELS = [RBF(0.8), 1e4 * Linear(), 1e-3 * Polynomial(2), RBF(0.5, columns=0), Laplacian(1.0)]
 CONFIGURATIONS = {
     "radius": {},
     "norm 1": {"norm": 1},
@@ -64,7 +68,6 @@ CONFIGURATIONS = {
     "do, norm 2": {"criterion": "do", "norm": 2, "normalize": None, "solver": "projection"},
     "no intercept": {"fit_intercept": False},
 }
-FAMILIES = ["width", "ard", "mixture"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,31 +78,6 @@ def one_thread(monkeypatch):
         yield
 
 
-def make_data(n=50, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    signal = np.sin(2 * X[:, 0]) + 0.6 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
-    y = np.digitize(signal, [0.0] if n_classes == 2 else [-0.5, 0.5])
-    return X, np.array(["no", "yes", "very"])[y]
-
-
-def signed(model, y):
-    """Return the targets of every output."""
-    classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    return np.where(np.asarray(y)[:, None] == classes, 1.0, -1.0)
-
-
-def coefficients(model, n):
-    dual_coef = np.zeros((n, len(model.dual_coef_)))
-    dual_coef[model.support_] = model.dual_coef_.T
-    return dual_coef
-
-
-def decide(model, X):
-    values = model.decision_function(X)
-    return values.reshape(len(values), -1)
-
-
 def assert_same_kernel(one, two, X, rtol=1e-3):
     first, second = one.kernel(X), two.kernel(X)
     # The origin means nothing where there is a bias.
@@ -107,14 +85,6 @@ def assert_same_kernel(one, two, X, rtol=1e-3):
         K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in (first, second)
     )
     np.testing.assert_allclose(second, first, atol=rtol * np.abs(first).max())
-
-
-def assert_same_decisions(one, two, X, rtol=1e-3):
-    values = decide(one, X)
-    np.testing.assert_allclose(decide(two, X), values, atol=rtol * (1 + np.abs(values).max()))
-
-
-# The optimum
 
 
 @dataclass(frozen=True)
@@ -348,9 +318,6 @@ def test_iterations_are_limited_at_kinks_too(max_iter):
     assert model.objective_ <= 1.1 * value
 
 
-# Invariances
-
-
 @pytest.mark.parametrize("normalize", ["radius", "trace", "diagonal", None])
 @pytest.mark.parametrize("case", CASES[4::7], ids=str)
 def test_neither_scale_nor_normalisation_matters(case, normalize):
@@ -438,9 +405,6 @@ def test_order_of_kernels_rows_and_labels():
     swapped = RadiusMKLClassifier(KERNELS, tol=1e-6).fit(X, np.where(y == "yes", "no", "yes"))
     assert_same_kernel(plain, swapped, X)
     np.testing.assert_allclose(swapped.decision_function(X), -plain.decision_function(X), atol=3e-3)
-
-
-# Surrogates and other criteria
 
 
 def centred_traces(grams):
@@ -572,9 +536,6 @@ def test_criteria_agree_where_no_row_is_at_a_loss(criterion):
     assert (other.predict(X) == y).all()
 
 
-# One kernel, given weights
-
-
 @pytest.mark.parametrize(("C", "normalize"), [(0.1, None), (1.0, "radius"), (100.0, "diagonal")])
 def test_uniform_is_svc_on_the_kernel_of_unit_radius(C, normalize):
     X, y = make_data()
@@ -613,9 +574,6 @@ def test_uniform_is_flat_learning_with_another_cost():
     r2 = model.squared_radius_
     peer = MKLClassifier(KERNELS, norm="uniform", normalize="radius", C=5.0 / r2, tol=1e-8)
     assert_same_decisions(peer.fit(X, y), model, X)
-
-
-# What is fitted and what it says
 
 
 @pytest.mark.parametrize(
@@ -673,9 +631,6 @@ def test_ball_of_the_learned_kernel():
         assert enclosing_ball(model.kernel(X)).squared_radius == pytest.approx(1, rel=1e-5)
 
 
-# Life with scikit-learn
-
-
 @pytest.mark.parametrize("name", ["radius", "norm 2", "uniform", "upper", "chapelle, norm 1", "do"])
 def test_path(name):
     X, y = make_data()
@@ -690,18 +645,6 @@ def test_path(name):
         assert fitted.lower_bound_ <= alone.objective_
         assert_same_decisions(alone, fitted, X, rtol=0.1)
         assert fitted.squared_radius_ > 0
-
-
-def test_path_of_learned_widths():
-    X, y = make_data(n_classes=3)
-    model = RadiusKernelClassifier(n_starts=1)
-    path = model.fit_path(X, y, [10.0, 0.1])
-    assert [fitted.C for fitted in path] == [10.0, 0.1]
-    assert not hasattr(model, "weights_")
-    for fitted in path:
-        alone = clone(model).set_params(C=fitted.C).fit(X, y)
-        np.testing.assert_array_equal(fitted.decision_function(X), alone.decision_function(X))
-        assert fitted.kernel_ == alone.kernel_
 
 
 @pytest.mark.parametrize("options", [{}, {"criterion": "do", "norm": 1}, {"norm": "uniform"}])
@@ -883,93 +826,3 @@ def test_a_refused_fit_leaves_the_model_alone():
     with pytest.raises(InputError):
         model.set_params(criterion="do").fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), before)
-
-
-# Learned widths
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_learned_gaussians(family, n_classes):
-    X, y = make_data(60, n_classes)
-    model = RadiusKernelClassifier(family, C=5.0).fit(X, y)
-    assert model.converged_
-    new = np.random.default_rng(1).normal(size=(9, 4))
-    written = model.kernel_(new, X)
-    np.testing.assert_allclose(model.kernel(new, X) * model.squared_radius_, written, rtol=1e-9)
-    np.testing.assert_allclose(model.kernel_.diag(X), 1.0, rtol=1e-12)
-    K = model.kernel_(X)
-    assert enclosing_ball(K).squared_radius == pytest.approx(model.squared_radius_, rel=1e-5)
-    Y = signed(model, y)
-    exact = radius_margin_value(K, Y, np.full(Y.shape, 5.0))
-    assert exact * (1 - 1e-8) <= model.objective_ <= exact * (1 + 1e-5)
-    values = model.kernel(new, X[model.support_]) @ model.dual_coef_.T + model.intercept_
-    np.testing.assert_allclose(decide(model, new), values, rtol=1e-9, atol=1e-9)
-    dual_coef = coefficients(model, len(y))
-    hinge = np.maximum(0, 1 - Y * decide(model, X)).sum()
-    value = 0.5 * np.vdot(dual_coef, model.kernel(X) @ dual_coef) + 5.0 * hinge
-    assert model.objective_ == pytest.approx(value, rel=1e-6)
-    assert model.weights_.sum() == pytest.approx(1)
-    assert (model.scales_ == 1).all()
-    assert model.duality_gap_ == np.inf
-    assert type(model.kernel_) is {"width": RBF, "ard": ARD}.get(family, type(model.kernel_))
-    assert len(model.kernels_) == (3 if family == "mixture" else 1)
-    assert model.score(X, y) > 0.8
-    again = RadiusKernelClassifier(family, C=5.0).fit(X, y)
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-
-
-def test_ard_beats_one_width_and_one_width_a_fixed_one():
-    X, y = make_data(60)
-    fixed = RadiusMKLClassifier(RBF(1.0), C=5.0, tol=1e-5).fit(X, y)
-    one = RadiusKernelClassifier("width", C=5.0).fit(X, y)
-    ard = RadiusKernelClassifier("ard", C=5.0).fit(X, y)
-    assert ard.objective_ < one.objective_ < fixed.objective_
-    # The learned kernel, given as it is, has the same value.
-    for model in (one, ard):
-        again = RadiusMKLClassifier(model.kernel_, C=5.0, tol=1e-6).fit(X, y)
-        assert again.objective_ == pytest.approx(model.objective_, rel=1e-4)
-        assert_same_decisions(model, again, X, rtol=1e-2)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_constant_column_changes_nothing(family):
-    X, y = make_data()
-    plain = RadiusKernelClassifier(family, n_starts=1).fit(X, y)
-    more = np.insert(X, 2, 7.0, axis=1)
-    model = RadiusKernelClassifier(family, n_starts=1).fit(more, y)
-    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-3)
-    assert_same_decisions(plain, RadiusKernelClassifier(family, n_starts=1).fit(X, y), X, 1e-9)
-    if family == "ard":
-        assert np.isinf(model.kernel_.widths[2])
-        assert np.isfinite(np.delete(model.kernel_.widths, 2)).all()
-        other = more.copy()
-        other[:, 2] = -1e5  # it does not look there
-        np.testing.assert_allclose(model.decision_function(other), model.decision_function(more))
-
-
-def test_width_without_intercept_and_with_one_class_of_one_row():
-    X, y = make_data(30)
-    y = np.where(np.arange(30) == 3, "alone", "many")
-    for family in FAMILIES:
-        model = RadiusKernelClassifier(family, fit_intercept=False, n_starts=1).fit(X, y)
-        assert (model.intercept_ == 0).all()
-        assert np.isfinite(model.decision_function(X)).all()
-    assert RadiusMKLClassifier(KERNELS, C=100.0).fit(X, y).score(X, y) == 1
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_memory_a_width_needs_is_what_the_refusal_names(family):
-    X, y = make_data(500)
-    with pytest.raises(MemoryBudgetError) as caught:
-        RadiusKernelClassifier(family, memory_limit="1MB").fit(X, y)
-    limit = str(caught.value).split("memory_limit='")[1].split("'")[0]
-    tracemalloc.start()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            RadiusKernelClassifier(family, memory_limit=limit, max_iter=15).fit(X, y)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert 0.5 * parse_bytes(limit) <= peak <= parse_bytes(limit)

@@ -20,8 +20,8 @@ from hkl_oracles import (
 )
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from quick import every, first
+from rule_problems import TOL, oracle_for, problem, regressor
 
-TOL = 1e-5
 RHOS = (2.0, 1.5, 1.1)
 
 
@@ -30,28 +30,12 @@ def classifier(rho=1.1, **options):
     return RuleEnsembleClassifier(rho, **options)
 
 
-def regressor(rho=1.1, **options):
-    options = {"C": 10.0, "propositions": "given", "tol": TOL, "threshold": 0.0} | options
-    return RuleEnsembleRegressor(rho, **options)
-
-
-def problem(n=40, p=5, seed=0):
-    """Return propositions and labels that conjunctions of two explain, with noise."""
-    rng = np.random.default_rng(seed)
-    P = rng.random((n, p)) < 0.6
-    score = (P[:, 0] & P[:, 1]) * 2.0 - (P[:, 2] & ~P[:, 3]) * 1.0 - 0.5
-    return P, score + 0.5 * rng.normal(size=n)
-
-
 def lower_bound(model):
     return model.objective_ - model.duality_gap_
 
 
 def alike(one, two, rel=2 * TOL):
     assert one.objective_ == pytest.approx(two.objective_, rel=rel)
-
-
-# The optimum
 
 
 def with_one_cost(instance):
@@ -92,21 +76,6 @@ def test_the_conic_solver_agrees(instance):
     assert model.objective_ >= oracle.lower - slack
 
 
-def oracle_for(P, Y, C, rho, *, loss="hinge", B=None, epsilon=0.1, base=2.0):
-    lattice = conjunctions(P)
-    return solve_dag(
-        [column[:, None].astype(float) for column in lattice.support.T],
-        Y,
-        np.full(np.shape(Y), float(C)),
-        closure(lattice.parents),
-        base**lattice.lengths,
-        rho,
-        B,
-        loss,
-        epsilon,
-    )
-
-
 @pytest.mark.parametrize("rho", RHOS)
 def test_several_classes_are_related_tasks(rho):
     P, score = problem(30, 4)
@@ -116,20 +85,6 @@ def test_several_classes_are_related_tasks(rho):
     oracle = oracle_for(P, Y, 10.0, rho, B=np.eye(3) + 2.0)
     assert model.objective_ == pytest.approx(oracle.value, rel=2 * TOL)
     np.testing.assert_allclose(model.decision_function(P), oracle.decision, atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("loss", "epsilon"), [("square", 0.1), ("huber", 0.3), ("epsilon_insensitive", 0.2)]
-)
-@pytest.mark.parametrize("related", [False, True])
-def test_losses_of_regression(loss, epsilon, related):
-    P, score = problem(25, 4)
-    Y = np.column_stack([score, P[:, 0] - score]) if related else score[:, None]
-    B = np.array([[1.0, 0.6], [0.6, 2.0]]) if related else None
-    model = regressor(1.5, loss=loss, epsilon=epsilon, task_correlation=B).fit(P, Y)
-    oracle = oracle_for(P, Y, 10.0, 1.5, loss=loss, B=B, epsilon=epsilon)
-    assert model.objective_ == pytest.approx(oracle.value, rel=2 * TOL)
-    np.testing.assert_allclose(model.predict(P), oracle.decision, atol=0.02)
 
 
 @pytest.mark.parametrize("rho", RHOS)
@@ -157,9 +112,6 @@ def test_scores_are_the_sums_of_the_rules():
     assert max(rule.length for rule in model.rules_) > 1
     covered = [rule.holds(P).mean() for rule in model.rules_]
     np.testing.assert_allclose([rule.coverage for rule in model.rules_], covered)
-
-
-# The certificate
 
 
 @settings(max_examples=25, deadline=None)
@@ -237,9 +189,6 @@ def test_what_is_in_play_is_closed_under_parts(rho):
     assert len(nodes) == model.n_nodes_
     for node in nodes:
         assert all(part in nodes for k in range(len(node)) for part in combinations(node, k))
-
-
-# What must not change it
 
 
 def test_order_of_rows_does_not_change_a_bit():
@@ -332,9 +281,6 @@ def test_large_tables_start_from_a_part_of_the_rows():
     assert {rule.text for rule in model.rules_[:8]} >= {"column 0 and column 1"}
 
 
-# Tasks
-
-
 def test_identical_tasks_without_relation_are_one_task():
     P, score = problem()
     one = classifier().fit(P, score > 0)
@@ -415,9 +361,6 @@ def test_an_output_with_one_class_is_constant():
     alike(model, classifier().fit(P[::2], y[::2]))
 
 
-# Parameters
-
-
 def test_the_optimum_falls_with_rho():
     P, score = problem()
     models = [classifier(rho).fit(P, score > 0) for rho in (1.05, 1.1, 1.5, 2.0)]
@@ -494,9 +437,6 @@ def test_without_intercept():
     assert model.converged_
     sums = model.intercept_[0] + sum(rule.weight * rule.holds(P) for rule in model.rules_)
     np.testing.assert_allclose(model.decision_function(P), sums, atol=1e-10)
-
-
-# Starting from what is known
 
 
 @pytest.mark.parametrize("make", [classifier, regressor])

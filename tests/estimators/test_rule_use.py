@@ -1,7 +1,6 @@
 """Rule ensembles in use: tables of any kind, exports, explanations, searches, interruptions."""
 
 import pickle
-import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from kernelweave import (
@@ -20,153 +19,20 @@ from kernelweave import (
     RuleEnsembleClassifier,
     RuleEnsembleClassifierCV,
     RuleEnsembleRegressor,
-    RuleEnsembleRegressorCV,
 )
 from kernelweave.datasets import make_balance_scale, make_monks
-from kernelweave.errors import InputError
 from kernelweave.rules import score_rules
-
-N = 120
-SIZES = ["S", "M", "L"]
-
-
-def table(seed=0, towns=("Köln", "O'Hara", "Ulm", None), n=N):
-    """Return numbers, truth values, text and ordered categories, some missing, under odd names."""
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            'a "quoted" name': np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(2)),
-            "back`tick": rng.integers(-3, 4, n),
-            "smoker": rng.random(n) < 0.5,
-            "O'Hara; DROP TABLE x": rng.choice(np.array(towns, dtype=object), n),
-            "size": pd.Categorical(rng.choice(SIZES, n), categories=SIZES, ordered=True),
-        }
-    )
-
-
-def signal(frame):
-    first, tick, smoker, town, size = (frame[name] for name in frame.columns)
-    score = 1.0 * (first > 0.3) - 1.0 * (tick <= -1) + 1.5 * (smoker & (town == "Ulm"))
-    return (score - 0.8 * (size == "L")).to_numpy()
-
-
-TRAIN = table()
-SCORE = signal(TRAIN)
-TWO = np.where(SCORE > 0.2, "yes", "it's no")
-THREE = np.digitize(SCORE, [-0.2, 0.8])
-# Values that fit did not see, and every kind of missing value.
-NEW = table(1, ("Paris", "Ulm", "", None, "Köln"))
-NEW.loc[:4, 'a "quoted" name'] = np.nan
-
-
-# Exports
-
-
-def plain_rows(frame):
-    """Return the rows as Python's own values, None where one is missing."""
-    columns = [
-        [None if pd.isna(v) else v.item() if hasattr(v, "item") else v for v in frame[name]]
-        for name in frame.columns
-    ]
-    return [tuple(row) for row in zip(*columns, strict=True)]
-
-
-def run_sqlite(query, frame):
-    """Return what SQLite answers for the rows of a frame, in their order."""
-    with sqlite3.connect(":memory:") as base:
-        names = ", ".join("`" + name.replace("`", "``") + "`" for name in frame.columns)
-        base.execute(f"CREATE TABLE data ({names})")
-        marks = ", ".join("?" * len(frame.columns))
-        base.executemany(f"INSERT INTO data VALUES ({marks})", plain_rows(frame))
-        cursor = base.execute(query)
-        return pd.DataFrame(cursor.fetchall(), columns=[c[0] for c in cursor.description])
-
-
-def run_python(code, frame):
-    scope = {}
-    exec(code, scope)
-    rows = [dict(zip(frame.columns, row, strict=True)) for row in plain_rows(frame)]
-    return [scope["predict"](row) for row in rows]
-
-
-@pytest.mark.parametrize("frame", [TRAIN, NEW], ids=["train", "new"])
-@pytest.mark.parametrize("target", [TWO, THREE, SCORE > 0], ids=["two", "three", "bools"])
-def test_exports_of_classifiers_agree_with_predict(frame, target):
-    model = RuleEnsembleClassifier(1.5, C=30.0).fit(TRAIN, target)
-    assert max(rule.length for rule in model.rules_) > 1
-    labels, scores = model.predict(frame), model.decision_function(frame).reshape(len(frame), -1)
-    found = run_sqlite(model.to_sql("sqlite"), frame)
-    answers = found["prediction"].to_numpy()
-    np.testing.assert_array_equal(answers.astype(labels.dtype), labels)
-    columns = found.drop(columns="prediction").to_numpy()
-    np.testing.assert_allclose(columns, scores, rtol=1e-12, atol=1e-12)
-    found = run_python(model.to_python(), frame)
-    assert [answer[0] for answer in found] == labels.tolist()
-    given = np.array([answer[1] for answer in found]).reshape(len(frame), -1)
-    np.testing.assert_allclose(given, scores, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("frame", [TRAIN, NEW], ids=["train", "new"])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_exports_of_regressors_agree_with_predict(frame, outputs):
-    target = SCORE if outputs == 1 else np.column_stack([SCORE, -(SCORE**2)])
-    model = RuleEnsembleRegressor(1.5, C=30.0).fit(TRAIN, target)
-    expected = model.predict(frame).reshape(len(frame), -1)
-    found = run_sqlite(model.to_sql("sqlite"), frame).to_numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    found = np.array(run_python(model.to_python(), frame)).reshape(len(frame), -1)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_exports_of_labels_and_tasks_give_scores():
-    Y = np.column_stack([SCORE > 0, SCORE > 0.5]).astype(int)
-    model = RuleEnsembleClassifier(C=10.0).fit(TRAIN, Y)
-    found = run_sqlite(model.to_sql("sqlite"), NEW).to_numpy()
-    np.testing.assert_allclose(found, model.decision_function(NEW), rtol=1e-12, atol=1e-12)
-    task = np.array(["a", "b"])[np.arange(N) % 2]
-    model = RuleEnsembleClassifier(C=10.0).fit(TRAIN, TWO, task=task)
-    found = np.array(run_python(model.to_python(), NEW))
-    np.testing.assert_allclose(found[:, 1], model.decision_function(NEW, "b"), rtol=1e-12)
-
-
-def test_exports_take_other_names():
-    model = RuleEnsembleClassifier(C=10.0).fit(TRAIN.to_numpy(dtype=object), TWO)
-    names = {c.feature for rule in model.rules_ for c in rule.conditions}
-    assert names <= {f"column {k}" for k in range(5)}
-    rename = {name: TRAIN.columns[int(name[-1])] for name in names}
-    found = run_sqlite(model.to_sql("sqlite", rename=rename, keep=["smoker"]), NEW)
-    assert list(found.columns) == ["smoker", "score", "prediction"]
-    np.testing.assert_array_equal(found["prediction"], model.predict(NEW.to_numpy(dtype=object)))
-
-
-def test_exports_of_an_intercept_alone():
-    with pytest.warns(UserWarning, match="no column of X gives a proposition"):
-        model = RuleEnsembleClassifier().fit(np.zeros((5, 2)), [0, 1, 1, 1, 0])
-    assert model.rules_ == []
-    assert model.predict(np.zeros((3, 2))).tolist() == [1, 1, 1]
-    frame = pd.DataFrame({"column 0": [0.0]})
-    assert run_sqlite(model.to_sql("sqlite"), frame)["prediction"].tolist() == [1]
-    assert run_python(model.to_python(), frame)[0][0] == 1
-    assert "intercept" in str(model.explain(np.zeros((1, 2)))[0])
-    assert len(model.to_frame()) == 0
-
-
-# What rules say
-
-
-@pytest.mark.parametrize("target", [TWO, THREE], ids=["two", "three"])
-def test_explanations_add_up(target):
-    model = RuleEnsembleClassifier(C=30.0).fit(TRAIN, target)
-    scores = model.decision_function(NEW).reshape(N, -1)
-    for i, why in enumerate(model.explain(NEW)):
-        total = np.array(why.intercept) + sum((np.array(r.weights) for r in why.rules), 0.0)
-        np.testing.assert_allclose(total, scores[i], atol=1e-12)
-        np.testing.assert_allclose(why.scores, scores[i], atol=1e-12)
-        row = NEW.iloc[[i]]
-        assert all(rule.holds(row)[0] for rule in why.rules)
-        sizes = [max(map(abs, rule.weights)) for rule in why.rules]
-        assert sizes == sorted(sizes, reverse=True)
-        assert str(why).endswith("score")
+from rule_use_cases import (
+    NEW,
+    SCORE,
+    SIZES,
+    THREE,
+    TRAIN,
+    TWO,
+    N,
+    run_python,
+    run_sqlite,
+)
 
 
 def test_the_table_of_rules():
@@ -216,9 +82,6 @@ def test_several_classes():
     np.testing.assert_array_equal(
         model.predict(data.X), model.classes_[model.decision_function(data.X).argmax(axis=1)]
     )
-
-
-# Tables of any kind
 
 
 @pytest.mark.parametrize("kind", [RuleEnsembleClassifier, RuleEnsembleRegressor])
@@ -283,9 +146,6 @@ def test_input_is_not_changed():
     np.testing.assert_array_equal(B, np.eye(2) + 0.5)
 
 
-# scikit-learn
-
-
 def test_pickles_and_clones():
     for model, target in ((RuleEnsembleClassifier(C=3.0), TWO), (RuleEnsembleRegressor(), SCORE)):
         model.fit(TRAIN, target)
@@ -320,80 +180,6 @@ def test_labels_keep_their_type():
         model = RuleEnsembleClassifier().fit(TRAIN, target)
         assert set(model.predict(NEW)) <= set(target)
         assert model.predict(NEW).dtype == np.asarray(target).dtype
-
-
-# C by cross-validation
-
-
-def test_the_best_C_is_fitted_to_all_rows():
-    model = RuleEnsembleClassifierCV(Cs=[10.0, 0.01, 1.0], cv=KFold(3)).fit(TRAIN, TWO)
-    results = model.cv_results_
-    assert results["C"].tolist() == [0.01, 1.0, 10.0]
-    assert results["scores"].shape == (3, 3)
-    np.testing.assert_allclose(results["scores"].mean(axis=1), results["mean_score"])
-    np.testing.assert_allclose(results["scores"].std(axis=1), results["std_score"])
-    assert model.C_ == results["C"][results["mean_score"].argmax()]
-    assert model.C == model.C_
-    plain = RuleEnsembleClassifier(C=model.C_).fit(TRAIN, TWO)
-    assert model.rules_ == plain.rules_
-    np.testing.assert_array_equal(model.predict(NEW), plain.predict(NEW))
-    assert model.to_sql() == plain.to_sql()
-    assert (results["n_rules"] > 0).all()
-
-
-def test_scores_on_folds_are_those_of_fits_to_the_others():
-    model = RuleEnsembleRegressorCV(Cs=[0.1, 1.0], cv=KFold(2), tol=1e-4).fit(TRAIN, SCORE)
-    for k, (train, test) in enumerate(KFold(2).split(TRAIN)):
-        for c, C in enumerate([0.1, 1.0]):
-            plain = RuleEnsembleRegressor(C=C, tol=1e-4).fit(TRAIN.iloc[train], SCORE[train])
-            expected = plain.score(TRAIN.iloc[test], SCORE[test])
-            assert model.cv_results_["scores"][c, k] == pytest.approx(expected, abs=0.01)
-
-
-def test_the_smaller_C_wins_a_tie():
-    P = np.repeat([[0, 1], [1, 0]], 10, axis=0)
-    model = RuleEnsembleClassifierCV(Cs=[1000.0, 100.0, 10.0]).fit(P, P[:, 0])
-    assert model.C_ == 10.0
-
-
-@pytest.mark.parametrize("scoring", ["f1_macro", lambda model, X, y: -float(len(model.rules_))])
-def test_other_scores(scoring):
-    model = RuleEnsembleClassifierCV(Cs=[0.1, 30.0], cv=2, scoring=scoring).fit(TRAIN, TWO)
-    assert model.C_ in (0.1, 30.0)
-    if callable(scoring):
-        np.testing.assert_allclose(model.cv_results_["mean_score"], -model.cv_results_["n_rules"])
-
-
-def test_search_with_tasks_weights_and_labels():
-    task, weight = np.arange(N) % 2, np.arange(N) % 3 + 0.5
-    model = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(TRAIN, TWO, weight, task=task)
-    assert model.tasks_.tolist() == [0, 1]
-    assert model.predict(NEW, 1).shape == (N,)
-    values = RuleEnsembleRegressorCV(Cs=[0.1, 1.0], cv=2).fit(TRAIN, SCORE, weight, task=task)
-    assert values.predict(NEW, 1).shape == (N,)
-    Y = np.column_stack([SCORE > 0, SCORE > 0.5]).astype(int)
-    several = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(TRAIN, Y)
-    assert several.predict(NEW).shape == (N, 2)
-    with pytest.raises(InputError, match="scoring: must be None where tasks are given"):
-        RuleEnsembleClassifierCV(Cs=[1.0], cv=2, scoring="f1").fit(TRAIN, TWO, task=task)
-
-
-def test_scores_that_cannot_be_compared():
-    model = RuleEnsembleClassifierCV(Cs=[1.0], cv=2, scoring=lambda model, X, y: np.nan)
-    with pytest.raises(InputError, match=r"scoring: gives .*nan.* on fold 1, which cannot"):
-        model.fit(TRAIN, TWO)
-
-
-def test_cross_validated_models_are_clones_and_pickles():
-    model = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=2).fit(TRAIN, TWO)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.C_ == model.C_
-    assert again.rules_ == model.rules_
-    assert clone(model).get_params().keys() == model.get_params().keys()
-    assert "C" not in model.get_params()
-
-
-# Interruptions
 
 
 @pytest.mark.parametrize("kind", [RuleEnsembleClassifier, RuleEnsembleClassifierCV])

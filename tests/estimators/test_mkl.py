@@ -8,9 +8,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 from sklearn.utils.class_weight import compute_sample_weight
 
+from flat_models import KERNELS, TIGHT, make_data, make_model
 from kernelweave import (
     RBF,
-    Laplacian,
     Linear,
     MKLClassifier,
     MKLRegressor,
@@ -21,28 +21,8 @@ from kernelweave import (
 )
 from quick import first
 
-KERNELS = [RBF(0.8), Linear(), Polynomial(2), RBF(0.5, columns=0), Laplacian(1.0, columns=[1, 2])]
 NORMS = [1.0, 1.5, 3.0, "uniform"]
 TASKS = ["binary", "multiclass", "epsilon_insensitive", "square", "huber"]
-TIGHT = 1e-6
-
-
-def make_data(task, n=50, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    signal = np.sin(2 * X[:, 0]) + 0.6 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
-    if task == "binary":
-        return X, np.where(signal > 0, "yes", "no")
-    if task == "multiclass":
-        return X, np.digitize(signal, [-0.5, 0.5])
-    return X, signal
-
-
-def make_model(task, kernels=None, *, tol=TIGHT, C=2.0, **options):
-    kernels = KERNELS if kernels is None else kernels
-    if task in ("binary", "multiclass"):
-        return MKLClassifier(kernels, tol=tol, C=C, **options)
-    return MKLRegressor(kernels, loss=task, tol=tol, C=C, **options)
 
 
 def fitted(task, kernels=None, *, seed=0, n=50, **options):
@@ -114,9 +94,6 @@ def assert_same_optimum(*models, factor=1.0):
 def assert_same_decisions(first, second, X, atol=5e-3):
     values = decide(first, X)
     np.testing.assert_allclose(values, decide(second, X), atol=atol * (1 + np.abs(values).max()))
-
-
-# What is fitted and what it says
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -214,9 +191,6 @@ def test_rows_are_judged_one_by_one():
     np.testing.assert_allclose(parts, whole, rtol=1e-10, atol=1e-10)
     one = np.vstack([model.decision_function(row[None]) for row in X])
     np.testing.assert_allclose(one, whole, rtol=1e-10, atol=1e-10)
-
-
-# Changes of the problem with known effect
 
 
 @pytest.mark.parametrize("factor", [1e-3, 8.0, 1e4])
@@ -389,18 +363,6 @@ def test_two_classes_as_strings_numbers_and_booleans():
     np.testing.assert_array_equal(models[1].predict(X), np.where(models[0].predict(X), "yes", "no"))
 
 
-@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
-def test_scaled_and_shifted_targets(norm):
-    X, y = make_data("square")
-    plain = MKLRegressor(KERNELS, norm=norm, loss="square", tol=TIGHT).fit(X, y)
-    other = MKLRegressor(KERNELS, norm=norm, loss="square", tol=TIGHT).fit(X, 100 * y - 7)
-    assert other.objective_ == pytest.approx(1e4 * plain.objective_, rel=4 * TIGHT)
-    np.testing.assert_allclose(other.predict(X), 100 * plain.predict(X) - 7, atol=0.1)
-
-
-# One kernel is the ordinary SVM
-
-
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
 def test_one_kernel_is_svc(norm, C):
@@ -448,9 +410,6 @@ def test_learned_weights_are_optimal_for_svc():
     peer = SVC(kernel="precomputed", C=model.C, tol=1e-7).fit(model.kernel(X), y)
     values = peer.decision_function(model.kernel(X))
     np.testing.assert_allclose(model.decision_function(X), values, atol=2e-3)
-
-
-# Weights of rows and classes
 
 
 COUNTS = np.tile([1, 2, 0, 1, 3], 10)
@@ -541,9 +500,6 @@ def test_weights_of_rows_and_classes_multiply():
     assert_same_optimum(both, one)
 
 
-# Conditions of optimality
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_slopes_are_level_on_the_kernels_in_use(task):
     model, X, _ = fitted(task, tol=1e-8)
@@ -588,50 +544,6 @@ def test_equal_rows_with_opposite_labels_cannot_both_be_right():
     model = MKLClassifier([RBF(1.0), Linear()], C=1.0).fit(X, y)
     assert model.objective_ == pytest.approx(20.0, rel=2e-3)  # f = 0, every row at a loss of one
     np.testing.assert_allclose(model.decision_function(X), 0, atol=0.1)
-
-
-# Several targets
-
-
-@pytest.mark.parametrize("loss", ["epsilon_insensitive", "square", "huber"])
-def test_targets_on_equal_weights_are_separate(loss):
-    X, y = make_data(loss)
-    Y = np.column_stack([y, np.cos(X[:, 1]), X[:, 2]])
-    options = {"norm": "uniform", "target_scale": 1.5}  # several targets share one unit
-    together = make_model(loss, **options).fit(X, Y)
-    alone = [make_model(loss, **options).fit(X, column) for column in Y.T]
-    assert together.objective_ == pytest.approx(sum(m.objective_ for m in alone), rel=4 * TIGHT)
-    predictions = np.column_stack([m.predict(X) for m in alone])
-    np.testing.assert_allclose(together.predict(X), predictions, atol=2e-3)
-    assert together.dual_coef_.shape[0] == 3
-
-
-@pytest.mark.parametrize("norm", [1.0, 2.0])
-def test_shared_weights_cost_something(norm):
-    X, y = make_data("square")
-    Y = np.column_stack([y, 3 * X[:, 3]])
-    together = make_model("square", norm=norm).fit(X, Y)
-    alone = [make_model("square", norm=norm).fit(X, column) for column in Y.T]
-    assert together.objective_ >= sum(m.objective_ for m in alone) * (1 - TIGHT)
-    assert together.predict(X).shape == (50, 2)
-
-
-def test_one_target_as_a_column():
-    X, y = make_data("square")
-    flat = make_model("square").fit(X, y)
-    column = make_model("square").fit(X, y[:, None])
-    assert flat.predict(X).shape == (50,)
-    assert column.predict(X).shape == (50, 1)
-    np.testing.assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
-
-
-def test_equal_targets_have_equal_predictions():
-    X, y = make_data("square")
-    model = make_model("square").fit(X, np.column_stack([y, y]))
-    np.testing.assert_allclose(model.predict(X)[:, 0], model.predict(X)[:, 1], atol=1e-9)
-
-
-# Paths and warm starts
 
 
 CS = [3.0, 0.01, 100.0, 1.0, 3.0]
@@ -708,9 +620,6 @@ def test_cold_refit_is_bitwise_the_same():
     model.fit(X, y)
     for old, new in zip(before, (model.weights_, model.dual_coef_, model.intercept_), strict=True):
         np.testing.assert_array_equal(new, old)
-
-
-# Normalisation
 
 
 def test_trace_makes_the_centred_diagonal_one():
@@ -793,9 +702,6 @@ def test_a_common_offset_of_columns_is_absorbed(norm, offset):
         np.testing.assert_allclose(
             moved.decision_function(X + offset), plain.decision_function(X), atol=0.1
         )
-
-
-# Ways to say the same kernels
 
 
 def test_a_ready_matrix_is_the_kernel():

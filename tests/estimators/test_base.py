@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from flat_data import assert_same_bits, attributes
 from kernelweave import (
     RBF,
     FromCallable,
@@ -46,21 +47,6 @@ def data():
     X = rng.normal(size=(90, 3))
     y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 0, "ill", "well")
     return X, y
-
-
-def attributes(model):
-    """Return the numbers a model consists of."""
-    names = ("weights_", "scales_", "support_", "dual_coef_", "intercept_", "contributions_")
-    numbers = {name: getattr(model, name) for name in names}
-    return numbers | {"objective": model.objective_, "gap": model.duality_gap_}
-
-
-def assert_same_bits(first, second):
-    for name, value in attributes(first).items():
-        np.testing.assert_array_equal(attributes(second)[name], value, err_msg=name)
-
-
-# Tools
 
 
 def test_pipeline(data):
@@ -159,9 +145,6 @@ def test_tags():
     assert MKLRegressor().__sklearn_tags__().target_tags.multi_output
 
 
-# Parameters and copies
-
-
 def test_constructor_only_stores():
     nonsense = {"norm": -1, "C": "much", "tol": None, "kernels": 3}
     for kind in (MKLClassifier, MKLRegressor):
@@ -239,9 +222,6 @@ def test_repr_is_short(data):
     assert "Precomputed(<90 x 90 float64>)" in repr(model)
     assert "C=3" in repr(model.fit(np.column_stack([np.arange(90), X]), y))
     assert len(repr(model)) < 300
-
-
-# Tables
 
 
 @pytest.fixture(params=["pandas", "polars"])
@@ -453,53 +433,6 @@ def test_later_changes_of_the_data_do_not_reach_the_model(data):
     np.testing.assert_array_equal(model.decision_function(data[0]), before)
 
 
-# Labels
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array(["a", "b"]),
-        np.array(["b", "a"], dtype=object),
-        np.array([True, False]),
-        np.array([-1, 1]),
-        np.array([2.0, 1.0]),
-    ],
-    ids=["str", "object", "bool", "int", "float"],
-)
-def test_labels_of_any_type(data, labels):
-    X, y = data
-    given = labels[(y == "ill").astype(int)]
-    model = MKLClassifier(C=10).fit(X, given)
-    np.testing.assert_array_equal(model.classes_, np.unique(given))
-    predicted = model.predict(X)
-    assert predicted.dtype == model.classes_.dtype
-    assert model.score(X, given) > 0.9
-    positive = model.decision_function(X) > 0
-    np.testing.assert_array_equal(predicted[positive], model.classes_[1])
-
-
-def test_series_of_categories(data):
-    X, y = data
-    model = MKLClassifier().fit(X, pd.Series(y, dtype="category"))
-    assert list(model.classes_) == ["ill", "well"]
-    assert_same_bits(model, MKLClassifier().fit(X, y))
-
-
-def test_several_classes(data):
-    X, _ = data
-    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    model = MKLClassifier(C=10).fit(X, y)
-    decision = model.decision_function(X)
-    assert decision.shape == (90, 3)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[decision.argmax(axis=1)])
-    assert model.dual_coef_.shape[0] == model.intercept_.shape[0] == 3
-    assert model.score(X, y) > 0.9
-
-
-# Reports
-
-
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 def test_to_frame(data, norm):
     X, y = data
@@ -575,9 +508,6 @@ def test_history(data):
     assert model.n_iter_ == last.solves
 
 
-# Threads
-
-
 @pytest.fixture(scope="module")
 def larger():
     rng = np.random.default_rng(0)
@@ -624,9 +554,6 @@ def test_fitting_again_gives_the_same_bits(larger):
     X, y = larger
     first, second = (MKLClassifier(n_jobs=2, tol=1e-2).fit(X, y) for _ in range(2))
     assert_same_bits(first, second)
-
-
-# Interruptions: what is raised in the middle of a fit must not leave half a model
 
 
 class Stop:

@@ -1,0 +1,55 @@
+"""Values of rows from models without them."""
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import log_loss
+
+import kernelweave as kw
+from kernelweave import RBF
+from probability_cases import CLASSIFIERS, KERNELS, MANY, TWO, N, X, fit_pair, quiet
+
+
+@pytest.fixture(scope="module", params=list(CLASSIFIERS))
+def pair(request):
+    return fit_pair(request.param)
+
+
+def test_out_of_fold_values_are_those_of_models_without_the_row(pair):
+    for _, model, _ in pair:
+        own = model._fold_outputs(X)[np.arange(N), model._fold]
+        assert model.out_of_fold_.shape == own.shape
+        np.testing.assert_allclose(own, model.out_of_fold_, atol=2e-6)
+
+
+def test_cost_zero_is_a_fit_of_the_other_rows():
+    model = kw.MKLClassifier(
+        KERNELS, norm="uniform", normalize=None, calibration="auto", tol=1e-8
+    ).fit(X, TWO)
+    for k in range(5):
+        kept, test = model._fold != k, model._fold == k
+        other = kw.MKLClassifier(KERNELS, norm="uniform", normalize=None, tol=1e-8)
+        other.fit(X[kept], TWO[kept])
+        np.testing.assert_allclose(
+            other.decision_function(X[test]), model.out_of_fold_[test, 0], atol=1e-5
+        )
+
+
+def test_weights_are_held_where_kernels_are_few():
+    few = kw.MKLClassifier(KERNELS, calibration="auto").fit(X, TWO)
+    many = quiet(kw.MKLClassifier(MANY, calibration="auto"), X, TWO)
+    assert (len(few._folds), few._n_folds) == (1, 5)
+    assert np.array_equal(few._folds[0].weights_, few.weights_)
+    assert (len(many._folds), many._n_folds) == (3, 3)
+    assert not np.array_equal(many._folds[0].weights_, many.weights_)
+
+
+def test_no_worse_than_five_fits():
+    random = np.random.default_rng(11)
+    rows = random.normal(size=(600, 6))
+    y = rows[:, 0] * rows[:, 1] + rows[:, 2] + random.normal(size=600) > 0
+    kernels = [RBF(w, columns=[j]) for w in (1.0, 3.0) for j in range(6)] + [RBF(2.0)]
+    model = kw.MKLClassifier(kernels, calibration="auto").fit(rows[:200], y[:200])
+    peer = CalibratedClassifierCV(kw.MKLClassifier(kernels), ensemble=False)
+    theirs = log_loss(y[200:], peer.fit(rows[:200], y[:200]).predict_proba(rows[200:]))
+    assert log_loss(y[200:], model.predict_proba(rows[200:])) < theirs + 0.01

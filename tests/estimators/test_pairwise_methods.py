@@ -1,0 +1,152 @@
+"""The two methods of learning from pairs."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import normalized_mutual_info_score
+
+from kernelweave import (
+    KernelSpectralClustering,
+    PairwiseKernelLearner,
+    constraints_from_graph,
+)
+from kernelweave.errors import InputError
+from pairwise_cases import LABELS, LINKS, PAIRS, RATES, TRUE, X, Y, check_same, fit, shrunk
+
+
+class TestCorrection:
+    def test_known_rates_bring_the_statistic_near_that_of_the_true_labels(self):
+        true = fit(labels=TRUE).statistic_.contrast
+        errors = {"noise": [], "naive": []}
+        random = np.random.default_rng(1)
+        for _ in range(30):
+            labels = np.where(random.random(len(TRUE)) < 0.25, -TRUE, TRUE)
+            rates = (np.mean(TRUE[labels > 0] > 0), np.mean(TRUE[labels < 0] < 0))
+            for correction, found in errors.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)
+                    model = fit(labels=labels, reliability=rates, correction=correction)
+                found.append(model.statistic_.contrast)
+        bias = {name: np.linalg.norm(np.mean(s, axis=0) - true) for name, s in errors.items()}
+        assert bias["noise"] < 0.5 * bias["naive"]
+
+    def test_the_bias_knows_the_share_of_truly_same_pairs(self):
+        """With columns that tell nothing the bias is that of the corrected share."""
+        rows = np.zeros_like(X)
+        with pytest.warns(UserWarning, match="all weights are zero"):
+            model = fit(rows, reliability=(0.9, 0.8), fit_intercept=True, tol=1e-12)
+        p = model.rates_.prior
+        assert model.intercept_ == pytest.approx(np.log(p / (1 - p)), rel=1e-6)
+
+    def test_impossible_means_are_reported_with_remedies(self):
+        with pytest.warns(UserWarning, match="Hint: try correction='nonneg' or 'naive'") as found:
+            model = fit(reliability=(0.6, 0.6))
+        assert len(found) == 1
+        assert 0.1 < model.diagnostics_["impossible_share"] <= 1
+        assert model.diagnostics_["noise_condition"] > 1
+        own, published = (model.diagnostics_[k] for k in ("own_error_constant", "error_constant"))
+        assert 0 < own <= published
+        kept = fit(reliability=(0.6, 0.6), correction="nonneg")
+        assert kept.statistic_.different.min() >= -1e-15
+        assert kept.diagnostics_["impossible_share"] <= 0.1
+
+    def test_the_published_penalty_is_the_default(self):
+        model = PairwiseKernelLearner().fit(X, pairs=PAIRS, labels=LABELS)
+        assert model.diagnostics_["lam"] == 0.01 / len(PAIRS)
+        check_same(fit(lam=0.01 / len(PAIRS), tol=1e-8), model)
+
+    def test_the_flag_of_convergence_is_honest(self):
+        with pytest.warns(ConvergenceWarning, match="stopped after 1 steps at a relative"):
+            model = fit(lam=1e-6, max_iter=1)
+        assert not model.converged_
+        assert model.n_iter_ == 1
+        assert fit(lam=1e-6).converged_
+        with pytest.warns(ConvergenceWarning, match="stopped short of tol"):
+            short = shrunk(max_iter=1, tol=1e-6, rho=0.01)
+        assert not short.converged_
+        assert shrunk().converged_
+        assert shrunk().n_iter_ > 2
+
+    def test_columns_without_a_common_word_get_no_weight(self):
+        assert fit().weights_[-1] == 0
+
+    def test_signed_kernels(self):
+        rows = np.random.default_rng(3).standard_normal((90, 5))
+        rows[:, 0] += 2.0 * (Y - 1)
+        model = fit(rows, reliability=RATES, fit_intercept=True)
+        assert np.argmax(model.weights_) == 0
+        assert model.diagnostics_["impossible_share"] == 0
+        with pytest.raises(InputError, match="'nonneg' is for kernels without negative values"):
+            fit(rows, reliability=RATES, correction="nonneg")
+
+    def test_nothing_learned_is_said(self):
+        common = (X[PAIRS[:, 0]] * X[PAIRS[:, 1]]).any(axis=1)
+        with pytest.warns(UserWarning, match="all weights are zero, since no kernel sums to more"):
+            model = fit(labels=np.where(common, -1, 1))
+        assert not model.weights_.any()
+        assert model.converged_
+        assert not model.kernel(X).any()
+        with pytest.warns(UserWarning, match="all rows are one cluster"):
+            clusters = KernelSpectralClustering(3).fit(model.transform(X))
+        assert not clusters.labels_.any()
+
+
+class TestShrink:
+    def test_a_huge_pull_gives_equal_weights(self):
+        for rho in (1e12, np.inf):
+            model = shrunk(rho=rho)
+            np.testing.assert_allclose(model.weights_, model.scale_, rtol=1e-6)
+        equal = KernelSpectralClustering(3, random_state=0).fit_predict(model.transform(X))
+        scaled = X * np.log(len(X) / np.maximum(X.astype(bool).sum(axis=0), 1)) ** 0.5
+        scaled[:, -1] = 0
+        scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+        plain = KernelSpectralClustering(3, random_state=0).fit_predict(scaled)
+        assert normalized_mutual_info_score(equal, plain) == pytest.approx(1.0)
+
+    def test_the_same_seed_gives_the_same_weights(self):
+        np.testing.assert_array_equal(shrunk().weights_, shrunk().weights_)
+        assert (shrunk().weights_ != shrunk(random_state=1).weights_).any()
+
+    def test_repeats_and_directions_of_links_do_not_matter(self):
+        check_same(shrunk(), shrunk(pairs=np.concatenate([LINKS, LINKS[:, ::-1]])))
+
+    def test_sparse_rows(self):
+        one, other = shrunk(tol=1e-8), shrunk(csr_array(X), tol=1e-8)
+        np.testing.assert_allclose(other.weights_, one.weights_, rtol=1e-5, atol=1e-7)
+
+    def test_given_negatives(self):
+        model = shrunk(pairs=PAIRS, labels=LABELS, alpha=1.0)
+        assert model.score(X, pairs=PAIRS, labels=TRUE) > 0.7
+
+    def test_options_are_chosen_by_held_out_pairs(self):
+        options = {"gamma": 0.5, "rho": "select", "alpha": 1.0, "n_clusters": 3, "n_splits": 2}
+        model = shrunk(**options)
+        assert model.setting_ == model.selection_[0].setting
+        assert [one.setting.rho for one in model.selection_].count(np.inf) == 1
+        assert len(model.selection_) == 8
+        auto = shrunk(shape="auto", rho=1.0, alpha="select", n_clusters=3, n_splits=1)
+        assert {one.setting.shape for one in auto.selection_} == {"diag", "words"}
+        assert shrunk().selection_ == []
+
+    def test_new_rows(self):
+        model = shrunk(shape="words", steps=2)
+        np.testing.assert_allclose(model.transform(X[4:6]), model.transform(X)[4:6], rtol=1e-10)
+        graph = shrunk(shape="graph")
+        with pytest.raises(InputError, match="X: with shape='graph' links are part of the kernel"):
+            graph.transform(X[:5])
+        with pytest.raises(InputError, match="Hint: use shape='words'"):
+            graph.operator(X[::-1])
+
+    def test_few_links(self):
+        model = shrunk(pairs=[[0, 1]])
+        assert np.isfinite(model.weights_).all()
+        with pytest.raises(InputError, match="pairs: to compare options a part is held out"):
+            shrunk(pairs=[[0, 1]], rho="select", n_clusters=3)
+
+    def test_a_graph_in_place_of_pairs(self):
+        found = constraints_from_graph(LINKS, n_samples=90, random_state=0)
+        assert shrunk(pairs=found.pairs, labels=found.labels).converged_
+        assert fit(pairs=found.pairs, labels=found.labels).converged_
