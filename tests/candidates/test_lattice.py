@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from hkl_oracles import brute_price, closure, conjunctions, sufficient_kernel
 from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
-
-
-def problem(n=30, p=6, n_outputs=1, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.random((n, p)) < 0.6, rng.normal(size=(n, n_outputs))
+from lattice_cases import problem
 
 
 def price_all(P, V, base):
@@ -30,33 +26,6 @@ def test_it_begins_with_single_propositions():
     assert lattice.costs.tolist() == [1.0] + 6 * [3.0]
     assert lattice.max_length == 6
     assert ConjunctionLattice(PackedRows.of(P), max_length=2).max_length == 2
-
-
-def test_nodes_come_with_all_their_parts():
-    P, V = problem()
-    lattice = ConjunctionLattice(PackedRows.of(P))
-    assert lattice.add([(0, 2, 4), (1, 3)]) == 5  # (0,2) (0,4) (2,4) (0,2,4) (1,3)
-    assert lattice.add([(0, 2)]) == 0
-    assert lattice.add([]) == 0
-    known = set(lattice.nodes)
-    for node in known:
-        assert all(part in known for k in range(len(node)) for part in combinations(node, k))
-    sizes = [len(node) for node in lattice.nodes[7:]]
-    assert sizes == sorted(sizes)
-    support = np.stack([P[:, list(node)].all(axis=1) for node in lattice.nodes])
-    np.testing.assert_allclose(lattice.quadratic_forms(V), (support @ V)[:, 0] ** 2)
-    np.testing.assert_array_equal(lattice.costs, [2.0 ** len(node) for node in lattice.nodes])
-
-
-def test_ancestors_are_all_subsets():
-    P, _ = problem()
-    lattice = ConjunctionLattice(PackedRows.of(P))
-    lattice.add([(0, 1, 2), (3, 5), (0, 5)])
-    lattice.add([(0, 3, 5)])
-    dense = lattice.ancestors.toarray()
-    for w, node in enumerate(lattice.nodes):
-        for v, other in enumerate(lattice.nodes):
-            assert dense[w, v] == float(set(other) <= set(node))
 
 
 def test_the_whole_lattice_is_the_enumerated_one():
@@ -163,13 +132,3 @@ def test_the_published_condition_is_larger():
     for node, value in zip(found.ids, found.prices, strict=True):
         assert value == pytest.approx((V.T @ sufficient_kernel(P, node, 2.0) @ V).item(), rel=1e-9)
         assert value >= ratios[node] * (1 - 1e-12)
-
-
-def test_no_more_nodes_come_in_than_asked_for():
-    lattice = ConjunctionLattice(PackedRows.of(np.ones((3, 40), dtype=bool)))
-    node = tuple(range(1, 31))  # has a thousand million ancestors
-    assert lattice.add([node, (0, 39)], 50) == 50
-    assert len(lattice.nodes) == 91
-    assert all(lattice.is_source(node) for node in lattice.nodes if node)
-    assert lattice.add([(0, 39)], 0) == 0
-    assert lattice.add([(0, 39)]) == 1

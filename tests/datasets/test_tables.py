@@ -12,8 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
-from kernelweave.datasets import Dataset, list_datasets, load_dataset
-from kernelweave.datasets.registry import REGISTRY
+from kernelweave.datasets import Dataset, load_dataset
 from kernelweave.errors import DataError, InputError, InputTypeError
 
 MAMMOGRAPHIC = """\
@@ -285,14 +284,3 @@ class TestFallbacks:
         monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: answer)
         with pytest.raises(DataError, match="OpenML 59 is not the expected ionosphere"):
             load_dataset("ionosphere")
-
-
-def test_registry_is_consistent():
-    assert list_datasets() == sorted(REGISTRY)
-    for name, entry in REGISTRY.items():
-        assert entry.description.endswith("."), name
-        assert entry.openml or entry.verified, name
-        assert not entry.graph or entry.openml is None, name
-        assert not entry.numeric or entry.categorical is None, name
-        # A list of categories must not claim more columns than there are.
-        assert len(entry.categorical or ()) <= entry.shape[1], name

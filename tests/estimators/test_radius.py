@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -29,7 +28,6 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave._threads import threads
-from kernelweave.banks import solve_ball
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from quick import every, first
@@ -46,12 +44,11 @@ from radius_oracles import (
     ball_oracle,
     chapelle_value,
     radius_margin_value,
-    random_radius_problem,
     solve_do,
     solve_radius,
 )
+from radius_problems import CASES, TIGHT, assert_same_kernel, optimum, radii_of
 
-TIGHT = 1e-7
 CONFIGURATIONS = {
     "radius": {},
     "norm 1": {"norm": 1},
@@ -76,88 +73,6 @@ def one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with threads(1):
         yield
-
-
-def assert_same_kernel(one, two, X, rtol=1e-3):
-    first, second = one.kernel(X), two.kernel(X)
-    # The origin means nothing where there is a bias.
-    first, second = (
-        K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in (first, second)
-    )
-    np.testing.assert_allclose(second, first, atol=rtol * np.abs(first).max())
-
-
-@dataclass(frozen=True)
-class Case:
-    """A random problem, the same for the library and the reference."""
-
-    seed: int
-    C: float
-
-    @property
-    def n_classes(self):
-        return 2 + self.seed % 2
-
-    @property
-    def weights(self):
-        return ["", "by row", "by class"][self.seed % 3]
-
-    def __str__(self):
-        return f"{self.n_classes} classes, C={self.C:.2g}" + f", {self.weights}" * bool(
-            self.weights
-        )
-
-    @property
-    def problem(self):
-        return problem_of(self)
-
-    @property
-    def sample_weight(self):
-        rng = np.random.default_rng([self.seed, 1])
-        n = len(self.problem.y)
-        return rng.choice([0.5, 1.0, 3.0], n) if self.weights == "by row" else None
-
-    @property
-    def class_weight(self):
-        return {0: 0.5, 1: 3.0} if self.weights == "by class" else None
-
-    @property
-    def cost(self):
-        problem, factor = self.problem, np.ones(len(self.problem.y))
-        if self.weights == "by row":
-            factor = self.sample_weight
-        if self.weights == "by class":
-            factor = np.array([0.5, 3.0, 1.0])[problem.y]
-        return self.C * np.repeat(factor[:, None], problem.Y.shape[1], axis=1)
-
-    @property
-    def rows(self):
-        return np.arange(len(self.problem.y))[:, None]
-
-    def fit(self, grams=None, *, learner=RadiusMKLClassifier, **options):
-        grams = self.problem.grams if grams is None else grams
-        options = {"C": self.C, "tol": TIGHT, "class_weight": self.class_weight} | options
-        model = learner([Precomputed(gram) for gram in grams], **options)
-        return model.fit(self.rows, self.problem.y, sample_weight=self.sample_weight)
-
-
-@cache
-def problem_of(case):
-    n, m = 12 + case.seed % 4, 2 + case.seed % 3
-    return random_radius_problem(case.seed, n=n, m=m, n_classes=case.n_classes, C=case.C)
-
-
-CASES = [Case(seed, 10.0**power) for seed, power in enumerate(np.linspace(-2, 3, 22))]
-
-
-@cache
-def optimum(case):
-    return solve_radius(case.problem.grams, case.problem.Y, case.cost)
-
-
-@cache
-def radii_of(case):
-    return np.array([ball_oracle(gram)[0] for gram in case.problem.grams])
 
 
 @pytest.mark.parametrize("case", every(2, CASES), ids=str)
@@ -190,52 +105,6 @@ def test_projection(case, normalize):
     assert model.converged_
     assert value * (1 - 1e-8) <= model.objective_ <= value * (1 + 1.01e-4)
     assert model.lower_bound_ <= value * (1 + 1e-8)
-
-
-@pytest.mark.parametrize("case", CASES[::2], ids=str)
-def test_loose_and_short_fits_never_understate_their_gap(case):
-    value, _ = optimum(case)
-    options = [{"tol": tol, "solver": s} for tol in (0.5, 1e-2) for s in ("lbfgs", "projection")]
-    options += [{"tol": 1e-9, "max_iter": k} for k in (1, 2, 4)]
-    for option in options:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = case.fit(**option)
-        assert model.objective_ >= value * (1 - 1e-8)
-        assert model.lower_bound_ <= value * (1 + 1e-8)
-        assert model.lower_bound_ <= model.objective_
-        assert model.n_iter_ <= option.get("max_iter", 200)
-        assert model.converged_ == (model.duality_gap_ <= model.tol * model.objective_)
-        assert model.converged_ or "max_iter" in option
-
-
-@pytest.mark.parametrize("case", CASES[1::6], ids=str)
-def test_history_closes_in_on_the_result(case):
-    value, _ = optimum(case)
-    model = case.fit()
-    upper = np.array([step.upper for step in model.history_])
-    lower = np.array([step.lower for step in model.history_])
-    assert (np.diff(upper) <= 1e-9 * value).all()
-    assert (np.diff(lower) >= 0).all()
-    assert (upper >= value * (1 - 1e-8)).all()
-    assert (lower <= value * (1 + 1e-8)).all()
-    assert upper[-1] == model.objective_
-    assert model.history_[-1].solves == model.n_iter_
-
-
-def test_a_fit_cut_short_warns_where_it_was_called():
-    X, y = make_data()
-    with pytest.warns(
-        ConvergenceWarning, match=r"after 2 solves at a relative duality gap of"
-    ) as w:
-        RadiusMKLClassifier(max_iter=2, tol=1e-6).fit(X, y)
-    assert w[0].filename == __file__
-    with pytest.warns(ConvergenceWarning, match=r"after 2 solves before it was stationary") as w:
-        RadiusMKLClassifier(criterion="chapelle", norm=1, max_iter=2, tol=1e-6).fit(X, y)
-    assert w[0].filename == __file__
-    with pytest.warns(ConvergenceWarning, match=r"after 3 solves before it was stationary") as w:
-        RadiusKernelClassifier(max_iter=3).fit(X, y)
-    assert w[0].filename == __file__
 
 
 @pytest.mark.parametrize(("kernels", "n_classes"), [("of columns", 3), ("mixed", 2)])
@@ -343,29 +212,6 @@ def test_the_origin_does_not_matter(case):
         assert_same_decisions(plain, model, case.rows)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "projection"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_norms_only_scale_the_weights(n_classes, solver):
-    X, y = make_data(n_classes=n_classes)
-    models = {
-        norm: RadiusMKLClassifier(KERNELS, norm=norm, solver=solver, tol=1e-3).fit(X, y)
-        for norm in (None, 1, 2)
-    }
-    free = models[None]
-    gram = np.tensordot(free.weights_ * free.scales_, [k(X) for k in free.kernels_], axes=1)
-    assert enclosing_ball(gram).squared_radius == pytest.approx(1, rel=1e-5)
-    assert free.squared_radius_ == pytest.approx(1, rel=1e-12)
-    for norm in (1, 2):
-        model = models[norm]
-        assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-12)
-        ratio = model.weights_ / np.linalg.norm(model.weights_)
-        np.testing.assert_allclose(ratio, free.weights_ / np.linalg.norm(free.weights_), atol=1e-9)
-        np.testing.assert_allclose(model.kernel(X), free.kernel(X), rtol=1e-9)
-        np.testing.assert_allclose(model.decision_function(X), free.decision_function(X), rtol=1e-7)
-        assert model.objective_ == pytest.approx(free.objective_, rel=1e-12)
-        np.testing.assert_allclose(model.contributions_, free.contributions_, atol=1e-9)
-
-
 def test_constant_kernels_get_no_weight_and_are_named():
     X, y = make_data()
     n = len(y)
@@ -407,27 +253,6 @@ def test_order_of_kernels_rows_and_labels():
     np.testing.assert_allclose(swapped.decision_function(X), -plain.decision_function(X), atol=3e-3)
 
 
-def centred_traces(grams):
-    n = grams.shape[1]
-    return np.trace(grams, axis1=1, axis2=2) / n - grams.sum(axis=(1, 2)) / n**2
-
-
-@pytest.mark.parametrize("norm", [None, 1, 2])
-@pytest.mark.parametrize("radius", ["upper", "trace"])
-@pytest.mark.parametrize("case", CASES[2::5], ids=str)
-def test_bounds_of_the_radius_are_flat_learning(case, radius, norm):
-    grams = case.problem.grams
-    sizes = radii_of(case) if radius == "upper" else centred_traces(grams)
-    peer = case.fit(grams / sizes[:, None, None], learner=MKLClassifier, normalize=None)
-    for normalize in ("radius", None):
-        model = case.fit(radius=radius, norm=norm, normalize=normalize)
-        assert model.objective_ == pytest.approx(peer.objective_, rel=3 * TIGHT)
-        assert_same_kernel(peer, model, case.rows)
-        assert_same_decisions(peer, model, case.rows)
-        if norm is not None:
-            assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-12)
-
-
 @pytest.mark.parametrize("case", CASES[::2], ids=str)
 def test_surrogates_enclose_the_optimum_and_come_near_it(case):
     value, _ = optimum(case)
@@ -455,23 +280,6 @@ def test_do(case, norm, normalize):
         assert model.lower_bound_ <= value * (1 + slack)
         assert model.duality_gap_ <= model.tol * model.objective_
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1, rel=1e-9)
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "projection"])
-def test_do_takes_the_ball_of_the_learned_kernel_once(solver, monkeypatch):
-    X, y = make_data()
-    balls = []
-
-    def counted(K, **options):
-        balls.append(K)
-        return solve_ball(K, **options)
-
-    monkeypatch.setattr("kernelweave.solvers.radius.criteria.solve_ball", counted)
-    model = RadiusMKLClassifier(KERNELS, criterion="do", norm=1, solver=solver).fit(X, y)
-    assert model.n_iter_ > 1
-    assert len(balls) == 1
-    # The kernel is divided by its squared radius.
-    assert enclosing_ball(model.kernel(X)).squared_radius == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.parametrize("literal", [False, True])

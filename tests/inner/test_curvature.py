@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+from gram_banks import bank_of
 from kernelweave import RBF, Linear
 from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
@@ -13,6 +15,7 @@ from kernelweave.banks.nystroem.build import make_feature_bank
 from kernelweave.inner import solve_inner
 from kernelweave.inner.curvature import feature_hessian, weight_curvature
 from kernelweave.losses import EpsilonInsensitive, Hinge, Smoothed
+from likelihood_cases import LOSSES, problem_for
 
 KERNELS = [RBF(width=w, columns=[c]) for c in range(2) for w in (1.0, 3.0)] + [Linear(columns=[2])]
 WEIGHTS = np.array([0.3, 0.0, 0.2, 0.5, 0.0])
@@ -84,3 +87,36 @@ def test_few_free_rows_are_looked_at_themselves(bank):
     ).hessian
     found = feature_hessian(loss, kernel, which, dual_coef, Y, cost)
     np.testing.assert_allclose(found, by_rows, rtol=1e-9, atol=1e-12 * np.abs(by_rows).max())
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_hessian_is_that_of_differences(kind, fit_intercept):
+    problem = problem_for(kind, 5, n=30, m=3)
+    bank, loss, cost = bank_of(problem.grams), kind(fit_intercept), 3.0 * problem.cost
+    weights = np.array([0.5, 0.3, 0.2])
+
+    def solve(weights):
+        return solve_inner(loss, bank.combine(weights), problem.Y, cost, tol=1e-14).dual_coef
+
+    best = solve(weights)
+    every = np.arange(3)
+    found = weight_curvature(
+        loss,
+        bank.combine(weights),
+        lambda rows: bank.products(best, every, rows),
+        best,
+        problem.Y,
+        cost,
+    )
+    forms = bank.quadratic_forms(best)
+    for j in range(3):
+        step = 1e-4 * np.eye(3)[j]
+        ahead, behind = solve(weights + step), solve(weights - step)
+        column = -0.5 * (bank.quadratic_forms(ahead) - bank.quadratic_forms(behind)) / 2e-4
+        assert_allclose(found.hessian[:, j], column, atol=1e-5 * (forms / weights).max())
+        moved = (ahead - behind) / 2.0
+        assert_allclose(found.predict(best, step) - best, moved, atol=1e-4 * np.abs(moved).max())
+    spare = np.diag(forms / weights) - found.hessian
+    assert np.linalg.eigvalsh(spare)[0] >= -1e-9 * forms.max()
+    assert np.linalg.eigvalsh(found.hessian)[0] >= -1e-9 * forms.max()

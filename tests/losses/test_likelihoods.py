@@ -4,75 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gram_banks import bank_of
-from kernelweave.inner import solve_inner, weight_curvature
-from kernelweave.losses import Logistic, Softmax
-from kernelweave.testing import check_loss
-from oracles import random_problem
-
-LOSSES = [Logistic, Softmax]
-
-
-def problem_for(kind, seed, weighted=False, **options):
-    """Return a problem; costs of a row are equal for all outputs, as classes have them."""
-    name = "binary" if kind is Logistic else "multiclass"
-    problem = random_problem(seed, kind=name, **options)
-    if weighted:
-        rng = np.random.default_rng(seed)
-        problem.cost[:] *= rng.choice([0.0, 0.5, 1.0, 2.0], size=len(problem.Y))[:, None]
-    return problem
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("kind", LOSSES)
-def test_contract(kind, C, fit_intercept):
-    problem = problem_for(kind, 3, n=40, m=3)
-    check_loss(kind(fit_intercept), bank_of(problem.grams), problem.Y, C * problem.cost)
-
-
-@pytest.mark.parametrize("kind", LOSSES)
-def test_contract_with_weighted_and_absent_rows(kind):
-    problem = problem_for(kind, 1, n=40, m=3, weighted=True)
-    check_loss(kind(), bank_of(problem.grams), problem.Y, 3.0 * problem.cost)
-
-
-def test_contract_with_several_outputs():
-    problem = random_problem(4, kind="multiclass", n=40, m=3)
-    check_loss(Logistic(), bank_of(problem.grams), problem.Y, problem.cost)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("kind", LOSSES)
-def test_hessian_is_that_of_differences(kind, fit_intercept):
-    problem = problem_for(kind, 5, n=30, m=3)
-    bank, loss, cost = bank_of(problem.grams), kind(fit_intercept), 3.0 * problem.cost
-    weights = np.array([0.5, 0.3, 0.2])
-
-    def solve(weights):
-        return solve_inner(loss, bank.combine(weights), problem.Y, cost, tol=1e-14).dual_coef
-
-    best = solve(weights)
-    every = np.arange(3)
-    found = weight_curvature(
-        loss,
-        bank.combine(weights),
-        lambda rows: bank.products(best, every, rows),
-        best,
-        problem.Y,
-        cost,
-    )
-    forms = bank.quadratic_forms(best)
-    for j in range(3):
-        step = 1e-4 * np.eye(3)[j]
-        ahead, behind = solve(weights + step), solve(weights - step)
-        column = -0.5 * (bank.quadratic_forms(ahead) - bank.quadratic_forms(behind)) / 2e-4
-        assert_allclose(found.hessian[:, j], column, atol=1e-5 * (forms / weights).max())
-        moved = (ahead - behind) / 2.0
-        assert_allclose(found.predict(best, step) - best, moved, atol=1e-4 * np.abs(moved).max())
-    spare = np.diag(forms / weights) - found.hessian
-    assert np.linalg.eigvalsh(spare)[0] >= -1e-9 * forms.max()
-    assert np.linalg.eigvalsh(found.hessian)[0] >= -1e-9 * forms.max()
+from kernelweave.losses import Softmax
+from likelihood_cases import LOSSES, problem_for
 
 
 @pytest.mark.parametrize("kind", LOSSES)
