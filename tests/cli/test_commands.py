@@ -425,24 +425,6 @@ def test_models_saved_from_python(folder, capsys):
     assert "norm uniform" in run(capsys, "info", "gram.kw")[1]
 
 
-def test_demo(folder, capsys):
-    code, out, err = run(capsys, "demo", "--out", "new/demo")
-    assert (code, err) == (0, "")
-    for text in ("rbf(width=", "of 156 kernels are in use", "SVM baseline", "certified within"):
-        assert text in out
-    assert (folder / "new/demo/kernels.png").read_bytes().startswith(b"\x89PNG")
-    argv = out.splitlines()[-1].split()[1:]  # the command it suggests
-    code, out, err = run(capsys, *argv)
-    assert (code, err) == (0, "")
-    assert set(columns(out)["diagnosis"]) == {"malignant", "benign"}
-
-
-def test_demo_in_a_place_that_cannot_be(folder, capsys):
-    code, _, err = run(capsys, "demo", "--out", "table.csv/demo")
-    assert code == 2
-    assert err == "kernelweave: error: table.csv/demo: Not a directory\n"
-
-
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_has_an_example(capsys, command):
     code, out, err = run(capsys, *command.split(), "--help")

@@ -25,7 +25,6 @@ from kernelweave import (
 from kernelweave.errors import InputError
 from kernelweave.plots.structure import layered
 from kernelweave.report.charts import linear, logarithmic
-from kernelweave.report.kernels import in_words
 from kernelweave.report.reproduce import program
 from kernelweave.report.subject import Subject
 from report_models import (
@@ -419,17 +418,3 @@ def test_nodes_of_a_graph_do_not_lie_on_each_other():
         for a, b in combinations([0, 1, 2], 2):  # a circle and the number above it need this much
             assert abs(places[a][1] - places[b][1]) > 0.75
         assert all(places[p][0] < places[c][0] for p in children for c in children[p])
-
-
-@pytest.mark.parametrize(
-    ("weights", "said"),
-    [
-        ([0.85, 0.1, 0.03, 0.02, 0.0], "4 of 5 kernels are in use; the heaviest carries 85%"),
-        ([0.5, 0.4, 0.06, 0.04], "All 4 kernels are in use; the 2 heaviest carry 80%"),
-        ([0.0, 1.0, 0.0], "1 of 3 kernels is in use."),
-    ],
-)
-def test_kernels_in_use_are_counted_in_words(weights, said):
-    weights = np.array(weights)
-    text = in_words("kernel", int(np.count_nonzero(weights)), len(weights), weights)
-    assert text.startswith(said)

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.errors import DataError, InputError
-from kernelweave.tables import describe_columns, make_problem, offer_kernels
+from kernelweave.tables import describe_columns
 from kernelweave.tables.columns import note_columns
 
 N = 40
@@ -62,41 +61,3 @@ def test_notes():
     ]
     (gaps,) = (n for n in note_columns(describe_columns(frame), kept=True) if "missing" in n)
     assert gaps == "missing values in 'x' (10 rows), 'c' (1 row) are kept as such"
-
-
-def test_kernels_follow_the_kinds():
-    frame = pd.DataFrame({"x": RANDOM.normal(size=N), "t": SENTENCES, "c": list("uv") * (N // 2)})
-    frame["y"] = list("pq") * (N // 2)
-    problem = make_problem(frame, "y", grams={"photo": np.eye(N)})
-    names = [str(kernel) for kernel in offer_kernels(problem)]
-    assert names == ["rbf_ladder on x", "linear on x", "overlap on c", "words on t", "photo"]
-    assert problem.X["photo"].tolist() == list(range(N))
-
-
-@pytest.mark.parametrize(
-    ("values", "task", "regression", "type_"),
-    [
-        (list("ab") * 20, "auto", False, str),
-        (np.arange(N) % 3, "auto", False, int),
-        (np.arange(N) % 3 + 0.0, "auto", False, int),
-        (np.arange(N) % 3 > 0, "auto", False, bool),
-        (np.arange(N) % 25, "auto", True, float),
-        (np.arange(N) % 25, "classification", False, int),
-        (np.arange(N) % 3, "regression", True, float),
-        (RANDOM.normal(size=N), "auto", True, float),
-    ],
-)
-def test_targets(values, task, regression, type_):
-    problem = make_problem(pd.DataFrame({"x": RANDOM.normal(size=N), "y": values}), "y", task=task)
-    assert problem.regression is regression
-    assert isinstance(problem.y.tolist()[0], type_)
-
-
-def test_mistakes():
-    frame = pd.DataFrame({"x": RANDOM.normal(size=N), "y": [f"n{i}" for i in range(N)]})
-    with pytest.raises(InputError, match="40 different values in 40 rows, which are too many"):
-        make_problem(frame, "y")
-    with pytest.raises(InputError, match="task: must be one of"):
-        make_problem(frame, "y", task="class")
-    with pytest.raises(DataError, match="The matrix 'g' has 3 rows, but the table 40"):
-        make_problem(frame, "x", grams={"g": np.eye(3)})

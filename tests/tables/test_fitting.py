@@ -7,8 +7,7 @@ import pytest
 from kernelweave import MKLRegressor, Precomputed
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
-from kernelweave.tables import METHODS, Settings, fit_table, make_problem, search_cost
-from kernelweave.tables.search import sample_rows
+from kernelweave.tables import METHODS, Settings, fit_table
 
 N = 90
 RANDOM = np.random.default_rng(1)
@@ -94,17 +93,6 @@ def test_c_is_chosen_on_training_rows():
     assert fit.search.scores.shape == (len(fit.search.values), 3)
 
 
-def test_the_search_widens_where_the_best_is_at_an_end():
-    x = np.linspace(-3, 3, 120)
-    wave = pd.DataFrame({"x": x, "y": np.sin(3 * x)})
-    search = search_cost(make_problem(wave, "y"), "mkl")
-    assert search.values[:3] == (0.1, 1.0, 10.0)
-    assert len(search.values) > 3
-    assert search.C >= 10
-    means = search.scores.mean(axis=1)
-    assert means[search.values.index(search.C)] == means.max()
-
-
 def test_too_few_rows_to_choose():
     fit = fit_table(TABLE[:12], "ill", ignore=["level"])
     assert fit.search is None
@@ -130,22 +118,8 @@ def test_a_gram_matrix_beside_the_columns(tmp_path):
     np.testing.assert_array_equal(again.predict(rows), fit.model.predict(rows))
 
 
-def test_samples_keep_all_classes():
-    y = ["a"] * 95 + ["b"] * 5
-    problem = make_problem(pd.DataFrame({"x": RANDOM.normal(size=100), "y": y}), "y")
-    rows = sample_rows(problem, 20, 0)
-    assert (problem.y.iloc[rows] == "b").sum() == 1
-    assert (np.diff(rows) > 0).all()
-
-
 def test_mistakes():
     with pytest.raises(InputError, match="method: must be one of auto, metric, linear, svm, mkl"):
         fit_table(TABLE, "ill", method="tree")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
-
-
-def test_estimators_declare_the_methods_that_offer_them():
-    for name, method in METHODS.items():
-        for kind in filter(None, (method.classifier, method.regressor)):
-            assert kind._declaration.method == name

@@ -6,7 +6,6 @@ import pytest
 
 from kernelweave.tables import make_problem
 from kernelweave.tables.hints import table_hints
-from kernelweave.tables.planning import make_folds
 
 RANDOM = np.random.default_rng(0)
 N = 200
@@ -47,11 +46,3 @@ def test_copies():
     table = pd.concat([TABLE, TABLE[:30], TABLE[:5].assign(ill="maybe")], ignore_index=True)
     hints = table_hints(make_problem(table, "ill"))
     assert hints[0].startswith("35 of 235 rows are copies of others, 5 of them with another target")
-
-
-@pytest.mark.parametrize("n_folds", [1, 2, 5])
-def test_copies_stay_in_one_fold(n_folds):
-    table = pd.concat([TABLE, TABLE[:60]], ignore_index=True)
-    for train, test in make_folds(make_problem(table, "ill"), n_folds, 0):
-        assert not set(train % N) & set(test % N)
-        assert len(test) > 0

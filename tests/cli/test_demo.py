@@ -1,0 +1,27 @@
+"""The demonstration on example data."""
+
+from io import StringIO
+
+import pandas as pd
+
+from command_table import run
+
+
+def test_demo(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out, err = run(capsys, "demo", "--out", "new/demo")
+    assert err == ""
+    for text in ("rbf(width=", "of 156 kernels are in use", "SVM baseline", "certified within"):
+        assert text in out
+    assert (tmp_path / "new/demo/kernels.png").read_bytes().startswith(b"\x89PNG")
+    argv = out.splitlines()[-1].split()[1:]  # the command it suggests
+    out, err = run(capsys, *argv)
+    assert err == ""
+    assert set(pd.read_csv(StringIO(out))["diagnosis"]) == {"malignant", "benign"}
+
+
+def test_demo_in_a_place_that_cannot_be(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").touch()
+    _, err = run(capsys, "demo", "--out", "table.csv/demo", code=2)
+    assert err == "kernelweave: error: table.csv/demo: Not a directory\n"
