@@ -102,7 +102,8 @@ def test_fit_then_predict(folder, capsys, file, target):
 
 def test_forms_of_a_table_give_one_model(folder, capsys):
     for file in ("table.csv", "table.parquet"):
-        arguments = ("--target", "two", *ignoring("two"), "--test-share", 0, "--quiet")
+        options = ("--C", 1, "--test-share", 0, "--quiet")
+        arguments = ("--target", "two", *ignoring("two"), *options)
         assert run(capsys, "fit", file, *arguments, "--out", f"{file}.kw") == (0, "", "")
     assert (folder / "table.csv.kw").read_bytes() == (folder / "table.parquet.kw").read_bytes()
 
@@ -218,7 +219,7 @@ def test_info_as_text(folder, capsys):
 
 
 def test_quiet_and_without_evaluation(folder, capsys):
-    arguments = ["fit", "table.csv", "--target", "two"]
+    arguments = ["fit", "table.csv", "--target", "two", "--C", "1"]
     assert run(capsys, *arguments, "--quiet") == (0, "", "")
     _, out, _ = run(capsys, *arguments, "--test-share", "0")
     assert "held-out" not in out
@@ -528,7 +529,7 @@ def kernelweave(*argv, **options):
 
 def test_as_a_process(folder, capsys):
     """Output is plain in a pipe, and a reader that leaves early is no fault."""
-    with kernelweave("fit", "table.csv", "--target", "two") as process:
+    with kernelweave("fit", "table.csv", "--target", "two", "--C", "1") as process:
         out, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (0, b"")
     assert b"\x1b" not in out
@@ -549,6 +550,7 @@ def test_a_report_into_a_closed_pipe(folder):
     os.close(read)
     environment = os.environ | {"PYTHONWARNINGS": ""}
     command = [sys.executable, "-m", "kernelweave.cli", "fit", "table.csv", "--target", "two"]
+    command += ["--C", "1"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
