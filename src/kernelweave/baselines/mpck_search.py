@@ -3,7 +3,7 @@
 References
 ----------
 Bilenko, Basu and Mooney (2004), Integrating constraints and metric learning in semi-supervised
-clustering, ICML 21, section 3.
+clustering, ICML 21.
 """
 
 from __future__ import annotations

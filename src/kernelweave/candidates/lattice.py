@@ -7,7 +7,7 @@ node and lets a depth-first search cut most of the ``2^p`` nodes.
 References
 ----------
 P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel learning", JMLR
-16, 2015, section 4.
+16, 2015, section 5 (the conjunction lattice) and equation (15).
 """
 
 from __future__ import annotations

@@ -3,8 +3,12 @@
 With J(theta) the optimal value of the problem for the kernel ``sum_j theta_j K_j``, ``beta`` its
 dual coefficients and ``V = [K_j beta]``, the Hessian is ``V'(K + D)^-1 V`` over the rows with
 curvature, projected on the equation that their coefficients satisfy; ``D`` is one over the second
-derivatives of the loss (Chapelle and Rakotomamonjy 2008, Second order optimization of kernel
-parameters).
+derivatives of the loss.
+
+References
+----------
+O. Chapelle, A. Rakotomamonjy (2008), Second order optimization of kernel parameters, NIPS workshop
+on automatic selection of optimal kernels.
 """
 
 from __future__ import annotations

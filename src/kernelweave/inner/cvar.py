@@ -1,4 +1,9 @@
-"""The conditional value at risk of the hinge loss as an SMO problem with a slack row."""
+"""The conditional value at risk of the hinge loss as an SMO problem with a slack row.
+
+References
+----------
+R. T. Rockafellar, S. Uryasev (2000), Optimization of conditional value-at-risk, Journal of Risk 2.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,13 @@
 smooth, with the maximisers ``t`` as its dual coefficients: gradient ``w - Z't, -sum t``, Hessian
 ``I + Z_J' diag(1/(s + d)) Z_J`` over the rows ``J`` inside their box. Only these cost more than a
 pass over the features, and they are few near the solution.
+
+References
+----------
+R. T. Rockafellar (1976), Augmented Lagrangians and applications of the proximal point algorithm in
+convex programming, Mathematics of Operations Research 1.
+X. Li, D. Sun, K.-C. Toh (2018), A highly efficient semismooth Newton augmented Lagrangian method
+for solving Lasso problems, SIAM J. Optim. 28.
 """
 
 from __future__ import annotations

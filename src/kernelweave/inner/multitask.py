@@ -1,4 +1,10 @@
-"""Several related outputs: the problem of the kernel ``B(t, t') k(x, x')``."""
+"""Several related outputs: the problem of the kernel ``B(t, t') k(x, x')``.
+
+References
+----------
+P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel learning", JMLR
+16, 2015, equation (11).
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,11 @@ With ``M = (K + diag(1/cost))^-1`` and, for an intercept, ``P = M - M 1 1'M / (1
 ``e = M1 / (1'M1)``, the coefficients are ``a = P y`` and the bias ``e'y``. Without the rows F the
 residuals there are ``r_F = P_FF^-1 a_F``, the coefficients ``a - P[:, F] r_F`` and the bias
 ``e'y - e_F'r_F``. All are exact, with any costs.
+
+References
+----------
+S. An, W. Liu, S. Venkatesh (2007), Fast cross-validation algorithms for least squares support
+vector machine and kernel ridge regression, Pattern Recognition 40.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ References
 Natarajan, Dhillon, Ravikumar and Tewari (2013), Learning with noisy labels, NIPS 26: for the square
 loss their unbiased estimator, Lemma 1, only shifts and rescales the scores.
 Northcutt, Jiang and Chuang (2021), Confident learning: estimating uncertainty in dataset labels,
-JAIR 70, section 3.1: `confident_counts`.
+JAIR 70: `confident_counts`.
 """
 
 from __future__ import annotations

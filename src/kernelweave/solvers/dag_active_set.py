@@ -7,8 +7,8 @@ left, the lower bound holds for the whole graph, even if most of it was never vi
 References
 ----------
 P. Jawanpuria, J. Saketha Nath, G. Ramakrishnan, "Generalized hierarchical kernel learning", JMLR
-16, 2015, Algorithm 1 and equation (15). F. Bach, "Exploring large feature spaces with hierarchical
-multiple kernel learning", NIPS 2008.
+16, 2015, Algorithms 1 and 3, equation (15).
+F. Bach, "Exploring large feature spaces with hierarchical multiple kernel learning", NIPS 2008.
 """
 
 from __future__ import annotations

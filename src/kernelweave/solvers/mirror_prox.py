@@ -7,6 +7,8 @@ form that every solution has.
 
 References
 ----------
+T. Yang, M. Mahdavi, R. Jin, L. Zhang, Y. Zhou (2012), Multiple kernel learning from noisy labels by
+stochastic programming, ICML: problem (11), Algorithm 1 (one primal copy), Theorem 2 (the rate).
 A. Nemirovski (2004), Prox-method with rate of convergence O(1/t) for variational inequalities,
 SIAM J. Optim. 15.
 """

@@ -1,4 +1,10 @@
-"""Trimming: the best case over which rows have wrong labels, by alternation."""
+"""Trimming: the best case over which rows have wrong labels, by alternation.
+
+References
+----------
+T. Yang, M. Mahdavi, R. Jin, L. Zhang, Y. Zhou (2012), Multiple kernel learning from noisy labels by
+stochastic programming, ICML: the best case that the paper compares its worst case with.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Simultaneous subgradient steps with averaging, as published for the StPMKL game."""
+"""Simultaneous subgradient steps with averaging, the method that StPMKL was compared with.
+
+References
+----------
+T. Yang, M. Mahdavi, R. Jin, L. Zhang, Y. Zhou (2012), Multiple kernel learning from noisy labels by
+stochastic programming, ICML: problem (11) and the experiments.
+"""
 
 from __future__ import annotations
 
