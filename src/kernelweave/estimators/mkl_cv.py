@@ -20,6 +20,7 @@ from .shared_docs import (
 )
 
 
+# Entries of the other parameters are those of `MKLClassifier`.
 @shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
 class MKLClassifierCV(PathCV, MKLClassifier):
     """`MKLClassifier` with C chosen by cross-validation.
@@ -29,38 +30,12 @@ class MKLClassifierCV(PathCV, MKLClassifier):
 
     Parameters
     ----------
-    kernels : Kernel, KernelFamily, list of both, or None
-        What to combine, as in `MKLClassifier`.
     Cs : int or sequence of float, default=7
         Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split; an integer gives stratified folds.
     scoring : str, callable or None, default=None
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
-    norm : float >= 1 or "uniform"
-        1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"hinge", "squared_hinge", "logistic"}
-        The loss, as in `MKLClassifier`.
-    normalize : {"trace", "diagonal", "cosine", "radius"} or None
-        What is made one before weights are learned, as in `MKLClassifier`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner SVM solves of one fit.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    class_weight : dict, "balanced" or None
-        Factors of C by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
-        How decisions become probabilities, as in `MKLClassifier`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------
@@ -127,6 +102,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         return tags
 
 
+# Entries of the other parameters are those of `MKLRegressor`.
 @shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
 class MKLRegressorCV(PathCV, MKLRegressor):
     """`MKLRegressor` with C chosen by cross-validation.
@@ -136,8 +112,6 @@ class MKLRegressorCV(PathCV, MKLRegressor):
 
     Parameters
     ----------
-    kernels : Kernel, KernelFamily, list of both, or None
-        What to combine, as in `MKLClassifier`.
     Cs : int or sequence of float, default=7
         Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
@@ -145,36 +119,6 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     scoring : str, callable or None, default=None
         What to maximise; None is R^2, or the explained share of the loss of quantiles. Of equal
         scores the smaller C wins.
-    norm : float >= 1 or "uniform"
-        1 keeps few kernels, larger values keep all of them, "uniform" averages them.
-    loss : {"epsilon_insensitive", "square", "huber", "quantile"}
-        The loss, as in `MKLRegressor`.
-    epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
-    quantile : float or increasing sequence of float
-        Level or levels of the quantiles, as in `MKLRegressor`.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
-    normalize : {"trace", "diagonal", "cosine", "radius"} or None
-        What is made one before weights are learned, as in `MKLClassifier`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves of one fit.
-    fit_intercept : bool
-        Whether to add a bias.
-    intervals : {"auto", "guaranteed", "jackknife+"} or None
-        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLRegressor`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------

@@ -48,6 +48,7 @@ class _RulePathCV(PathCV):
         return len(model.rules_)
 
 
+# Entries of the other parameters are those of `RuleEnsembleClassifier`.
 @shared_attributes(CHOSEN, RULES, BOUNDS, CALIBRATED)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C chosen by cross-validation.
@@ -57,48 +58,12 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
 
     Parameters
     ----------
-    rho : float, default=1.1
-        In (1, 2]. Smaller values give fewer rules.
     Cs : int or sequence of float, default=7
         Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
-    base : float, default=2.0
-        A conjunction of k propositions costs ``base ** k``.
-    propositions : {"auto", "given"}, default="auto"
-        Make propositions from the columns of ``X``, or use its columns as they are.
-    n_cuts : int, default=4
-        Most cuts for a column of numbers.
-    cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Where to cut.
-    categorical : "auto" or list of names or positions, default="auto"
-        Columns of numbers to treat as categories; see `Propositions`.
-    max_length : int or None, default=None
-        Longest conjunction that may become a rule.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
-        How several outputs are related; see `RuleEnsembleClassifier`.
-    threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are dropped.
-    tol : float, default=1e-2
-        Relative duality gap to stop at.
-    max_iter : int, default=2000
-        Maximum number of inner solves of one fit.
-    max_nodes : int, default=20000
-        Maximum number of activated conjunctions.
-    fit_intercept : bool, default=True
-        Whether to add a bias.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None, default=None
-        How decisions become probabilities, as in `RuleEnsembleClassifier`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
-        Folds for it, as in `RuleEnsembleClassifier`.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
 
     Attributes
     ----------
@@ -168,6 +133,7 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.verbose = verbose
 
 
+# Entries of the other parameters are those of `RuleEnsembleRegressor`.
 @shared_attributes(CHOSEN, RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C chosen by cross-validation.
@@ -177,50 +143,12 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
 
     Parameters
     ----------
-    rho : float, default=1.1
-        In (1, 2]. Smaller values give fewer rules.
     Cs : int or sequence of float, default=7
         Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is R^2. Of equal scores the smaller C wins.
-    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
-        The loss; see `RuleEnsembleRegressor`.
-    epsilon : float, default=0.1
-        Its threshold.
-    base : float, default=2.0
-        A conjunction of k propositions costs ``base ** k``.
-    propositions : {"auto", "given"}, default="auto"
-        Make propositions from the columns of ``X``, or use its columns as they are.
-    n_cuts : int, default=4
-        Most cuts for a column of numbers.
-    cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Where to cut.
-    categorical : "auto" or list of names or positions, default="auto"
-        Columns of numbers to treat as categories; see `Propositions`.
-    max_length : int or None, default=None
-        Longest conjunction that may become a rule.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
-        How several outputs are related; see `RuleEnsembleClassifier`.
-    threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are dropped.
-    tol : float, default=1e-2
-        Relative duality gap to stop at.
-    max_iter : int, default=2000
-        Maximum number of inner solves of one fit.
-    max_nodes : int, default=20000
-        Maximum number of activated conjunctions.
-    fit_intercept : bool, default=True
-        Whether to add a bias.
-    intervals : {"auto", "guaranteed"} or None, default=None
-        How `predict_interval` gets models that did not see a row, as in `RuleEnsembleRegressor`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
-        Folds for it, as in `RuleEnsembleRegressor`.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
 
     Attributes
     ----------

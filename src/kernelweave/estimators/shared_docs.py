@@ -1,7 +1,8 @@
-"""Docstring entries of fitted attributes that several estimators share."""
+"""Docstring entries that several estimators share: fitted attributes, inherited parameters."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import TypeVar
@@ -128,13 +129,19 @@ _INPUT = {
     "feature_names_in_ : ndarray of shape (n_features_in_,)": "Their names, where there were any.",
 }
 
+_PARAMETERS = "    Parameters\n    ----------\n"
+
 
 def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
-    """Append entries to the section Attributes of a class; those that it has itself stay."""
+    """Append entries to the section Attributes of a class; those that it has itself stay.
+
+    Parameters without an entry get that of the class that it inherits them from.
+    """
 
     def decorate(cls: Class) -> Class:
         if cls.__doc__ is None:  # python -OO
             return cls
+        cls.__doc__ = _inherit_parameters(cls)
         head, title, rest = cls.__doc__.partition("    Attributes\n    ----------\n")
         own, gap, tail = rest.partition("\n\n")
         seen = set(re.findall(r"^    (\w+) : ", own, flags=re.M))
@@ -150,3 +157,23 @@ def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
         return cls
 
     return decorate
+
+
+def _inherit_parameters(cls: type) -> str:
+    """Return the docstring of a class with an entry for every parameter, in their order."""
+    known: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        known |= _entries(owner.__doc__ or "")
+    head, title, rest = (cls.__doc__ or "").partition(_PARAMETERS)
+    if not title:
+        return head
+    tail = rest[len(rest.partition("\n\n")[0]) :]
+    names = [name for name in inspect.signature(cls).parameters if name in known]
+    return head + title + "\n".join(known[name] for name in names) + tail
+
+
+def _entries(doc: str) -> dict[str, str]:
+    """Return the entries of the section Parameters by their names."""
+    section = doc.partition(_PARAMETERS)[2].partition("\n\n")[0]
+    entries = re.findall(r"^    \w.*(?:\n        .*)*", section, flags=re.M)
+    return {entry.split()[0]: entry for entry in entries}
