@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from kernelweave import (
@@ -203,3 +204,14 @@ def test_when_a_bound_for_the_exact_kernels_is_vacuous():
         True,
     ]
     assert [is_vacuous(gap, 1e-2) for gap in (0.1, 0.11)] == [False, True]
+
+
+def test_sentences_of_quantiles_constants_and_pairs_cut_short():
+    levels = MKLRegressor(loss="quantile", quantile=(0.1, 0.9)).fit(X, QUANTITY)
+    assert "predicts 2 quantiles of" in headline(levels)
+    levels.weights_ = np.zeros_like(levels.weights_)
+    assert "by a constant: no kernel has a weight" in headline(levels)
+    learner = PairwiseKernelLearner(max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        learner.fit(COUNTS, GROUPS)
+    assert fit_status(learner).text.startswith("Stopped after 1 Newton step before the tolerance")

@@ -1,15 +1,15 @@
 """Encodings of one column: numbers, categories and dates."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from encoding_frame import FRAME, RANDOM
-from kernelweave.kernels.encoding import (
-    DateEncoding,
-    TableEncoding,
-)
+from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
+from kernelweave.kernels.encoding import TableEncoding
 
 
 @pytest.mark.filterwarnings("ignore:X. column")
@@ -98,3 +98,38 @@ def test_durations_are_numbers():
     expected = TableEncoding.learn(steps[:, None].astype(float)).encode(steps[:, None])
     for table in (frame, pl.from_pandas(frame), frame.to_numpy()):
         np.testing.assert_array_equal(TableEncoding.learn(table).encode(table), expected)
+
+
+NUMBER = NumberEncoding.learn(np.array([0.0, 1.0, 2.0, 5.0, np.nan]), np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale": 0.0}, "numbers of an encoded column must be finite"),
+        ({"mean": np.inf}, "numbers of an encoded column must be finite"),
+        ({"deviation": 0.0}, "deviation of an encoded column must be positive"),
+        ({"scores": np.full(4, np.nan)}, "scores of an encoded column must be finite"),
+        ({"scores": np.zeros(3)}, "a score for each of its values"),
+        ({"knots": NUMBER.knots[::-1].copy()}, "values of an encoded column must increase"),
+        ({"gaps": 1}, "values of an encoded column must increase"),
+    ],
+)
+def test_numbers_that_no_column_has(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(NUMBER, **change)
+
+
+def test_columns_without_values_have_no_encoding():
+    assert NumberEncoding.learn(np.full(3, np.nan), np.ones(3)) is None
+    assert NumberEncoding.learn(np.array([1.0, 2.0]), np.zeros(2)) is None
+    assert DateEncoding.learn(np.full(3, np.nan), np.ones(3)) is None
+
+
+def test_levels_and_dates_that_no_column_has():
+    for levels in ((), ("a", "a"), ("a", 1), ["a", "b"]):
+        with pytest.raises(ValueError, match="must be different texts"):
+            CategoryEncoding(levels)
+    for number, cycles in ((None, ()), (NUMBER, ("month",)), (NUMBER, ["day"])):
+        with pytest.raises(ValueError, match="dates is not complete"):
+            DateEncoding(number, cycles)

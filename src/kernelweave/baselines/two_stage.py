@@ -16,7 +16,7 @@ from sklearn.utils import column_or_1d
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
 from kernelweave.estimators import MKLClassifier, RuleEnsembleClassifierCV
-from kernelweave.estimators.fit import check_costs
+from kernelweave.estimators.path_cv import read_costs
 from kernelweave.kernels import Linear
 from kernelweave.losses import Hinge
 from kernelweave.rules import Rule, cover_rules, score_rules
@@ -170,7 +170,7 @@ class HKLTwoStageClassifier(DecisionClassifier):
             tol=self.tol,
             n_jobs=self.n_jobs,
         )
-        values = sorted(set(check_costs(_spread(self.Cs))))
+        values = read_costs(self.Cs)
         # No warm starts: from the few kernels of a small C a fit can stall.
         folds = check_cv(self.cv, y, classifier=True)
         search = GridSearchCV(
@@ -201,10 +201,6 @@ class HKLTwoStageClassifier(DecisionClassifier):
         tags.input_tags.allow_nan = self.propositions == "auto"
         tags.input_tags.string = tags.input_tags.categorical = self.propositions == "auto"
         return tags
-
-
-def _spread(Cs: Any) -> Any:
-    return np.logspace(-3, 3, Cs) if isinstance(Cs, int) else Cs
 
 
 def _signs(y: NDArray[Any], classes: NDArray[Any]) -> Floats:

@@ -71,7 +71,7 @@ class PathCV(FitMixin):
         """Choose C and fit; ``by_row`` are further arguments with one entry per row, or None."""
         estimator = self._estimator()
         self._check_data(estimator, X, y, sample_weight, **by_row)
-        values = np.array(sorted(set(check_costs(_grid(self.Cs)))))
+        values = np.array(read_costs(self.Cs))
         search = estimator
         if self.scoring is None:  # neither accuracy nor R2 needs probabilities or intervals
             unused = {"calibration", "intervals"} & set(estimator.get_params(deep=False))
@@ -153,8 +153,9 @@ class PathCV(FitMixin):
         return float(measure(y, model.predict(X, task)))
 
 
-def _grid(Cs: Any) -> Any:
-    return np.logspace(-3, 3, int(Cs)) if isinstance(Cs, Integral) else Cs
+def read_costs(Cs: Any) -> list[float]:
+    """Return distinct values of C in increasing order; a number spreads as many evenly."""
+    return sorted(set(check_costs(np.logspace(-3, 3, int(Cs)) if isinstance(Cs, Integral) else Cs)))
 
 
 def _pick(values: Any, rows: Any) -> Any:

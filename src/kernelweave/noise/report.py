@@ -16,7 +16,6 @@ from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.nystroem import average_ridges_nystroem
 
 from .scores import (
-    TAIL,
     Range,
     Transition,
     margin_quality,
@@ -24,6 +23,8 @@ from .scores import (
     two_class_matrix,
     two_class_quality,
 )
+
+_SHIFT = 0.5  # of the threshold of two classes, from 0 to the middle of the range of scores
 
 
 @dataclass(frozen=True)
@@ -138,18 +139,15 @@ def _shares_report(codes: Indices, n_classes: int) -> LabelReport:
     )
 
 
-def assess_scores(
-    scores: Floats, soft: Floats, codes: Indices, *, shift: float = 0.5, tail: float = TAIL
-) -> LabelReport:
+def assess_scores(scores: Floats, soft: Floats, codes: Indices) -> LabelReport:
     """Assess labels by leave-one-out scores of shape (n_samples, 1) or (n_samples, n_classes).
 
-    ``scores`` rank labels, ``soft`` scores give rates and probabilities. ``shift`` moves the
-    threshold of two classes from 0 (at 0) to the middle of the range (at 1).
+    ``scores`` rank labels, ``soft`` scores give rates and probabilities.
     """
     if scores.shape[1] == 1:
         signs = np.where(codes == 1, 1.0, -1.0)
-        found = Range.of(scores[:, 0], tail=tail, shift=shift)
-        noise = Range.of(soft[:, 0], tail=tail, shift=shift)
+        found = Range.of(scores[:, 0], shift=_SHIFT)
+        noise = Range.of(soft[:, 0], shift=_SHIFT)
         wrong = noise.wrong(soft[:, 0], signs)
         return LabelReport(
             label_quality=two_class_quality(scores[:, 0], signs, found.middle, found.width),
@@ -159,7 +157,7 @@ def assess_scores(
             scores=scores[:, 0],
             suggested=(scores[:, 0] > found.middle).astype(np.intp),
         )
-    transition = Transition.of(soft, codes, tail=tail)
+    transition = Transition.of(soft, codes)
     wrong = 1.0 - transition.posterior(codes)[np.arange(len(codes)), codes]
     return LabelReport(
         label_quality=margin_quality(margins(scores, codes)),
