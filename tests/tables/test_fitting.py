@@ -8,7 +8,7 @@ from kernelweave import MKLRegressor, Precomputed
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from kernelweave.tables import METHODS, Settings, fit_table, make_problem, search_cost
-from kernelweave.tables.search import sample_rows
+from kernelweave.tables.planning import sample_rows
 
 N = 90
 RANDOM = np.random.default_rng(1)
@@ -41,16 +41,18 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
     C = 10.0 if METHODS[method].has_cost else "auto"
     fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C)
     assert fit.n_rows == N
-    assert fit.held_out["rows"] == 23
+    assert fit.choice.ranking[0].name == METHODS[method].title
     again = load(save(fit.model, tmp_path / "model.kw"))
     new = TABLE[::-1].drop(columns=[target, "unit"])
     if method == "pairs":
         pairs = np.array([[0, 1], [2, 5], [7, 3]])
         scores = [m[-1].score_pairs(m[0].transform(new), pairs) for m in (fit.model, again)]
         np.testing.assert_array_equal(*scores)
-        assert fit.held_out["score"] > 0.55
+        assert fit.choice.ranking[0].scores["pairs"] > 0.55
         return
     np.testing.assert_array_equal(again.predict(new), fit.model.predict(new))
+    names = {item.name for item in fit.choice.ranking}
+    assert {"learned metric", "linear model", "SVM baseline", "gradient boosting"} < names
     assert again.score(TABLE, TABLE[target]) > (0.3 if method == "rules" else 0.7)
     assert again[0].target_ == target
 
@@ -58,14 +60,14 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
 def test_what_was_done_is_said():
     fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, test_share=0)
     assert fit.method == "mkl"
-    assert fit.held_out is None
+    assert fit.choice is None
     gaps = [TABLE[name].isna().sum() for name in ("age", "town")]
     assert fit.notes == (
         "the column 'id' is left out: its values are all different, as of identifiers",
         "the column 'unit' is left out: it has one value only",
-        "'seen' holds dates, which become years with decimals",
+        "'seen' holds dates, which become a number and places in the year, the week and the day",
         "'note' holds text, which is compared by its words",
-        f"missing values in 'age' ({gaps[0]} rows) are filled with the median",
+        f"missing values in 'age' ({gaps[0]} rows) are filled with the median, and marked",
         f"missing values in 'town' ({gaps[1]} rows) are a value of their own",
     )
 
@@ -82,27 +84,27 @@ def test_rules_are_in_the_units_of_the_table():
 def test_many_rows_are_sampled():
     fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
     assert fit.n_rows == 30
-    assert any(note.startswith("30 of 90 rows are fitted to") for note in fit.notes)
+    assert any(note.startswith("30 of 90 rows are used") for note in fit.notes)
     assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
     assert len(fit.model[0].rows_) == 30
 
 
-def test_c_is_chosen_on_training_rows():
-    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl")
-    assert fit.search.n_rows == N - fit.held_out["rows"]
-    assert fit.model[-1].C == fit.search.C
-    assert fit.search.scores.shape == (len(fit.search.values), 3)
+def test_c_is_chosen_by_the_score_that_compares():
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl", scoring="log_loss")
+    assert fit.search.scoring == "log-loss"
+    assert fit.model[-1].C == fit.search.C == fit.choice.members[0].setting["C"]
+    best = fit.search.losses[fit.search.values.index(fit.search.C)]
+    assert best == fit.search.losses.min()
 
 
 def test_the_search_widens_where_the_best_is_at_an_end():
     x = np.linspace(-3, 3, 120)
-    wave = pd.DataFrame({"x": x, "y": np.sin(3 * x)})
+    wave = pd.DataFrame({"x": x, "y": np.sin(9 * x)})
     search = search_cost(make_problem(wave, "y"), "mkl")
     assert search.values[:3] == (0.1, 1.0, 10.0)
     assert len(search.values) > 3
-    assert search.C >= 10
-    means = search.scores.mean(axis=1)
-    assert means[search.values.index(search.C)] == means.max()
+    assert search.C == search.values[-2] >= 10
+    assert search.losses[search.values.index(search.C)] == search.losses.min()
 
 
 def test_too_few_rows_to_choose():
