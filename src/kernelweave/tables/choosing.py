@@ -28,7 +28,14 @@ from .candidates import Candidate, Task
 from .methods import Settings, make_preparer
 from .planning import sample_rows, search_folds
 from .problem import Problem
-from .scoring import Scoring, chance_score, paired_difference, score_interval, total_score
+from .scoring import (
+    Scoring,
+    chance_score,
+    paired_difference,
+    row_losses,
+    score_interval,
+    total_score,
+)
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
@@ -309,7 +316,7 @@ class Race:
         """Keep the best setting of every candidate, and candidates that are not clearly worse."""
         for entry in self.entries:
             entry.tried = {s: float(np.nanmean(self.losses(entry, s))) for s in entry.values}
-            keep = min(entry.tried, key=entry.tried.__getitem__)
+            keep = self._prefer_setting(entry)
             entry.values = {keep: entry.values[keep]}
         losses = {e.name: self.losses(e, self.best(e)) for e in self.entries}
         # References do not end the race of models that can be written.
@@ -320,6 +327,28 @@ class Race:
             gap, error = paired_difference(losses[leader][known], losses[entry.name][known])
             kept = entry.name in (leader, self.fixed)
             entry.active = kept or gap <= _WORSE * error
+
+    def _prefer_setting(self, entry: Entry) -> int:
+        """Return the setting with the smallest loss.
+
+        A classifier that is written without a calibration also needs a threshold that suits:
+        settings whose own labels are wrong clearly more often are left out.
+        """
+        able = list(entry.tried)
+        if entry.candidate.plain and not self.problem.regression:
+            wrong = {s: self._wrong_labels(entry, s) for s in able}
+            least = min(wrong.values(), key=np.mean)
+            gaps = {s: paired_difference(least, wrong[s]) for s in able}
+            able = [s for s in able if gaps[s][0] <= gaps[s][1]]
+        return min(able, key=entry.tried.__getitem__)
+
+    def _wrong_labels(self, entry: Entry, s: int) -> Floats:
+        values = entry.values[s]
+        known = np.isfinite(values[:, 0])
+        signs = values[known, 0] > 0
+        labels = values[known].argmax(axis=1) if values.shape[1] > 1 else signs.astype(int)
+        rule = "accuracy" if self.scoring.weights is None else "balanced_accuracy"
+        return row_losses(rule, self.codes[known], np.eye(self.n_outputs)[labels])
 
 
 def encode_target(problem: Problem) -> Any:

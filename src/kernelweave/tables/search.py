@@ -26,7 +26,7 @@ class Search:
     Attributes
     ----------
     C : float
-        The value with the smallest loss; of equal ones the first.
+        The value with the smallest loss, of those whose labels are not clearly more often wrong.
     values : tuple of float
         All values tried, in ascending order.
     losses : ndarray of shape (n_values,)
@@ -51,8 +51,9 @@ class Search:
         costs = {entry.settings[s][0]["C"]: loss for s, loss in entry.tried.items()}
         values = sorted(costs)
         losses = np.array([costs[C] for C in values])
-        best = values[int(np.argmin(losses))]
+        (kept,) = entry.values
         title = TITLES[race.scoring.chooses]
+        best = entry.settings[kept][0]["C"]
         return cls(best, tuple(values), losses, title, len(race.problem.y))
 
     def to_dict(self) -> dict[str, Any]:
