@@ -40,8 +40,8 @@ def test_all_rows_are_fitted_to(target):
     assert found.n_rows == N
     assert note.startswith(f"all rows are fitted to {len(estimator.kernels_)} of 11 kernels")
     assert f"that carry 95% of a fit to {PART} rows drawn at random" in note
-    assert estimator.converged_
-    assert np.isfinite(estimator.landmark_gap_)  # the engine for many rows was at work
+    # The gap is finite where the engine for many rows was at work.
+    assert estimator.landmark_gap_ <= estimator.tol * estimator.objective_
     assert found.choice.ranking[0].rows == OUT
     assert next(iter(found.choice.ranking[0].scores.values())) > 0.85
 
