@@ -31,7 +31,7 @@ CASES = {
     "kernelweave fit t.csv --meth": ["--method"],
     "kernelweave fit --method r": ["radius", "rules"],
     "kernelweave fit --method=r": ["radius", "rules"],
-    "kernelweave fit t.csv --method mkl --no-st": ["--no-standardize"],
+    "kernelweave fit t.csv --method mkl --no-p": ["--no-per-feature"],
     "kernelweave compare t.csv --methods mkl r": ["radius", "rules"],
     "kernelweave compare t.csv --methods mkl --fo": ["--folds"],
     "kernelweave compare t.csv --methods mkl radius --fo": ["--folds"],

@@ -135,8 +135,8 @@ def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     shown.clear()
     assert main(["fit", "t.csv", "--target", "y", "--method", "mkl"]) == 0
     stages = [what for what, _ in shown]
-    assert "choosing C (0.1, 1, 10), fold 3 of 3" in stages
-    assert stages[-3:] == ["fitting to 45 rows", "evaluating on 15 rows", "fitting to all 60 rows"]
+    assert "fold 1 of 10: multiple kernels" in stages
+    assert stages[-1] == "fitting to all 60 rows"
     assert any(state.startswith("gap ") for _, state in shown)
     assert "fitting to all 60 rows" in terminal.getvalue()
     assert "\x1b" not in capsys.readouterr().out

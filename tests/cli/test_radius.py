@@ -64,7 +64,7 @@ def test_fit_then_predict(folder, capsys, target):
     code, out, err = run(capsys, *fit(target))
     assert (code, err) == (0, "")
     for text in (
-        "held-out rows",
+        "on rows left out",
         "SVM baseline",
         "certified within",
         "lower bound",
@@ -88,7 +88,7 @@ def test_options_reach_the_estimator(folder, capsys):
     assert run(capsys, *fit("two", *options)) == (0, "", "")
     model = load("table.kw")[-1]
     assert (model.norm, model.C, model.tol, model.max_iter) == (2.0, 3.0, 0.01, 50)
-    assert len(model.kernels_) == 5 + 1 + 1
+    assert len(model.kernels_) == 4 + 3 + 1
     assert np.linalg.norm(model.weights_) == pytest.approx(1)
 
 
@@ -104,7 +104,7 @@ def test_equal_weights_at_unit_radius(folder, capsys):
     _, out, _ = run(capsys, *fit("two", "--norm", "uniform", "--no-per-feature"))
     assert "no function on these weights can do better" in out
     model = load("table.kw")[-1]
-    np.testing.assert_allclose(model.weights_, 1 / 7)
+    np.testing.assert_allclose(model.weights_, 1 / 8)
     assert "norm uniform" in run(capsys, "info", "table.kw")[1]
 
 

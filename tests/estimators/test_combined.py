@@ -33,12 +33,13 @@ THREE = np.array(["a", "b", "c"])[np.digitize(QUANTITY, [0.8, 2.0])]
 SLOPES = (np.array([[2.0]]), np.array([-0.3]))
 
 
-def encoded(model):
-    return Pipeline([("table", TablePreparer(encode=True)), ("model", model)])
+def prepared(model):
+    """A model of numbers behind a step that gives them."""
+    return Pipeline([("table", TablePreparer()), ("model", model)])
 
 
 def test_numbers_are_averaged_on_their_own_scales():
-    linear, metric = encoded(MKLRegressor([Linear()])), MetricKernelRegressor()
+    linear, metric = prepared(MKLRegressor([Linear(columns="age")])), MetricKernelRegressor()
     model = CombinedRegressor(
         [("linear", linear), ("metric", metric)], weights=[1, 3], logarithms=[None, (0.5, 1.1)]
     ).fit(FRAME, QUANTITY)
@@ -53,7 +54,7 @@ def test_numbers_are_averaged_on_their_own_scales():
 def test_probabilities_are_averaged(y):
     n_outputs = 1 if y is TWO else 3
     calibration = (2.0 * np.eye(n_outputs), np.full(n_outputs, 0.2))
-    svm, metric = encoded(MKLClassifier([RBF(1.0)])), MetricKernelClassifier()
+    svm, metric = prepared(MKLClassifier([RBF(1.0, columns="age")])), MetricKernelClassifier()
     model = CombinedClassifier(
         [("svm", svm), ("metric", metric)], calibrations=[calibration, None]
     ).fit(FRAME, y)
@@ -74,13 +75,19 @@ def test_probabilities_are_averaged(y):
 def test_files(tmp_path, y):
     if y is QUANTITY:
         model = CombinedRegressor(
-            [("m", MetricKernelRegressor()), ("l", encoded(MKLRegressor([Linear()])))],
+            [
+                ("m", MetricKernelRegressor()),
+                ("l", prepared(MKLRegressor([Linear(columns="age")]))),
+            ],
             logarithms=[(0.0, 1.05), None],
             weights=[0.6, 0.4],
         )
     else:
         model = CombinedClassifier(
-            [("m", MetricKernelClassifier()), ("l", encoded(MKLClassifier([Linear()])))],
+            [
+                ("m", MetricKernelClassifier()),
+                ("l", prepared(MKLClassifier([Linear(columns="age")]))),
+            ],
             calibrations=[None, SLOPES],
         )
     table = TablePreparer(standardize=False, missing="keep", keep_dates=True)

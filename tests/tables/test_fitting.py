@@ -40,16 +40,18 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
     C = 10.0 if METHODS[method].has_cost else "auto"
     fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C)
     assert fit.n_rows == N
-    assert fit.held_out["rows"] == 23
+    assert fit.choice.ranking[0].name == METHODS[method].title
     again = load(save(fit.model, tmp_path / "model.kw"))
     new = TABLE[::-1].drop(columns=[target, "unit"])
     if method == "pairs":
         pairs = np.array([[0, 1], [2, 5], [7, 3]])
         scores = [m[-1].score_pairs(m[0].transform(new), pairs) for m in (fit.model, again)]
         np.testing.assert_array_equal(*scores)
-        assert fit.held_out["score"] > 0.55
+        assert fit.choice.ranking[0].scores["pairs"] > 0.55
         return
     np.testing.assert_array_equal(again.predict(new), fit.model.predict(new))
+    names = {item.name for item in fit.choice.ranking}
+    assert {"learned metric", "linear model", "SVM baseline", "gradient boosting"} < names
     assert again.score(TABLE, TABLE[target]) > (0.3 if method == "rules" else 0.7)
     assert again[0].target_ == target
 
@@ -57,14 +59,14 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
 def test_what_was_done_is_said():
     fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, test_share=0)
     assert fit.method == "mkl"
-    assert fit.held_out is None
+    assert fit.choice is None
     gaps = [TABLE[name].isna().sum() for name in ("age", "town")]
     assert fit.notes == (
         "the column 'id' is left out: its values are all different, as of identifiers",
         "the column 'unit' is left out: it has one value only",
-        "'seen' holds dates, which become years with decimals",
+        "'seen' holds dates, which become a number and places in the year, the week and the day",
         "'note' holds text, which is compared by its words",
-        f"missing values in 'age' ({gaps[0]} rows) are filled with the median",
+        f"missing values in 'age' ({gaps[0]} rows) are filled with the median, and marked",
         f"missing values in 'town' ({gaps[1]} rows) are a value of their own",
     )
 
@@ -81,16 +83,16 @@ def test_rules_are_in_the_units_of_the_table():
 def test_many_rows_are_sampled():
     fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
     assert fit.n_rows == 30
-    assert any(note.startswith("30 of 90 rows are fitted to") for note in fit.notes)
+    assert any(note.startswith("30 of 90 rows are used") for note in fit.notes)
     assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
     assert len(fit.model[0].rows_) == 30
 
 
-def test_c_is_chosen_on_training_rows():
-    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl")
-    assert fit.search.n_rows == N - fit.held_out["rows"]
-    assert fit.model[-1].C == fit.search.C
-    assert fit.search.scores.shape == (len(fit.search.values), 3)
+def test_c_is_chosen_by_the_score_that_compares():
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl", scoring="log_loss")
+    assert fit.search.scoring == "log-loss"
+    assert fit.model[-1].C == fit.search.C == fit.choice.members[0].setting["C"]
+    assert fit.search.losses[fit.search.values.index(fit.search.C)] < 1.2 * fit.search.losses.min()
 
 
 def test_too_few_rows_to_choose():

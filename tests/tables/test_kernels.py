@@ -19,5 +19,5 @@ def test_kernels_follow_the_kinds():
     frame["y"] = list("pq") * (N // 2)
     problem = make_problem(frame, "y", grams={"photo": np.eye(N)})
     names = [str(kernel) for kernel in offer_kernels(problem)]
-    assert names == ["rbf_ladder on x", "linear on x", "overlap on c", "words on t", "photo"]
+    assert names == ["mixed_ladder on 2 columns (x, c)", "words on t", "photo"]
     assert problem.X["photo"].tolist() == list(range(N))

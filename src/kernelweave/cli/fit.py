@@ -47,8 +47,9 @@ _HELP = """\
 Compares models on the same folds of the table and writes the best one, fitted to all rows: a model
 in a learned metric, a linear model, an SVM, multiple kernel learning where there is time or text,
 or a combination of them if it is significantly better. Gradient boosting is compared as a
-reference. Classes are compared by log-loss, numbers by R2, both scales of a skewed target are
-tried. The output says first what was chosen, against what and by how much.
+reference. Two classes are compared by the area under the ROC curve, more by log-loss, numbers by
+R2; both scales of a skewed target are tried. The output says first what was chosen, against what
+and by how much.
 
 Columns that hold one value only, count the rows, identify them or look like names are left out;
 dates become years and places in the year, week and day; missing values are filled and marked. A
@@ -60,15 +61,15 @@ methods:
   metric *    one kernel in a metric that is learned from the table
   linear *    a linear model
   svm *       one Gaussian kernel
-  mkl *       weights for kernels on single columns and on all
+  mkl *       weights for kernels on all columns and on single ones
   radius      classes by margin and radius: the scale of kernels cannot matter
   noisy       classes of which some labels are wrong; then see kernelweave suspects
   rules       a sum of readable rules, for classification and regression; then see kernelweave rules
   structure   classes, by products and sums of groups of kernels
   pairs       kernels that separate the classes; then see kernelweave cluster
 
-The methods from mkl on choose C by cross-validation and are scored on held-out rows. With --gram,
---C, --norm, --tol or --max-iter, auto is mkl.
+A method that is asked for chooses its C on the same folds, and is compared with the others there.
+With --gram, --C, --norm, --tol or --max-iter, auto is mkl.
 
 examples:
   kernelweave fit patients.csv --target outcome
@@ -100,7 +101,7 @@ def _named_file(text: str) -> tuple[str, str]:
 @option("--method", "see above (auto)", type=click.Choice(_METHODS), default="auto")
 @option(
     "--scoring",
-    "what models are compared by (auto: log_loss for classes, r2 for numbers)",
+    "what models are compared by (auto: roc_auc of two classes, log_loss of more, r2 of numbers)",
     type=click.Choice(_SCORES),
     default="auto",
 )
@@ -117,8 +118,8 @@ def _named_file(text: str) -> tuple[str, str]:
 )
 @option(
     "--C C",
-    "cost of errors, auto by cross-validation; regression: in units of the standard deviation of "
-    "the target; radius: for a kernel of unit radius",
+    "cost of errors, auto by rows left out; regression: in units of the standard deviation of the "
+    "target; radius: for a kernel of unit radius",
     "NUMBER",
     COST,
     default="auto",
@@ -140,13 +141,11 @@ def _named_file(text: str) -> tuple[str, str]:
 @option("--tol", "relative gap to stop at (0.001; rules 0.01)", "NUMBER", POSITIVE)
 @option("--max-iter", "maximum number of inner solves (200; rules 2000)", "NUMBER", int)
 @option("--per-feature/--no-per-feature", "offer kernels on single columns", default=True)
-@option("--standardize/--no-standardize", "put numeric columns on one scale", default=True)
 @option(
     "--test-share",
-    "methods from mkl on: share of rows held out for the score (0.25); 0 skips it",
+    "share of rows held out once, in place of folds; 0: a method is not compared with others",
     "SHARE",
     SHARE,
-    default=0.25,
 )
 @seed_option
 @option("--report", "page about the model (beside the model file)", "HTML", FILE)
@@ -154,7 +153,7 @@ def _named_file(text: str) -> tuple[str, str]:
 @option("--strict", "exit with 1 if tol is not reached", is_flag=True)
 @output_options
 def fit(args: Any) -> int:
-    """Fit, evaluate, write and report."""
+    """Compare, fit, write and report."""
     from pathlib import Path
 
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
@@ -186,7 +185,6 @@ def fit(args: Any) -> int:
                 tol=args.tol,
                 max_iter=args.max_iter,
                 per_feature=args.per_feature,
-                standardize=args.standardize,
                 seed=args.seed,
                 class_weight=args.class_weight,
             ),
@@ -216,16 +214,13 @@ def fit(args: Any) -> int:
         "kinds": {c.name: c.kind for c in problem.kinds},
         "notes": [*table.notes, *found.notes],
         "C_search": None if found.search is None else found.search.to_dict(),
-        "held_out": found.held_out,
         "seconds": found.seconds,
         **summary,
     }
     if args.json:
         write_json(report)
-    elif console is not None and found.choice is not None:
-        _print_choice(console, report, score_table(found.choice))
     elif console is not None:
-        _print(console, report)
+        _print(console, report, None if found.choice is None else score_table(found.choice))
     warn_unless_converged(summary)
     return 1 if args.strict and not summary["converged"] else 0
 
@@ -249,24 +244,7 @@ def _read_gram(name: str, file: str) -> Any:
 def _write_page(found: TableFit, page: Path, args: Any) -> None:
     from kernelweave import report
 
-    score, held_out = found.held_out, None
-    if found.choice is not None:
-        held_out = _compared(found.choice, found.n_rows)
-    if score is not None:
-        rows = score["svm_baseline_rows"]
-        fewer = f", fitted to {rows} rows" if rows else ""
-        beside = {
-            f"SVM baseline{fewer}": score["svm_baseline"],
-            "constant prediction": score["constant_prediction"],
-        }
-        held_out = report.HeldOut(
-            "R\u00b2" if score["measure"] == "R2" else score["measure"],
-            score["score"],
-            score["rows"],
-            score["interval"],
-            {name: value for name, value in beside.items() if value is not None},
-            "" if score["same_model"] else f"The model was then fitted to all {found.n_rows} rows.",
-        )
+    held_out = None if found.choice is None else _compared(found.choice, found.n_rows)
     facts = {"file": args.file, "target": args.target, "method": found.method}
     X, y = found.problem.X, found.problem.y
     report.write(found.model, page, X, y, cv=None, held_out=held_out, facts=facts)
@@ -280,6 +258,8 @@ def _compared(choice: Any, n_rows: int) -> Any:
 
     measure, first = choice.scoring.shows[0], choice.ranking[0]
     beside = {item.name: item.scores[measure] for item in choice.ranking[1:]}
+    if choice.chance is not None:
+        beside["constant prediction"] = choice.chance
     said = " ".join([*describe_choice(choice), f"It was then fitted to all {n_rows} rows."])
     return report.HeldOut(
         "R\u00b2" if measure == "r2" else TITLES[measure],
@@ -291,14 +271,26 @@ def _compared(choice: Any, n_rows: int) -> Any:
     )
 
 
-def _print_choice(console: Any, report: dict[str, Any], table: tuple[list[str], Any]) -> None:
-    """Print what was chosen, against what, then the notes and the columns that matter."""
+def _print(
+    console: Any, report: dict[str, Any], table: tuple[list[str], list[list[str]]] | None
+) -> None:
+    """Print what was chosen, against what, then notes, and what the model consists of."""
+    from .console import model_facts, print_weights
+
     console.print(_subject(report), soft_wrap=True)
     for line in report["verdict"]:
         console.print(line, soft_wrap=True)
-    print_table(console, *table)
+    if table is not None:
+        print_table(console, *table)
     print_notes(console, report["notes"])
     facts = []
+    if report["method"] not in ("auto", "metric", "linear", "svm"):
+        print_weights(console, report)
+        facts = model_facts(report)
+    if search := report["C_search"]:
+        tried = zip(search["values"], search["losses"], strict=True)
+        listed = ", ".join(f"{C:g}: {loss:.4g}" for C, loss in tried)
+        facts.append(("C", f"{search['C']:g}, by the loss of {search['scoring']} ({listed})"))
     if report["column_weights"]:
         top = [item for item in report["column_weights"].items() if item[1] >= _LITTLE][:_MOST]
         said = ", ".join(f"{shown(name, 40)} {weight:.0%}" for name, weight in top)
@@ -316,42 +308,3 @@ def _subject(report: dict[str, Any]) -> str:
         f"{report['file']}: {report['rows']} rows, {len(report['columns'])} columns to learn from, "
         f"target {shown(repr(report['target']), 60)} ({task})."
     )
-
-
-def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import model_facts, print_weights
-
-    regression = report["task"] == "regression"
-    console.print(_subject(report), soft_wrap=True)
-    print_notes(console, report["notes"])
-    print_weights(console, report)
-    facts = model_facts(report)
-    if search := report["C_search"]:
-        tried = ", ".join(
-            f"{C:g}: {score:.3f}"
-            for C, score in zip(search["values"], search["mean_scores"], strict=True)
-        )
-        measure = "R2" if regression else "accuracy"
-        facts.append(("C", f"{search['C']:g}, by {measure} on {search['folds']} folds ({tried})"))
-    facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
-    if held_out := report["held_out"]:
-        facts.append(_score_fact(held_out, report["fitted_rows"]))
-    facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
-    if report["report"]:
-        facts.append(("report", report["report"]))
-    print_facts(console, facts)
-
-
-def _score_fact(held_out: dict[str, Any], n_rows: int) -> tuple[str, str]:
-    """Return the score on held-out rows beside the SVM baseline and a constant prediction."""
-    where = f"{held_out['measure']} on {held_out['rows']} held-out rows"
-    form = ".1%" if held_out["measure"] == "accuracy" else ".3f"
-    svm, known = held_out["svm_baseline"], held_out["svm_baseline_rows"]
-    fewer = f" from {known} rows" if known and known < n_rows - held_out["rows"] else ""
-    beside = "" if svm is None else f"SVM baseline{fewer}: {svm:{form}}, "
-    constant = f"constant prediction: {held_out['constant_prediction']:{form}}"
-    interval = ""
-    if held_out["interval"] is not None:
-        low, high = held_out["interval"]
-        interval = f", 95% interval {low:{form}} to {high:{form}}"
-    return where, f"{held_out['score']:{form}}{interval}   ({beside}{constant})"

@@ -10,7 +10,6 @@ from sklearn.pipeline import Pipeline
 from kernelweave import estimators
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import Kernel, MetricLaplacian
-from kernelweave.kernels.encoding import TableEncoding
 
 from . import folds, kernels
 from .archive import Writer
@@ -32,7 +31,6 @@ _PREPARED = {
     "n_samples_seen_": "integer",
     "rows_": "any",
     "target_": "any",
-    "encoding_": "any",
 }
 
 
@@ -240,8 +238,7 @@ _CHECKS: dict[str, Any] = {
 
 def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     preparer = TablePreparer(**decode(node["parameters"]))
-    known = {"encoding_": None} | node["fitted"]  # files of earlier versions have none
-    fitted = {name: decode(known[name]) for name in _PREPARED}
+    fitted = {name: decode(node["fitted"][name]) for name in _PREPARED}
     check_type("standardize", preparer.standardize, bool)
     check_options(preparer)
     check_type("columns", fitted["feature_names_in_"], np.ndarray)
@@ -255,5 +252,4 @@ def _decode_preparer(node: dict[str, Any], decode: Decoder) -> TablePreparer:
     if preparer.rows_ is not None:
         check_array("rows_", preparer.rows_, "i", (int(preparer.n_samples_seen_),))
     check_type("target_", preparer.target_, str | None)
-    check_type("encoding_", preparer.encoding_, TableEncoding if preparer.encode else type(None))
     return preparer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import narwhals as nw
@@ -15,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats
 from kernelweave._validation import all_or_nothing
 from kernelweave.errors import InputError, InputTypeError
-from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.spread import clip_outliers
 
 from .dates import read_dates, read_times
@@ -45,12 +43,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns of numbers that are never standardised, such as row numbers of a Gram matrix.
     keep_dates : bool
         Whether columns of dates stay dates, for methods that encode them themselves.
-    encode : bool
-        Whether everything becomes numbers of one scale: an indicator for each level of a category,
-        cyclic parts of dates, and indicators of missing values, which are filled. ``standardize``,
-        ``missing`` and ``plain`` are not used then.
     texts : sequence of str
-        Columns of text that ``encode`` leaves as they are.
+        Columns of text whose missing values become the word "(missing)" also where others are kept,
+        for kernels that compare words.
 
     Attributes
     ----------
@@ -71,8 +66,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         were used.
     target_ : str or None
         Name of the ``y`` given to `fit`, if it had one.
-    encoding_ : TableEncoding or None
-        How columns become numbers, with ``encode``.
 
     Examples
     --------
@@ -92,7 +85,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dates: Mapping[str, str] | None = None,
         plain: Sequence[str] = (),
         keep_dates: bool = False,
-        encode: bool = False,
         texts: Sequence[str] = (),
     ) -> None:
         self.standardize = standardize
@@ -100,7 +92,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.dates = dates
         self.plain = plain
         self.keep_dates = keep_dates
-        self.encode = encode
         self.texts = texts
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -138,12 +129,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.scales_: Floats = np.ones(len(names))
             self.fills_: Floats = np.zeros(len(names))
             self.target_ = name if isinstance(name := getattr(y, "name", None), str) else None
-            self.encoding_ = None
-            if self.encode:
-                typed = nw.to_native(self._typed(frame))
-                columns = tuple(name for name in names if name not in self.texts)
-                self.encoding_ = _standardised(TableEncoding.learn(typed, columns))
-                return self
             if self.missing == "refuse":
                 _refuse_missing(frame)
             for j in np.flatnonzero(self.numeric_):
@@ -185,44 +170,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"that the model needs; its columns are: {_listed(frame.columns)}"
             )
         frame = frame.select(list(self.feature_names_in_))
-        if self.encoding_ is not None:
-            return self._encoded(self._typed(frame))
         if self.missing == "refuse":
             _refuse_missing(frame)
         columns = [self._prepare(j, frame) for j in range(self.n_features_in_)]
         return nw.to_native(frame.with_columns(*columns))
-
-    def _typed(self, frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-        """Return the columns as numbers, dates or text, with gaps."""
-        return frame.with_columns(*(self._type(frame[name]) for name in self.feature_names_in_))
-
-    def _type(self, column: nw.Series[Any]) -> nw.Series[Any]:
-        backend = column.implementation
-        if self._is_date(column):
-            times = read_times(column.name, _known(column), (self.dates or {}).get(column.name))
-            dates: nw.Series[Any] = nw.Series.from_numpy(column.name, times, backend=backend)
-            return dates
-        if self.numeric_[list(self.feature_names_in_).index(column.name)]:
-            numbers: nw.Series[Any] = nw.Series.from_numpy(
-                column.name, self._numbers(column), backend=backend
-            )
-            return numbers
-        words = [None if value is None else str(value) for value in _known(column)]
-        texts: nw.Series[Any] = nw.new_series(column.name, words, nw.String, backend=backend)
-        return texts
-
-    def _encoded(self, frame: nw.DataFrame[Any]) -> Any:
-        """Return the encoded columns, and columns of text as they are."""
-        encoding: Any = self.encoding_
-        native, backend = nw.to_native(frame), frame.implementation
-        names = self.get_feature_names_out()
-        columns = {
-            name: nw.Series.from_numpy(name, np.ascontiguousarray(values), backend=backend)
-            for name, values in zip(names, encoding.encode(native).T, strict=False)
-        }
-        texts = {name: frame[name].fill_null(_GAP) for name in self.texts}
-        out = nw.to_native(nw.from_dict({**columns, **texts}, backend=backend))
-        return out.set_index(native.index) if hasattr(native, "set_index") else out
 
     def _is_date(self, column: nw.Series[Any]) -> bool:
         return column.dtype.is_temporal() or column.name in (self.dates or {})
@@ -235,9 +186,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         backend = frame.implementation
         column: nw.Series[Any] = frame[name]
         if self._keeps_date(column):
-            return self._type(column)
+            times = read_times(name, _known(column), (self.dates or {}).get(name))
+            dates: nw.Series[Any] = nw.Series.from_numpy(name, times, backend=backend)
+            return dates
         if not self.numeric_[j]:
-            word = _GAP if self.missing == "fill" else None
+            word = _GAP if self.missing == "fill" or name in self.texts else None
             words = [word if value is None else str(value) for value in _known(column)]
             texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
             return texts
@@ -278,18 +231,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         names : ndarray of str
-            As seen in `fit`, or of the encoded columns.
+            As seen in `fit`.
         """
         check_is_fitted(self)
-        if self.encoding_ is None:
-            return self.feature_names_in_
-        names: list[str] = []
-        for column in self.encoding_.columns:
-            name = column.name
-            while name in names or name in self.texts:  # a level may be named like a column
-                name += "'"
-            names.append(name)
-        return np.array([*names, *self.texts], dtype=object)
+        return self.feature_names_in_
 
 
 def check_options(preparer: TablePreparer) -> None:
@@ -303,23 +248,8 @@ def check_options(preparer: TablePreparer) -> None:
     named = (*dates, *dates.values(), *preparer.plain, *texts)
     if not all(isinstance(item, str) for item in named):
         raise ValueError("the dates, plain columns and texts of the table must have names")
-    if not isinstance(preparer.keep_dates, bool) or not isinstance(preparer.encode, bool):
-        raise ValueError("keep_dates and encode must be true or false")
-
-
-def _standardised(encoding: TableEncoding) -> TableEncoding:
-    """Return the encoding whose numbers are standardised only, without their normal scores."""
-
-    def straight(part: Any) -> Any:
-        if hasattr(part, "number"):  # of dates
-            return replace(part, number=straight(part.number))
-        if not np.isfinite(getattr(part, "deviation", np.inf)):  # categories have none
-            return part
-        # The line through the ends of the range replaces the normal scores.
-        ends = part.knots[[0, -1]]
-        return replace(part, knots=ends, scores=(ends - part.mean) / part.deviation, scale=1.0)
-
-    return TableEncoding(encoding.keys, tuple(map(straight, encoding.encodings)))
+    if not isinstance(preparer.keep_dates, bool):
+        raise ValueError("keep_dates must be true or false")
 
 
 def _row_numbers(X: Any) -> NDArray[Any] | None:

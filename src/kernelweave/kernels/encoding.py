@@ -31,7 +31,7 @@ from .column_encoding import (
     NumberEncoding,
 )
 from .spread import clip_outliers, warn_of_outliers
-from .table import Columns, Encoding, Table, read_table
+from .table import Columns, Encoding, Table, normal_columns, read_table
 
 _ALIKE = 0.95  # ratio of the smallest to the largest spread from which columns are alike
 _TINY = 1e-6  # spread, relative to the largest, of columns that do not matter
@@ -74,7 +74,7 @@ class TableEncoding(Encoding):
     ) -> TableEncoding:
         """Learn the encoding of the chosen columns; constant ones and names are left out."""
         table = read_table(X, "X")
-        positions = table.positions(columns, "X")
+        positions = table.positions(normal_columns(columns, "X"), "X")
         n = table.body.shape[0]
         weight = np.ones(n) if sample_weight is None else sample_weight
         used = weight > 0
@@ -129,6 +129,20 @@ class TableEncoding(Encoding):
             if relative[key] > _TINY
         }
         return TableEncoding(tuple(own), tuple(own.values()))
+
+    def standardised(self) -> TableEncoding:
+        """Return the encoding whose numbers are standardised only, without their normal scores."""
+
+        def straight(part: Any) -> Any:
+            if isinstance(part, DateEncoding):
+                return replace(part, number=straight(part.number))
+            if not np.isfinite(getattr(part, "deviation", np.inf)):  # categories have none
+                return part
+            # The line through the ends of the range replaces the normal scores.
+            ends = part.knots[[0, -1]]
+            return replace(part, knots=ends, scores=(ends - part.mean) / part.deviation, scale=1.0)
+
+        return TableEncoding(self.keys, tuple(map(straight, self.encodings)))
 
     @property
     def n_encoded(self) -> int:

@@ -7,10 +7,10 @@ are multiple kernel learning with one kernel on the encoded columns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
-import narwhals.selectors as ncs
 import numpy as np
 
 from kernelweave.estimators import (
@@ -19,37 +19,48 @@ from kernelweave.estimators import (
     MKLClassifier,
     MKLRegressor,
 )
-from kernelweave.io import TablePreparer
 from kernelweave.kernels import RBF, Kernel, Linear, Words
+from kernelweave.kernels.encoding import TableEncoding
 
-from .kernels import offer_kernels
-from .methods import EPSILON, Settings
+from .methods import EPSILON, METHODS, Settings, make_model
 from .problem import Problem
 
-_TOL = 1e-2  # relative gap of fits that are compared
 _RARE = 0.25  # share of the smallest class below which hinge losses are balanced
+_START = (0.1, 1.0, 10.0)  # values of C that are tried first for a method that is asked for
 
 
 @dataclass(frozen=True)
 class Task:
-    """What an estimator is made for: prepared rows, target, and the options of the user."""
+    """What an estimator is made for: prepared rows and the options of the user."""
 
     rows: Any
-    y: Any
     problem: Problem
     settings: Settings
     final: bool = False  # whether the model is written, so that it is fitted with more accuracy
 
     @property
+    def options(self) -> Settings:
+        """Options with the tolerance of the fit."""
+        return self.settings if self.final else self.settings.loose()
+
+    @property
     def tol(self) -> dict[str, Any]:
-        """The tolerance of a fit."""
-        return {} if self.final else {"tol": _TOL}
+        """The tolerance of a fit, where it is not the default."""
+        return {} if self.options.tol is None else {"tol": self.options.tol}
 
     @property
     def class_weight(self) -> Any:
         """Of hinge losses, whose decision values are calibrated afterwards."""
+        if self.problem.regression:
+            return None
         share = self.problem.y.value_counts(normalize=True).min()
         return self.settings.class_weight or ("balanced" if share < _RARE else None)
+
+    @cached_property
+    def encoding(self) -> TableEncoding:
+        """Numbers of one scale for all columns but text."""
+        columns = tuple(self.problem.columns("number", "date", "category"))
+        return TableEncoding.learn(self.rows, columns).standardised()
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,6 @@ class Candidate:
     ----------
     name : str
         For people.
-    form : str
-        Form of the rows that it takes: a key of `make_preparer`.
     settings : Callable
         Returns the settings to choose from for a problem.
     make : Callable
@@ -69,30 +78,23 @@ class Candidate:
     seconds : Callable
         Returns about how long a fit to n rows with k outputs takes, by which a budget is kept.
     max_rows : int
-        Rows drawn at random where there are more.
+        Rows of fits that are compared, drawn at random where there are more.
     written : bool
         Whether the model can be written to a file; otherwise it is a reference.
+    form : str
+        Form of the rows that it takes; see `make_preparer`.
+    plain : bool
+        Whether the model is written as it is, without a scale of the target or a calibration.
     """
 
     name: str
-    form: str
     settings: Callable[[Problem], list[dict[str, Any]]]
     make: Callable[[dict[str, Any], Task], Any]
     seconds: Callable[[int, int], float]
     max_rows: int = 50_000
     written: bool = True
-
-
-def make_preparer(problem: Problem, form: str) -> TablePreparer:
-    """Return the first step of a model: "frame", "numbers" or "columns"."""
-    texts = tuple(problem.columns("text"))
-    if form == "numbers":
-        return TablePreparer(dates=problem.dates, encode=True, texts=texts)
-    if form == "frame":  # for models that encode numbers, categories, dates and gaps themselves
-        return TablePreparer(
-            standardize=False, missing="keep", dates=problem.dates, keep_dates=True
-        )
-    return TablePreparer(missing="fill", dates=problem.dates, plain=tuple(problem.grams))
+    form: str = "frame"
+    plain: bool = False
 
 
 def _metric(setting: dict[str, Any], task: Task) -> Any:
@@ -105,16 +107,18 @@ def _metric(setting: dict[str, Any], task: Task) -> Any:
     return MetricKernelClassifier(class_weight=task.settings.class_weight, **options)
 
 
-def _with_words(kernel: Callable[..., Kernel], task: Task) -> dict[str, Any]:
-    texts = task.problem.columns("text")
-    if not texts:
-        return {"kernels": [kernel()], "norm": "uniform"}
-    numbers = ncs.numeric()
-    return {"kernels": [kernel(columns=numbers), *(Words(columns=t) for t in texts)], "norm": 2.0}
+def _beside_words(kernel: Callable[[TableEncoding], Kernel], task: Task) -> dict[str, Any]:
+    """Return one kernel on the encoded columns, and those of texts."""
+    words: list[Kernel] = [Words(columns=name) for name in task.problem.columns("text")]
+    if not task.problem.columns("number", "date", "category"):
+        return {"kernels": words, "norm": 2.0}
+    kernels = [kernel(task.encoding), *words]
+    return {"kernels": kernels, "norm": 2.0 if words else "uniform"}
 
 
 def _linear(setting: dict[str, Any], task: Task) -> Any:
-    options = _with_words(Linear, task) | task.tol | {"C": setting["C"]}
+    options = _beside_words(lambda encoding: Linear(columns=encoding), task)
+    options |= {"C": setting["C"]} | task.tol
     if task.problem.regression:
         return MKLRegressor(loss="square", **options)
     # Rows are ranked better than by the hinge loss, whose decision values tie, and need no
@@ -123,29 +127,46 @@ def _linear(setting: dict[str, Any], task: Task) -> Any:
 
 
 def _svm(setting: dict[str, Any], task: Task) -> Any:
-    rows = task.rows.select_dtypes("number").to_numpy()
-    # The width of gamma="scale" in scikit-learn.
-    width = setting["width"] * float(np.sqrt(rows.var(axis=0).sum() / 2.0) or 1.0)
-    return _tube_or_hinge(_with_words(lambda **columns: RBF(width, **columns), task), setting, task)
+    def gaussian(encoding: TableEncoding) -> Kernel:
+        # The width of gamma="scale" in scikit-learn.
+        spread = float(np.sqrt(encoding.encode(task.rows).var(axis=0).sum() / 2.0))
+        return RBF(setting["width"] * (spread or 1.0), columns=encoding)
+
+    options = _beside_words(gaussian, task) | {"C": setting["C"]} | task.tol
+    if task.problem.regression:
+        return MKLRegressor(epsilon=EPSILON, **options)
+    return MKLClassifier(class_weight=task.class_weight, **options)
+
+
+def _of_method(name: str, setting: dict[str, Any], task: Task) -> Any:
+    return make_model(task.problem, name, task.options, setting.get("C", 1.0))[-1]
 
 
 def _mkl(setting: dict[str, Any], task: Task) -> Any:
-    kernels = offer_kernels(task.problem, per_feature=task.settings.per_feature)
-    norm = 1.0 if task.settings.norm is None else task.settings.norm
-    return _tube_or_hinge({"kernels": kernels, "norm": norm}, setting, task)
-
-
-def _tube_or_hinge(options: dict[str, Any], setting: dict[str, Any], task: Task) -> Any:
-    options = options | task.tol
-    if task.problem.regression:
-        return MKLRegressor(C=setting["C"], epsilon=EPSILON, **options)
-    return MKLClassifier(C=setting["C"], class_weight=task.class_weight, **options)
+    settings = replace(task.settings, class_weight=task.class_weight)
+    return _of_method("mkl", setting, replace(task, settings=settings))
 
 
 def _boosting(setting: dict[str, Any], task: Task) -> Any:
     from .reference_models import boosting
 
     return boosting(task.problem, task.rows)
+
+
+def method_candidate(name: str, C: float | None = None) -> Candidate:
+    """Return the candidate of a method that is asked for; None: with C to choose."""
+    method = METHODS[name]
+    costs = _START if C is None else (C,)
+    settings = [{"C": value} for value in costs] if method.has_cost else [{}]
+    return Candidate(
+        method.title,
+        lambda problem: settings,
+        partial(_of_method, name),
+        lambda n, k: method.seconds * (n / 1000) ** 2 * k,
+        max_rows=method.compared_rows,
+        form=method.form,
+        plain=True,
+    )
 
 
 def _costs(*values: float) -> Callable[[Problem], list[dict[str, Any]]]:
@@ -169,23 +190,20 @@ def _metric_seconds(n: int, k: int) -> float:
 
 LINEAR = Candidate(
     "linear model",
-    "numbers",
     _linear_settings,
     _linear,
     lambda n, k: 0.03 + 2e-5 * n * k,
 )
 SVM = Candidate(
     "SVM baseline",
-    "numbers",
     _svm_settings,
     _svm,
     lambda n, k: 0.02 + 1e-7 * n**2 * k,
     max_rows=5000,
 )
-METRIC = Candidate("learned metric", "frame", lambda p: [{}], _metric, _metric_seconds)
+METRIC = Candidate("learned metric", lambda p: [{}], _metric, _metric_seconds)
 MKL = Candidate(
-    "multiple kernels",
-    "columns",
+    METHODS["mkl"].title,
     _costs(0.3, 3.0),
     _mkl,
     lambda n, k: 0.05 + 3e-7 * n**2 * k,
@@ -193,7 +211,6 @@ MKL = Candidate(
 )
 BOOSTING = Candidate(
     "gradient boosting",
-    "frame",
     lambda p: [{}],
     _boosting,
     lambda n, k: (0.1 + 1e-5 * n) * k,

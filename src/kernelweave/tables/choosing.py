@@ -1,8 +1,8 @@
 """Choose the model for a table: candidates compared on the same folds, or their combination.
 
-Every candidate predicts rows that it was not fitted to. The first fold tries all settings of a
-candidate, and both scales of a skewed target; the other folds take the best of them. Candidates
-that are clearly worse after the first fold are not fitted again. A convex combination of the rest
+Every candidate predicts rows that it was not fitted to. The first third of the folds tries all
+settings of a candidate, and both scales of a skewed target; the other folds take the best of them.
+Candidates that are clearly worse by then are not fitted again. A convex combination of the rest
 is chosen where its predictions, with weights from other folds, are significantly better than those
 of the best candidate.
 """
@@ -10,14 +10,13 @@ of the best candidate.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -25,17 +24,36 @@ from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combined import undo_logarithm
 
 from .blending import Calibration, best_scale, blend, calibrate, learn_calibration
-from .candidates import Candidate, Task, make_preparer
-from .methods import Settings
+from .candidates import Candidate, Task
+from .methods import Settings, make_preparer
+from .planning import sample_rows, search_folds
 from .problem import Problem
-from .scoring import Scoring, paired_difference, score_interval, total_score
-from .search import Announce, sample_rows
+from .scoring import (
+    Scoring,
+    chance_score,
+    paired_difference,
+    row_losses,
+    score_interval,
+    total_score,
+)
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _BETTER = 2.0  # standard errors by which a combination must be better
 _HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
+_COSTS = (1e-3, 1e3)  # limits of the values of C
+
+Announce: TypeAlias = Callable[[str, float], None]
+"""Called with the current step and the share of it that is done."""
+
+
+Setting: TypeAlias = tuple[dict[str, Any], float | None]
+"""Options of a candidate, and the offset of the logarithm of the target, or None."""
+
+
+def silent(step: str, done: float) -> None:
+    """Show nothing."""
 
 
 @dataclass
@@ -43,8 +61,11 @@ class Entry:
     """A candidate in the race, and its predictions for rows that were left out."""
 
     candidate: Candidate
-    settings: list[tuple[dict[str, Any], float | None]]  # with the offset of a logarithm, or None
+    settings: list[Setting]
     values: dict[int, Floats] = field(default_factory=dict)  # by setting: raw outputs of all rows
+    tried: dict[int, float] = field(
+        default_factory=dict
+    )  # by setting: mean loss on the first folds
     has_proba: bool = False
     active: bool = True
 
@@ -108,6 +129,8 @@ class Choice:
         95% interval of the first score of the chosen model.
     n_folds : int
         Folds; 1 where one part of the rows was held out.
+    chance : float or None
+        The first score of a constant prediction.
     """
 
     members: tuple[Member, ...]
@@ -115,6 +138,7 @@ class Choice:
     scoring: Scoring
     interval: tuple[float, float] | None
     n_folds: int
+    chance: float | None = None
 
     @property
     def name(self) -> str:
@@ -137,13 +161,11 @@ class Race:
     ) -> None:
         self.problem, self.scoring, self.settings = problem, scoring, settings
         self.folds, self.announce, self.fixed = folds, announce, fixed
-        offsets = [None, *log_offsets(problem)]
-        self.entries = [
-            Entry(c, list(product(c.settings(problem), offsets if c.written else [None])))
-            for c in candidates
-        ]
+        self.entries = [Entry(c, list_settings(c, problem)) for c in candidates]
         self.part = np.full(len(problem.y), -1)  # the fold in which a row was left out
-        self._prepared: dict[tuple[str, int], Any] = {}  # rows of the fold, by their form
+        for k, (_, test) in enumerate(folds):
+            self.part[test] = k
+        self._tasks: dict[Any, tuple[Task, Any]] = {}  # by fold and form, with rows left out
 
     @cached_property
     def codes(self) -> Any:
@@ -156,35 +178,72 @@ class Race:
 
     def run(self) -> None:
         """Fit all candidates on all folds, fewer as the race goes on."""
-        for k, (train, test) in enumerate(self.folds):
-            self.part[test] = k
-            self._prepared.clear()
-            racing = [entry for entry in self.entries if entry.active]
-            for i, entry in enumerate(racing):
-                where = f"fold {k + 1} of {len(self.folds)}" if len(self.folds) > 1 else "comparing"
-                self.announce(f"{where}: {entry.name}", (k + i / len(racing)) / len(self.folds))
-                self._fit(entry, train, test)
-            if k == 0:
-                self._narrow()
+        search = range(search_folds(len(self.folds)))
+        for k in search:
+            self._fit_fold(k)
+        for entry in self.entries:
+            while further := self._further(entry):
+                for k in search:
+                    self._fit(entry, k, further)
+        self._narrow()
+        for k in range(len(search), len(self.folds)):
+            self._fit_fold(k)
+        self._tasks.clear()
 
-    def _fit(self, entry: Entry, train: Indices, test: Indices) -> None:
-        some = self.problem.take(train)
-        some = some.take(sample_rows(some, entry.candidate.max_rows, self.settings.seed))
+    def _fit_fold(self, k: int) -> None:
+        racing = [entry for entry in self.entries if entry.active]
+        for i, entry in enumerate(racing):
+            where = f"fold {k + 1} of {len(self.folds)}" if len(self.folds) > 1 else "comparing"
+            self.announce(f"{where}: {entry.name}", (k + i / len(racing)) / len(self.folds))
+            self._fit(entry, k, sorted(entry.values) or range(len(entry.settings)))
+
+    def _fit(self, entry: Entry, k: int, wanted: Sequence[int]) -> None:
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore")  # of models that are not written
-            key = (entry.candidate.form, len(some.y))
-            if key not in self._prepared:
-                preparer = make_preparer(some, entry.candidate.form)
-                rows = preparer.fit_transform(some.X)
-                self._prepared[key] = rows, preparer.transform(self.problem.X.iloc[test])
-            rows, new = self._prepared[key]
-            for s in sorted(entry.values) or range(len(entry.settings)):
-                setting, offset = entry.settings[s]
-                y = some.y if offset is None else np.log(some.y + offset)
-                model = entry.candidate.make(setting, Task(rows, y, some, self.settings))
-                model.fit(rows, y)
-                entry.has_proba = hasattr(model, "predict_proba")
-                self._keep(entry, s, test, self._outputs(model, new))
+            task, new = self._task(entry.candidate, k)
+            for group in _sharing(entry, wanted):
+                for s, model in self._fit_group(entry, group, task):
+                    entry.has_proba = hasattr(model, "predict_proba")
+                    self._keep(entry, s, self.folds[k][1], self._outputs(model, new))
+
+    def _task(self, candidate: Candidate, k: int) -> tuple[Task, Any]:
+        """Return the rows to fit to and those left out, in the form that a candidate takes."""
+        train, test = self.folds[k]
+        some = _readable(self.problem, candidate).take(train)
+        some = some.take(sample_rows(some, candidate.max_rows, self.settings.seed))
+        key = (k, candidate.form, some.X.shape)
+        if key not in self._tasks:
+            preparer = make_preparer(some, candidate.form)
+            task = Task(preparer.fit_transform(some.X), some, self.settings)
+            self._tasks[key] = task, preparer.transform(self.problem.X.iloc[test])
+        return self._tasks[key]
+
+    def _fit_group(self, entry: Entry, group: list[int], task: Task) -> Iterator[tuple[int, Any]]:
+        """Fit settings that differ in C only; fits share kernels and start from each other."""
+        setting, offset = entry.settings[group[0]]
+        y = task.problem.y if offset is None else np.log(task.problem.y + offset)
+        model = entry.candidate.make(setting, task)
+        if len(group) == 1:
+            return iter([(group[0], model.fit(task.rows, y))])
+        models = model.fit_path(task.rows, y, [entry.settings[s][0]["C"] for s in group])
+        return zip(group, models, strict=True)
+
+    def _further(self, entry: Entry) -> list[int]:
+        """Return a further setting to try, where the best C of a method asked for is at an end."""
+        settings = [setting for setting, _ in entry.settings]
+        if not entry.candidate.plain or len(settings) == 1:
+            return []
+        losses = {settings[s]["C"]: float(np.nanmean(self.losses(entry, s))) for s in entry.values}
+        values = sorted(losses)
+        best = min(values, key=losses.__getitem__)
+        if best == values[-1] and best < _COSTS[1]:
+            more = 10.0 * best
+        elif best == values[0] and losses[best] < losses[values[1]] and best > _COSTS[0]:
+            more = best / 10.0
+        else:
+            return []
+        entry.settings.append(({"C": more}, None))
+        return [len(settings)]
 
     def _outputs(self, model: Any, rows: Any) -> Floats:
         """Return predictions, probabilities, or decision values with one column per class."""
@@ -256,7 +315,8 @@ class Race:
     def _narrow(self) -> None:
         """Keep the best setting of every candidate, and candidates that are not clearly worse."""
         for entry in self.entries:
-            keep = self.best(entry)
+            entry.tried = {s: float(np.nanmean(self.losses(entry, s))) for s in entry.values}
+            keep = self._prefer_setting(entry)
             entry.values = {keep: entry.values[keep]}
         losses = {e.name: self.losses(e, self.best(e)) for e in self.entries}
         # References do not end the race of models that can be written.
@@ -268,12 +328,41 @@ class Race:
             kept = entry.name in (leader, self.fixed)
             entry.active = kept or gap <= _WORSE * error
 
+    def _prefer_setting(self, entry: Entry) -> int:
+        """Return the setting with the smallest loss.
+
+        A classifier that is written without a calibration also needs a threshold that suits:
+        settings whose own labels are wrong clearly more often are left out.
+        """
+        able = list(entry.tried)
+        if entry.candidate.plain and not self.problem.regression:
+            wrong = {s: self._wrong_labels(entry, s) for s in able}
+            least = min(wrong.values(), key=np.mean)
+            gaps = {s: paired_difference(least, wrong[s]) for s in able}
+            able = [s for s in able if gaps[s][0] <= gaps[s][1]]
+        return min(able, key=entry.tried.__getitem__)
+
+    def _wrong_labels(self, entry: Entry, s: int) -> Floats:
+        values = entry.values[s]
+        known = np.isfinite(values[:, 0])
+        signs = values[known, 0] > 0
+        labels = values[known].argmax(axis=1) if values.shape[1] > 1 else signs.astype(int)
+        rule = "accuracy" if self.scoring.weights is None else "balanced_accuracy"
+        return row_losses(rule, self.codes[known], np.eye(self.n_outputs)[labels])
+
 
 def encode_target(problem: Problem) -> Any:
     """Return numbers, or positions of the classes in sorted order."""
     if problem.regression:
         return problem.y.to_numpy(dtype=np.float64)
     return np.searchsorted(np.unique(problem.y), problem.y.to_numpy())
+
+
+def list_settings(candidate: Candidate, problem: Problem) -> list[Setting]:
+    """Return the settings of a candidate, on both scales of a skewed target."""
+    as_it_is = candidate.plain or not candidate.written
+    offsets = [None, *([] if as_it_is else log_offsets(problem))]
+    return list(product(candidate.settings(problem), offsets))
 
 
 def log_offsets(problem: Problem) -> list[float]:
@@ -335,7 +424,8 @@ def decide(race: Race) -> Choice:
     y = race.codes[rows]
     interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
-    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds))
+    chance = chance_score(measure, y)
+    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds), chance)
 
 
 def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
@@ -359,49 +449,43 @@ def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
     if offset is not None:
         raw = undo_logarithm(values[rows], offset, 1.0)
         logarithm = (offset, best_scale(y + offset, raw + offset))
-    if not race.problem.regression and not entry.has_proba:
+    if not race.problem.regression and not entry.has_proba and not entry.candidate.plain:
         calibration = learn_calibration(values[rows], y, race.n_outputs)
     return Member(entry.candidate, setting, float(weight), logarithm, calibration)
 
 
-def build_model(choice: Choice, problem: Problem, settings: Settings) -> Pipeline:
+def build_model(members: Sequence[Member], problem: Problem, settings: Settings) -> Pipeline:
     """Fit the chosen model to all rows of a problem."""
     from kernelweave.estimators import CombinedClassifier, CombinedRegressor
 
-    alone = choice.members[0]
-    if len(choice.members) == 1 and alone.logarithm is None and alone.calibration is None:
-        preparer, estimator = _parts(alone, problem, settings)
-        return Pipeline([("table", preparer), ("model", estimator)]).fit(problem.X, problem.y)
-    outer = make_preparer(problem, "frame")
-    frame = outer.fit_transform(problem.X)
-    named = []
-    for member in choice.members:
-        preparer, estimator = _parts(member, problem, settings, frame)
-        model = estimator
-        if member.candidate.form != "frame":
-            model = Pipeline([("table", clone(preparer)), ("model", estimator)])
-        named.append((member.candidate.name, model))
-    weights = [member.weight for member in choice.members]
+    alone = members[0]
+    problem = _readable(problem, alone.candidate)
+    preparer = make_preparer(problem, alone.candidate.form)
+    task = Task(preparer.fit_transform(problem.X, problem.y), problem, settings, final=True)
+    named = [(m.candidate.name, m.candidate.make(m.setting, task)) for m in members]
+    if len(members) == 1 and alone.logarithm is None and alone.calibration is None:
+        model = named[0][1].fit(task.rows, problem.y)
+        return Pipeline([("table", preparer), ("model", model)])
+    weights = [member.weight for member in members]
     if problem.regression:
-        logs = [member.logarithm for member in choice.members]
+        logs = [member.logarithm for member in members]
         combined: Any = CombinedRegressor(named, weights=weights, logarithms=logs)
     else:
-        maps = [member.calibration for member in choice.members]
+        maps = [member.calibration for member in members]
         combined = CombinedClassifier(named, weights=weights, calibrations=maps)
-    return Pipeline([("table", outer), ("model", combined)]).fit(problem.X, problem.y)
+    return Pipeline([("table", preparer), ("model", combined.fit(task.rows, problem.y))])
 
 
-def _parts(
-    member: Member, problem: Problem, settings: Settings, frame: Any = None
-) -> tuple[Any, Any]:
-    """Return a preparer for the raw table, or for a frame with dates, and an estimator."""
-    preparer = make_preparer(problem, member.candidate.form)
-    if frame is not None:
-        preparer.set_params(dates=None)
-    rows = preparer.fit_transform(problem.X if frame is None else frame)
-    y = problem.y
-    if member.logarithm is not None:
-        y = np.log(y + member.logarithm[0])
-    return preparer, member.candidate.make(
-        member.setting, Task(rows, y, problem, settings, final=True)
-    )
+def _readable(problem: Problem, candidate: Candidate) -> Problem:
+    """Return the problem without row numbers of matrices, which only methods asked for read."""
+    return problem if candidate.plain or not problem.grams else problem.without(list(problem.grams))
+
+
+def _sharing(entry: Entry, wanted: Sequence[int]) -> list[list[int]]:
+    """Return groups of settings that differ in C only."""
+    groups: dict[Any, list[int]] = {}
+    for s in wanted:
+        setting, offset = entry.settings[s]
+        rest = tuple(value for name, value in setting.items() if name != "C")
+        groups.setdefault((offset, rest), []).append(s)
+    return list(groups.values())

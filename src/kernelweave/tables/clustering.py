@@ -15,11 +15,11 @@ from sklearn.metrics import adjusted_rand_score
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import DataError, InputError
 from kernelweave.estimators import KernelSpectralClustering, PairwiseKernelLearner
-from kernelweave.io import TablePreparer
 from kernelweave.kernels import RBF, Kernel, Overlap, Words
 
 from .columns import describe_columns, note_columns
 from .kernels import offer_kernels
+from .methods import make_preparer
 from .predicting import last_step
 from .problem import Problem, check_column
 from .reading import read_table
@@ -126,7 +126,7 @@ def cluster_table(
     else:
         problem = _unlabelled(frame.drop(columns=left_out))
         notes += note_columns(problem.kinds)
-        table = TablePreparer(missing="fill", dates=problem.dates)
+        table = make_preparer(problem, "columns" if y is None and pairs is None else "frame")
         rows = table.fit_transform(problem.X.reset_index(drop=True))
         if y is None and pairs is None:
             similarity = _equal_weights(problem)

@@ -15,20 +15,21 @@ from threadpoolctl import threadpool_limits
 from kernelweave._types import Floats
 from kernelweave.errors import DataError, InputError
 
-from .choosing import encode_target
+from .choosing import Announce, encode_target, silent
 from .columns import note_columns
 from .fitting import choose_model
-from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
+from .methods import COMPARED, METHODS, Settings, choose_method, for_method
+from .planning import make_splitter, sample_rows
 from .problem import Problem, make_problem
 from .reference_models import reference_models
 from .scoring import TITLES, paired_difference, row_losses, total_score
-from .search import FOLDS, Announce, make_splitter, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:
     import pandas as pd
 
 USUAL_SECONDS = 120.0  # time to spend where none is given
 _OURS = ("auto",)  # compared unless others are asked for
+_INNER = 3  # folds on which reference models choose their options
 _LEAST_ROWS = 200  # rows that are kept whatever the budget
 _SURE = 1.96  # standard errors of a 95% interval
 
@@ -265,18 +266,13 @@ def _models(
 ) -> dict[str, Callable[[], Any]]:
     """Return functions that choose the options of a model and fit it."""
     ours = {f"kernelweave {name}": partial(_fit_ours, train, name, settings) for name in methods}
-    folds = make_splitter(train, FOLDS, settings.seed)
+    folds = make_splitter(train, _INNER, settings.seed)
     references = reference_models(train, folds)
     return ours | {name: partial(model.fit, train.X, train.y) for name, model in references.items()}
 
 
 def _fit_ours(train: Problem, name: str, settings: Settings) -> Any:
-    if name in ("auto", *COMPARED):
-        return choose_model(train, name, settings).model
-    train = for_method(train, name)
-    search = search_cost(train, name, settings)
-    model = make_model(train, name, settings, 1.0 if search is None else search.C)
-    return model.fit(train.X, train.y)
+    return choose_model(for_method(train, name), name, settings, test_share=0).model
 
 
 def _predict(model: Any, problem: Problem, test: Any) -> Floats:

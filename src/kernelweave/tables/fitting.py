@@ -1,31 +1,39 @@
-"""Fit a model to a table and evaluate it on held-out rows."""
+"""Compare models on the rows of a table, and fit the chosen one to all of them."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
 
-from .candidates import LINEAR, METRIC, SVM
-from .choosing import Choice, Race, build_model, decide, encode_target
+from .candidates import LINEAR, METRIC, SVM, Candidate, method_candidate
+from .choosing import (
+    Announce,
+    Choice,
+    Member,
+    Race,
+    Ranked,
+    build_model,
+    decide,
+    encode_target,
+    list_settings,
+    silent,
+)
 from .columns import note_columns
-from .held_out import evaluate_model, hold_out
 from .hints import table_hints
-from .kernels import MANY_COLUMNS
-from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
-from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
+from .methods import COMPARED, METHODS, Settings, choose_method, for_method
+from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem, make_problem
-from .row_limits import ENOUGH, kernels_for_all
-from .scoring import choose_scoring
-from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
+from .row_limits import fit_many_rows
+from .scoring import Scoring, choose_scoring
+from .search import Search
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,14 +56,10 @@ class TableFit:
     n_rows : int
         Rows that the model was fitted to.
     choice : Choice or None
-        How the model was chosen among candidates; None where one method was asked for.
+        How the model compared with others on rows that were left out; None where nothing was
+        compared.
     search : Search or None
-        How C was chosen.
-    held_out : dict or None
-        Scores on held-out rows: ``rows``, ``measure``, ``score``, ``interval`` (its 95% interval,
-        or None), ``svm_baseline``, ``svm_baseline_rows`` (that the SVM was fitted to),
-        ``constant_prediction``, and ``same_model`` (whether the evaluated model is the one
-        returned, not one fitted again to all rows).
+        How C was chosen, for a method that was asked for.
     seconds : float
         Time of the last fit.
     notes : tuple of str
@@ -68,7 +72,6 @@ class TableFit:
     n_rows: int
     choice: Choice | None
     search: Search | None
-    held_out: dict[str, Any] | None
     seconds: float
     notes: tuple[str, ...]
 
@@ -83,7 +86,7 @@ def fit_table(
     ignore: Sequence[str] = (),
     grams: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
-    test_share: float = 0.25,
+    test_share: float | None = None,
     max_rows: int | None = None,
     scoring: str = "auto",
     seconds: float | None = None,
@@ -94,17 +97,13 @@ def fit_table(
     With the method "auto", a model in a learned metric, a linear model, an SVM and, where there is
     time or text, multiple kernel learning are compared on the same folds, beside gradient boosting.
     The best of them, or a convex combination if it is significantly better, is fitted to all rows,
-    up to 50 000. "metric", "linear" and "svm" fit that candidate, with the same comparison.
-
-    The other methods choose kernels by the kinds of the columns and C by cross-validation, and are
-    evaluated on held-out rows; so is "auto" where C, options of kernels or Gram matrices are given,
-    which is then "mkl". C is chosen on some of the rows that are not held out. The model that is
-    returned was fitted to all rows with it, unless these are more than ``max_rows``: then it is the
-    evaluated one.
+    up to 50 000. Any other method is fitted with the C that is best on the same folds, beside the
+    same models. "auto" is "mkl" where C, options of kernels or Gram matrices are given, and where
+    the rows are too few to compare anything.
 
     With the method "mkl", a large table and no ``max_rows``, a first fit to 5000 rows selects the
     kernels. These are then fitted to all rows if that takes minutes at most; otherwise the first
-    fit is evaluated and returned. A note says which.
+    fit is returned. A note says which.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def fit_table(
     task : {"auto", "classification", "regression"}
         What the target is.
     C : float or "auto"
-        Cost of errors; "auto" chooses it by cross-validation. For regression in units of the
+        Cost of errors; "auto" chooses it by the rows left out. For regression in units of the
         standard deviation of the target.
     ignore : sequence of str
         Columns to leave out.
@@ -126,13 +125,15 @@ def fit_table(
         Ready Gram matrices by name; see `make_problem`.
     settings : Settings, optional
         Options of the method.
-    test_share : float
-        Share of the rows to hold out; 0 skips the evaluation. Folds need none.
+    test_share : float, optional
+        Share of the rows to hold out once, in place of folds. 0: a method that is asked for is not
+        compared with others. None: as many folds as the time allows.
     max_rows : int, optional
         Maximum number of rows to fit to; None leaves it to the method.
     scoring : str
-        Score by which candidates are compared: "auto" is the log-loss of classes and R squared of
-        numbers; "roc_auc", "accuracy", "balanced_accuracy", "absolute_error".
+        Score by which candidates are compared: "auto" is "roc_auc" of two classes, "log_loss" of
+        more (and of weighted ones) and "r2" of numbers; others are "accuracy",
+        "balanced_accuracy" and "absolute_error".
     seconds : float, optional
         About how long the comparison may take, by which candidates and folds are chosen; None: 3
         seconds for 1000 rows, a minute at most.
@@ -159,51 +160,22 @@ def fit_table(
     problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams)
     given = (settings.norm, settings.tol, settings.max_iter)
     plain = C == "auto" and not problem.grams and all(option is None for option in given)
-    if method in CANDIDATES or (method == "auto" and plain and can_be_compared(problem)):
-        return choose_model(
-            problem,
-            method,
-            settings,
-            scoring=scoring,
-            seconds=seconds,
-            max_rows=max_rows,
-            announce=announce,
-        )
-    name = choose_method(problem, method, settings)
-    if C != "auto" and not METHODS[name].has_cost:
-        raise InputError(f"C: the method {name} has none, got {C!r}; leave it out.")
-    job = _Job(for_method(problem, name), name, settings, announce)
-    rows = _divide(job, test_share, max_rows)
-    cost = _choose_cost(job, rows.train, C)
-    plan = _plan(job, rows, cost.C)
-    fit = plan.first
-    if fit is None and (rows.test is not None or plan.sampled):
-        fit = job.fit(plan.train, cost.C, plan.kernels)
-    held_out, doubts = None, []
-    if fit is not None and rows.test is not None:
-        announce(f"evaluating on {len(rows.test.y)} rows", 0.0)
-        held_out = evaluate_model(fit.model, name, plan.train, rows.test, cost.C, settings.seed)
-        held_out["same_model"] = plan.sampled
-        doubts = _doubts(held_out)
-    if fit is None or not plan.sampled:
-        fit = job.fit(job.problem, cost.C, plan.kernels)
-    return TableFit(
-        fit.model,
-        name,
-        job.problem,
-        int(fit.model[0].n_samples_seen_),
-        None,
-        cost.search,
-        held_out,
-        fit.seconds,
-        (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
+    if method not in CANDIDATES and not (method == "auto" and plain and can_be_compared(problem)):
+        method = choose_method(problem, method, settings)
+        if C != "auto" and not METHODS[method].has_cost:
+            raise InputError(f"C: the method {method} has none, got {C!r}; leave it out.")
+        problem = for_method(problem, method)
+    return choose_model(
+        problem,
+        method,
+        settings,
+        C=None if C == "auto" else float(C),
+        scoring=scoring,
+        seconds=seconds,
+        max_rows=max_rows,
+        test_share=test_share,
+        announce=announce,
     )
-
-
-def can_be_compared(problem: Problem) -> bool:
-    """Tell whether a table has the rows to compare candidates, of the smallest class too."""
-    enough = len(problem.y) >= LEAST_ROWS
-    return enough and (problem.regression or problem.y.value_counts().iloc[1] >= 4)
 
 
 def choose_model(
@@ -211,176 +183,100 @@ def choose_model(
     method: str,
     settings: Settings,
     *,
+    C: float | None = None,
     scoring: str = "auto",
     seconds: float | None = None,
     max_rows: int | None = None,
+    test_share: float | None = None,
     announce: Announce = silent,
 ) -> TableFit:
     """Compare candidates, and fit the chosen one to all rows."""
-    if not can_be_compared(problem):
-        raise InputError(
-            f"method {method}: {LEAST_ROWS} rows or more, and 4 of each class, are needed to "
-            f"compare it, got {len(problem.y)} rows; use the method mkl."
-        )
+    named = METHODS.get(method)
+    fixed: Any = CANDIDATES.get(method) or (method_candidate(method, C) if named else None)
     whole, notes = problem, []
-    limit = MAX_ROWS if max_rows is None else max_rows
+    limit = max_rows or (named.max_rows if named else MAX_ROWS)
     if len(problem.y) > limit:
         problem = problem.take(sample_rows(problem, limit, settings.seed))
         notes.append(
             f"{limit} of {len(whole.y)} rows are used, drawn at random; the others would make the "
             "model more accurate, as a rule slightly (--max-rows changes that)"
         )
-    fixed = CANDIDATES.get(method)
-    rule = choose_scoring(
-        encode_target(problem), problem.regression, scoring, settings.class_weight is not None
-    )
-    plan = make_plan(problem, seconds, fixed)
-    folds = make_folds(problem, plan.n_folds, settings.seed)
-    name = None if fixed is None else fixed.name
-    race = Race(problem, plan.candidates, rule, settings, folds, announce, name)
-    race.run()
-    choice = decide(race)
+    share = 0.25 if test_share is None else test_share
+    choice, search = None, None
+    if method == "pairs":
+        choice = _score_pairs(problem, fixed, settings, share, announce)
+    elif not can_be_compared(problem):
+        notes.append("the rows are too few to compare models")
+        if named and named.has_cost and C is None:
+            notes.append("the rows are too few to choose C, so it is 1")
+    elif fixed is None or share > 0 or len(list_settings(fixed, problem)) > 1:
+        plan = make_plan(problem, seconds, fixed, alone=fixed is not None and share == 0)
+        n_folds = 1 if test_share else plan.n_folds
+        codes, balanced = encode_target(problem), settings.class_weight is not None
+        rule = choose_scoring(codes, problem.regression, scoring, balanced)
+        folds = make_folds(problem, n_folds, settings.seed, share or 0.25)
+        name = None if fixed is None else fixed.name
+        race = Race(problem, plan.candidates, rule, settings, folds, announce, name)
+        race.run()
+        choice = decide(race)
+        if named:
+            search = Search.of(race.entries[0], race)
+    members = choice.members if choice else (_usual(fixed, problem),)
+    if named and search and named.keeps_total and len(problem.y) > named.compared_rows:
+        members, note = _keep_total(members[0], len(problem.y), named.compared_rows)
+        notes.append(note)
     announce(f"fitting to all {len(problem.y)} rows", 0.0)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-        model = build_model(choice, problem, settings)
+        if named and named.takes_many_rows and not max_rows:
+            model, more = fit_many_rows(members, problem, settings)
+            notes += more
+        else:
+            model = build_model(members, problem, settings)
     spent = time.perf_counter() - began
-    hints = table_hints(problem, settings.seed)
-    notes = [*hints, *whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
-    return TableFit(model, method, problem, len(problem.y), choice, None, None, spent, tuple(notes))
-
-
-@dataclass(frozen=True)
-class _Fit:
-    model: Pipeline
-    seconds: float
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What all steps share."""
-
-    problem: Problem
-    name: str
-    settings: Settings
-    announce: Announce
-
-    def fit(self, rows: Problem, C: float, kernels: list[Kernel] | None = None) -> _Fit:
-        """Fit to some rows; None: with the kernels of the method."""
-        every = "all " if rows is self.problem else ""
-        self.announce(f"fitting to {every}{len(rows.y)} rows", 0.0)
-        model = make_model(rows, self.name, self.settings, C)
-        if kernels is not None:
-            model[-1].set_params(kernels=kernels)
-        began = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-            model.fit(rows.X, rows.y)
-        return _Fit(model, time.perf_counter() - began)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows to fit to (at most ``limit`` of ``rest``), and rows held out."""
-
-    train: Problem
-    rest: Problem
-    test: Problem | None
-    limit: int
-    may_exceed: bool  # whether the limit is the method's own, which some kernels allow to exceed
-
-    @property
-    def sampled(self) -> bool:
-        return len(self.rest.y) > self.limit
-
-
-def _divide(job: _Job, test_share: float, max_rows: int | None) -> _Rows:
-    method, seed = METHODS[job.name], job.settings.seed
-    rest, test = hold_out(job.problem, test_share, seed) if test_share else (job.problem, None)
-    limit = method.max_rows if max_rows is None else max_rows
-    train = rest.take(sample_rows(rest, limit, seed)) if len(rest.y) > limit else rest
-    return _Rows(train, rest, test, limit, max_rows is None and method.takes_many_rows)
-
-
-@dataclass(frozen=True)
-class _Cost:
-    C: float
-    search: Search | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _choose_cost(job: _Job, train: Problem, C: float | str) -> _Cost:
-    if C != "auto":
-        return _Cost(float(C))
-    method = METHODS[job.name]
-    search = search_cost(train, job.name, job.settings, announce=job.announce)
-    if search is None:
-        few = ("the rows are too few to choose C, so it is 1",) if method.has_cost else ()
-        return _Cost(1.0, None, few)
-    n = len(train.y)
-    cost = search.C * (search.n_rows / n if method.keeps_total else 1.0)
-    if search.n_rows == n:
-        return _Cost(cost, search)
-    divided = f", and divided by {search.C / cost:.3g} for all" if cost != search.C else ""
-    note = f"C was chosen on {SEARCH_ROWS} rows drawn at random{divided}"
-    return _Cost(cost, search, (note,))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Rows and kernels (None: those of the method) of the fit that is evaluated."""
-
-    train: Problem
-    sampled: bool
-    kernels: list[Kernel] | None = None
-    first: _Fit | None = None  # the fit to `train`, where it was needed to choose
-    notes: tuple[str, ...] = ()
-
-
-def _plan(job: _Job, rows: _Rows, C: float) -> _Plan:
-    """Decide whether all rows are fitted to, by a fit to some of them."""
-    if not rows.sampled:
-        return _Plan(rows.train, False)
-    first = None
-    if rows.may_exceed:
-        first = job.fit(rows.train, C)
-        job.announce("estimating the time for all rows", 0.0)
-        kernels = kernels_for_all(first.model, job.problem)
-        if kernels is not None:
-            note = (
-                f"all rows are fitted to {len(kernels)} of {len(first.model[-1].kernels_)} "
-                f"kernels, those that carry {ENOUGH:.0%} of a fit to {rows.limit} rows drawn at "
-                f"random (--max-rows {rows.limit} keeps to that fit)"
-            )
-            return _Plan(rows.rest, False, kernels, None, (note,))
-    hint = "" if job.name == "rules" else "; --method rules takes up to 10000"
-    note = (
-        f"{rows.limit} of {len(job.problem.y)} rows are fitted to, drawn at random, since "
-        f"{job.name} would take long on all of them (--max-rows changes that{hint})"
+    kept, encoded = (
+        (False, True) if named is None else (named.form == "rules", named.form == "frame")
     )
-    return _Plan(rows.train, True, None, first, (note,))
-
-
-def _describe(job: _Job) -> list[str]:
-    """Return notes on the columns."""
-    problem = job.problem
-    notes = table_hints(problem, job.settings.seed)
-    notes += [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
-    if len(problem.columns("number", "date")) > MANY_COLUMNS and job.name == "mkl":
-        notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
-    return notes
-
-
-def _doubts(held_out: dict[str, Any]) -> list[str]:
-    """Return a note where the model may have learned nothing."""
-    low = held_out["score"] if held_out["interval"] is None else held_out["interval"][0]
-    if low > held_out["constant_prediction"]:
-        return []
-    return [
-        "on held-out rows the model is not significantly better than a constant prediction, so "
-        "the columns may carry little information about the target"
+    notes = [
+        *table_hints(problem, settings.seed),
+        *whole.notes,
+        *note_columns(whole.kinds, kept=kept, encoded=encoded),
+        *notes,
+        *_note_limit(method, model[-1]),
     ]
+    n_rows = int(model[0].n_samples_seen_)
+    return TableFit(model, method, problem, n_rows, choice, search, spent, tuple(notes))
+
+
+def _usual(candidate: Candidate, problem: Problem) -> Member:
+    """Return a candidate with the setting in the middle of its list."""
+    settings = candidate.settings(problem)
+    return Member(candidate, settings[len(settings) // 2])
+
+
+def _keep_total(member: Member, n_rows: int, n_compared: int) -> tuple[tuple[Member], str]:
+    """Return a member whose C is divided so that the total cost of all rows stays."""
+    factor = n_rows / n_compared
+    setting = member.setting | {"C": member.setting["C"] / factor}
+    note = f"C was chosen on {n_compared} rows, and divided by {factor:.3g} for all"
+    return (replace(member, setting=setting),), note
+
+
+def _score_pairs(
+    problem: Problem, candidate: Candidate, settings: Settings, share: float, announce: Announce
+) -> Choice | None:
+    """Return how well kernels from pairs order pairs of held-out rows; no model is beside them."""
+    if not share or not can_be_compared(problem):
+        return None
+    ((train, test),) = make_folds(problem, 1, settings.seed, share)
+    announce(f"fitting to {len(train)} rows", 0.0)
+    member, rest = Member(candidate, {}), problem.take(test)
+    model = build_model((member,), problem.take(train), settings)
+    # Pairs share rows, so they are not independent: there is no interval.
+    scores = {"pairs": float(model.score(rest.X, rest.y))}
+    ranked = Ranked(candidate.name, scores, len(test), (0.0, 0.0))
+    return Choice((member,), (ranked,), Scoring("pairs", ("pairs",)), None, 1, 0.5)
 
 
 def _note_limit(name: str, estimator: Any) -> list[str]:

@@ -15,19 +15,16 @@ from kernelweave.kernels import (
     Words,
     complete_ladder,
     group,
-    rbf_ladder,
+    mixed_ladder,
 )
 
 from .problem import Problem
 
-MANY_COLUMNS = 60  # more than this are offered together only
+_MANY_COLUMNS = 60  # more than this are offered together only
 
 
 def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
-    """Return kernels on all columns of a kind, and on each alone where there are several.
-
-    Numbers and dates get Gaussians of five widths, all together also the linear kernel; categories
-    are compared by equality, text by its words; every Gram matrix is a kernel of its own.
+    """Return the kernels of a table: `mixed_ladder`, words of texts, and ready Gram matrices.
 
     Parameters
     ----------
@@ -47,19 +44,11 @@ def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
     >>> from kernelweave.tables import make_problem
     >>> frame = pd.DataFrame({"age": [3, 5, 4], "town": ["a", "b", "a"], "y": ["p", "q", "p"]})
     >>> [str(kernel) for kernel in offer_kernels(make_problem(frame, "y"))]
-    ['rbf_ladder on age', 'linear on age', 'overlap on town']
+    ['mixed_ladder on 2 columns (age, town)']
     """
-    numbers, categories = problem.columns("number", "date"), problem.columns("category")
-    kernels: list[Any] = []
-    if numbers:
-        kernels += [rbf_ladder(columns=numbers), Linear(columns=numbers)]
-    if categories:
-        kernels.append(Overlap(columns=categories))
-    if per_feature and 1 < len(numbers) <= MANY_COLUMNS:
-        kernels.append(rbf_ladder(columns=numbers, per_feature=True))
-    if per_feature and 1 < len(categories) <= MANY_COLUMNS:
-        kernels += [Overlap(columns=name) for name in categories]
-    return [*kernels, *_others(problem)]
+    together = problem.columns("number", "date", "category")
+    mixed = [mixed_ladder(columns=together, per_feature=per_feature)] if together else []
+    return [*mixed, *_others(problem)]
 
 
 def offer_complete(problem: Problem) -> list[Any]:
@@ -76,7 +65,7 @@ def offer_structure(problem: Problem) -> Kernel:
         middle = (2.0 * len(numbers)) ** 0.5  # root mean squared distance of standardised rows
         widths: list[Kernel] = [RBF(step * middle, columns=numbers) for step in (0.35, 0.7, 1.4)]
         groups.append(group(*widths, Linear(columns=numbers), name="numbers"))
-    if 1 < len(numbers) <= MANY_COLUMNS:
+    if 1 < len(numbers) <= _MANY_COLUMNS:
         single = [RBF(1.0, columns=name) for name in numbers]
         groups.append(group(*single, name="single columns"))
     if categories:

@@ -42,8 +42,6 @@ class Settings:
         Maximum number of inner solves.
     per_feature : bool
         Whether to offer kernels on single columns.
-    standardize : bool
-        Whether numeric columns are standardised.
     seed : int
         Seed of all random draws.
     class_weight : "balanced" or None
@@ -54,12 +52,11 @@ class Settings:
     tol: float | None = None
     max_iter: int | None = None
     per_feature: bool = True
-    standardize: bool = True
     seed: int = 0
     class_weight: str | None = None
 
     def loose(self) -> Settings:
-        """Return settings that suffice to compare values of C."""
+        """Return settings that suffice to compare models."""
         tol = max(1e-2, self.tol or 0.0)
         return replace(self, tol=tol, max_iter=min(50, self.max_iter or 50))
 
@@ -77,45 +74,74 @@ def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
 class Method:
     """A method for a table."""
 
+    title: str
     classifier: type
     regressor: type | None = None
+    form: str = "frame"  # of the rows: see `make_preparer`
     max_rows: int = 5000  # default maximum number of rows to fit to: more would take minutes
+    compared_rows: int = 2000  # maximum number of rows of fits that are compared
     has_cost: bool = True  # whether there is a C to choose
     # Whether a C that was chosen on fewer rows is divided so that the total cost stays: otherwise
     # there would be many rules, and the fit would be slow.
     keeps_total: bool = False
-    takes_many_rows: bool = False  # whether a fit to more than max_rows is quick for some kernels
-    options: frozenset[str] = frozenset({"tol", "max_iter"})  # of the command line that apply
+    takes_many_rows: bool = False  # whether a fit to more than 5000 is quick for some kernels
+    seconds: float = 0.6  # of a fit to 1000 rows, about
+    # Options of the command line that apply.
+    options: frozenset[str] = frozenset({"tol", "max_iter", "class_weight"})
     arguments: Callable[[Problem, Settings], dict[str, Any]] = _flat  # kernels of the estimator
 
 
-_WITH_NORM = frozenset({"norm", "tol", "max_iter"})
+_WITH_NORM = frozenset({"norm", "tol", "max_iter", "class_weight"})
 
 METHODS = {
-    "mkl": Method(MKLClassifier, MKLRegressor, takes_many_rows=True, options=_WITH_NORM),
-    "radius": Method(RadiusMKLClassifier, max_rows=2000, options=_WITH_NORM),
+    "mkl": Method(
+        "multiple kernels",
+        MKLClassifier,
+        MKLRegressor,
+        max_rows=50_000,
+        takes_many_rows=True,
+        options=_WITH_NORM,
+    ),
+    "radius": Method(
+        "margin and radius", RadiusMKLClassifier, max_rows=2000, options=_WITH_NORM, seconds=2.0
+    ),
     "noisy": Method(
+        "noise-tolerant kernels",
         NoiseTolerantKernelClassifier,
+        form="columns",
         max_rows=4000,
         has_cost=False,
         options=frozenset(),
         arguments=lambda problem, settings: {"kernels": offer_complete(problem)},
     ),
     "rules": Method(
+        "rules",
         RuleEnsembleClassifier,
         RuleEnsembleRegressor,
+        form="rules",
         max_rows=10_000,
         keeps_total=True,
         # Longer rules are hard to read, and the search takes many times as long. The limit of
         # conjunctions bounds the time where C is large and classes overlap.
         arguments=lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
+        seconds=2.0,
     ),
     "structure": Method(
+        "sum-product structure",
         SumProductMKLClassifier,
+        form="columns",
         max_rows=2000,
         arguments=lambda problem, settings: {"structure": offer_structure(problem)},
+        seconds=2.0,
     ),
-    "pairs": Method(PairwiseKernelLearner, max_rows=20_000, has_cost=False, arguments=_pairs),
+    "pairs": Method(
+        "kernels from pairs",
+        PairwiseKernelLearner,
+        max_rows=20_000,
+        has_cost=False,
+        options=frozenset({"tol", "max_iter"}),
+        arguments=_pairs,
+    ),
 }
 
 
@@ -150,7 +176,7 @@ def choose_method(problem: Problem, name: str = "auto", settings: Settings | Non
             "numbers with decimals, or more than 20 different ones; use the method mkl or rules, "
             "or the task 'classification'."
         )
-    for option in ("norm", "tol", "max_iter"):
+    for option in ("norm", "tol", "max_iter", "class_weight"):
         given = None if settings is None else getattr(settings, option)
         if given is not None and option not in method.options:
             raise InputError(f"{option}: the method {name} does not have it, got {given!r}.")
@@ -185,11 +211,13 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     """
     method = METHODS[name]
     kind: Any = method.regressor if problem.regression else method.classifier
-    options = {
+    options: dict[str, Any] = {
         option: value
         for option in method.options
         if (value := getattr(settings, option)) is not None
     }
+    if problem.regression:
+        options.pop("class_weight", None)
     if "norm" in method.options:
         options.setdefault("norm", 1.0)
     if method.has_cost:
@@ -197,17 +225,24 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
     if kind is MKLRegressor:
         options["epsilon"] = EPSILON
     estimator = kind(**method.arguments(problem, settings), **options)
-    return Pipeline([("table", _preparer(problem, name, settings)), ("model", estimator)])
+    return Pipeline([("table", make_preparer(problem, method.form)), ("model", estimator)])
 
 
-def _preparer(problem: Problem, name: str, settings: Settings) -> TablePreparer:
-    rules = name == "rules"
+def make_preparer(problem: Problem, form: str) -> TablePreparer:
+    """Return the first step of a model, which gives rows their form.
+
+    "frame" is for models that encode numbers, categories, dates and gaps themselves, "columns" has
+    standardised numbers without gaps, and "rules" numbers in the units of the table, with gaps.
+    """
+    if form == "columns":
+        return TablePreparer(missing="fill", dates=problem.dates, plain=tuple(problem.grams))
+    texts = tuple(problem.columns("text"))
     return TablePreparer(
-        # Rules are read in the units of the table, and have conditions on missing values.
-        standardize=settings.standardize and not rules,
-        missing="keep" if rules else "fill",
+        standardize=False,
+        missing="keep",
         dates=problem.dates,
-        plain=tuple(problem.grams),
+        keep_dates=form == "frame",
+        texts=texts,
     )
 
 
@@ -216,7 +251,6 @@ def for_method(problem: Problem, name: str) -> Problem:
     lost = [*problem.columns("text"), *problem.grams] if name == "rules" else []
     if not lost:
         return problem
-    kinds = tuple(c for c in problem.kinds if c.name not in lost)
     why = "is left out: rules take no text and no matrices"
     notes = (*problem.notes, *(f"the column {column!r} {why}" for column in lost))
-    return replace(problem, X=problem.X.drop(columns=lost), kinds=kinds, grams={}, notes=notes)
+    return replace(problem.without(lost), notes=notes)

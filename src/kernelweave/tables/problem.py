@@ -56,6 +56,12 @@ class Problem:
         """Return the problem on some rows, given by position."""
         return replace(self, X=self.X.iloc[rows], y=self.y.iloc[rows])
 
+    def without(self, columns: Sequence[str]) -> Problem:
+        """Return the problem without some columns."""
+        kinds = tuple(c for c in self.kinds if c.name not in columns)
+        grams = {name: gram for name, gram in self.grams.items() if name not in columns}
+        return replace(self, X=self.X.drop(columns=list(columns)), kinds=kinds, grams=grams)
+
     @property
     def dates(self) -> dict[str, str] | None:
         """Formats of the columns of dates that are written as text; None without such columns."""

@@ -19,8 +19,7 @@ from sklearn.svm import SVC, SVR
 
 from kernelweave.io import TablePreparer
 
-from .candidates import make_preparer
-from .methods import EPSILON
+from .methods import EPSILON, make_preparer
 from .problem import Problem
 
 _COSTS = [0.1, 1.0, 10.0, 100.0]

@@ -20,6 +20,7 @@ TITLES = {
     "log_loss": "log-loss",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
+    "pairs": "AUC of pairs",
 }
 SMALLER = {"log_loss", "absolute_error"}  # of which smaller values are better
 _LEAST = 1e-6  # probability below which all count alike
@@ -132,6 +133,13 @@ def total_score(name: str, y: Any, predicted: Floats, parts: Indices | None = No
     if name == "r2":
         return 1.0 - loss / float(np.var(y))
     return loss if name in SMALLER else 1.0 - loss
+
+
+def chance_score(name: str, y: Any) -> float | None:
+    """Return the score of a constant prediction; None where it depends on the prediction."""
+    if name == "accuracy":
+        return float(np.bincount(y).max() / len(y))
+    return {"r2": 0.0, "roc_auc": 0.5, "balanced_accuracy": 1.0 / len(np.unique(y))}.get(name)
 
 
 def score_interval(

@@ -1,32 +1,22 @@
-"""Choose C by cross-validation."""
+"""Choose C by the comparison that chooses among models."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 
-from .methods import METHODS, Settings, make_model
+from .candidates import method_candidate
+from .choosing import Announce, Entry, Race, encode_target, silent
+from .methods import METHODS, Settings
+from .planning import can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem
+from .scoring import TITLES, choose_scoring
 
-FOLDS = 3
-START = (0.1, 1.0, 10.0)
-LIMITS = (1e-3, 1e3)
-SEARCH_ROWS = 2000
-_LEAST = 15  # rows below which nothing can be chosen
-
-Announce: TypeAlias = Callable[[str, float], None]
-"""Called with the current step and the share of it that is done."""
-
-
-def silent(step: str, done: float) -> None:
-    """Show nothing."""
+_ROWS = 2000  # rows on which C is chosen, unless others are asked for
 
 
 @dataclass(frozen=True)
@@ -36,28 +26,44 @@ class Search:
     Attributes
     ----------
     C : float
-        The value with the best mean score; of equal ones the smallest.
+        The value with the smallest loss, of those whose labels are not clearly more often wrong.
     values : tuple of float
         All values tried, in ascending order.
-    scores : ndarray of shape (n_values, n_folds)
-        Accuracy or R squared on the fold that was left out.
+    losses : ndarray of shape (n_values,)
+        Mean losses of rows that were left out.
+    scoring : str
+        The score that these losses belong to, such as "AUC": its loss is one minus the area.
     n_rows : int
         Rows that were used.
     """
 
     C: float
     values: tuple[float, ...]
-    scores: Floats
+    losses: Floats
+    scoring: str
     n_rows: int
+
+    @classmethod
+    def of(cls, entry: Entry, race: Race) -> Search | None:
+        """Return what a race has found; None where there was one value."""
+        if len(entry.tried) < 2 or "C" not in entry.settings[0][0]:
+            return None
+        costs = {entry.settings[s][0]["C"]: loss for s, loss in entry.tried.items()}
+        values = sorted(costs)
+        losses = np.array([costs[C] for C in values])
+        (kept,) = entry.values
+        title = TITLES[race.scoring.chooses]
+        best = entry.settings[kept][0]["C"]
+        return cls(best, tuple(values), losses, title, len(race.problem.y))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the search in plain values."""
         return {
             "C": self.C,
             "rows": self.n_rows,
-            "folds": self.scores.shape[1],
+            "scoring": self.scoring,
             "values": list(self.values),
-            "mean_scores": self.scores.mean(axis=1).tolist(),
+            "losses": self.losses.tolist(),
         }
 
 
@@ -66,10 +72,10 @@ def search_cost(
     method: str,
     settings: Settings | None = None,
     *,
-    max_rows: int = SEARCH_ROWS,
+    max_rows: int = _ROWS,
     announce: Announce = silent,
 ) -> Search | None:
-    """Choose C by cross-validation on a path of warm-started fits.
+    """Choose C on rows that are left out, as `fit_table` does.
 
     0.1, 1 and 10 are tried first, and further values while the best is at an end.
 
@@ -97,86 +103,17 @@ def search_cost(
     >>> from kernelweave.tables import make_problem
     >>> x = np.linspace(-3, 3, 90)
     >>> frame = pd.DataFrame({"x": x, "y": np.where(np.abs(x) > 1, "out", "in")})
-    >>> search_cost(make_problem(frame, "y"), "mkl").scores.shape[1]
-    3
+    >>> search_cost(make_problem(frame, "y"), "mkl").scoring
+    'AUC'
     """
     settings = settings or Settings()
-    if not METHODS[method].has_cost or not _can_be_split(problem):
+    problem = problem.take(sample_rows(problem, max_rows, settings.seed))
+    if not METHODS[method].has_cost or not can_be_compared(problem):
         return None
-    rows = sample_rows(problem, max_rows, settings.seed)
-    problem = problem.take(rows)
-    if not _can_be_split(problem):
-        return None
-    folds = make_splitter(problem, FOLDS, settings.seed).split(problem.X, problem.y)
-    parts = [_Fold(problem, method, settings.loose(), *fold) for fold in folds]
-    scores: dict[float, list[float]] = {}
-    ask: list[float] = list(START)
-    while ask:
-        for k, part in enumerate(parts):
-            tried = ", ".join(f"{C:g}" for C in ask)
-            announce(f"choosing C ({tried}), fold {k + 1} of {len(parts)}", k / len(parts))
-            for C, score in zip(ask, part.scores(ask), strict=True):
-                scores.setdefault(C, []).append(score)
-        ask = _further(scores)
-    values = sorted(scores)
-    table = np.array([scores[C] for C in values])
-    best = values[int(np.argmax(table.mean(axis=1)))]
-    return Search(best, tuple(values), table, len(rows))
-
-
-class _Fold:
-    """A part of the rows to fit to, prepared once, and the rest to score on."""
-
-    def __init__(
-        self, problem: Problem, method: str, settings: Settings, train: Indices, test: Indices
-    ) -> None:
-        inner, outer = problem.take(train), problem.take(test)
-        self.y_train, self.y_test = inner.y, outer.y
-        table, self.model = make_model(inner, method, settings).named_steps.values()
-        self.X_train = table.fit_transform(inner.X, inner.y)
-        self.X_test = table.transform(outer.X)
-
-    def scores(self, values: list[float]) -> list[float]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of values of C that are not chosen
-            models = self.model.fit_path(self.X_train, self.y_train, values)
-        return [float(model.score(self.X_test, self.y_test)) for model in models]
-
-
-def _further(scores: dict[float, list[float]]) -> list[float]:
-    """Return the next value to try, where the best one is at an end."""
-    values = sorted(scores)
-    means = [float(np.mean(scores[C])) for C in values]
-    best = int(np.argmax(means))
-    if best == len(values) - 1 and values[-1] < LIMITS[1]:
-        return [10.0 * values[-1]]
-    if best == 0 and means[0] > means[1] and values[0] > LIMITS[0]:
-        return [values[0] / 10.0]
-    return []
-
-
-def _can_be_split(problem: Problem) -> bool:
-    """Tell whether the rows, and those of the second largest class, suffice for the folds."""
-    enough = len(problem.y) >= _LEAST
-    return enough and (problem.regression or problem.y.value_counts().iloc[1] >= FOLDS)
-
-
-def make_splitter(problem: Problem, n_folds: int, seed: int) -> Any:
-    """Return folds, stratified by class where every class has as many rows as there are folds."""
-    plain = problem.regression or problem.y.value_counts().min() < n_folds
-    return (KFold if plain else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
-
-
-def sample_rows(problem: Problem, n_rows: int, seed: int) -> Indices:
-    """Return positions of at most ``n_rows`` rows, in order, with all classes in proportion."""
-    n = len(problem.y)
-    if n <= n_rows:
-        return np.arange(n)
-    counts = None if problem.regression else problem.y.value_counts()
-    stratify = None
-    if counts is not None and counts.min() > 1 and len(counts) <= min(n_rows, n - n_rows):
-        stratify = problem.y
-    drawn, _ = train_test_split(
-        np.arange(n), train_size=n_rows, random_state=seed, stratify=stratify
-    )
-    return np.sort(drawn)
+    candidate = method_candidate(method)
+    scoring = choose_scoring(encode_target(problem), problem.regression, "auto", False)
+    plan = make_plan(problem, None, candidate, alone=True)
+    folds = make_folds(problem, plan.n_folds, settings.seed)
+    race = Race(problem, [candidate], scoring, settings, folds, announce, candidate.name)
+    race.run()
+    return Search.of(race.entries[0], race)

@@ -8,7 +8,6 @@ from .choosing import Choice, Ranked
 from .scoring import TITLES, show_score
 
 _SURE = 2.0  # standard errors from which a difference is called significant
-_CHANCE = {"r2": 0.0, "roc_auc": 0.5}  # scores of a constant prediction
 
 
 def describe_choice(choice: Choice) -> list[str]:
@@ -32,7 +31,7 @@ def describe_choice(choice: Choice) -> list[str]:
         where = "" if other.written else ", which kernelweave cannot write"
         lines.append(f"Better here: {_beside(choice, other)}{where}.")
     low = first.scores[measure] if choice.interval is None else choice.interval[0]
-    if measure in _CHANCE and low <= _CHANCE[measure]:
+    if choice.chance is not None and low <= choice.chance:
         lines.append(
             "It is not significantly better than a constant prediction, so the columns may carry "
             "little information about the target."
