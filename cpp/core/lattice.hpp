@@ -9,6 +9,11 @@
 // where reach <= level * the least squared cost below it, and a proposition whose conjunction with u is cut is of no
 // use anywhere below u. Propositions of small reach are expanded first, so that large subtrees have few propositions
 // left. Sums are bounded by planes (planes.hpp); the values themselves are added only where the bound is undecided.
+//
+// Conjunctions that hold on the same rows with values have the same form; in small or nested tables most are such
+// repetitions. A proposition that holds on all rows of u only makes conjunctions below u dearer. Of two propositions
+// with the same rows of u the second repeats the first. Neither is searched: what they give is written down from the
+// conjunctions above the level that the others gave, the hits.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +24,7 @@
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <span>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -54,6 +60,8 @@ struct LatticeSearch {
     std::function<void()> poll;   // called several times a second; may throw
 };
 
+constexpr std::size_t kMaxGains = 6;  // further propositions whose gains are added up; chosen by hand
+
 struct Found {
     double ratio;
     Conjunction members;
@@ -80,8 +88,10 @@ class LatticeWalk {
           least_(depth_ + 2, std::numeric_limits<double>::infinity()),
           levels_(depth_ + 1),
           covered_(search.bits.columns) {
+        for (std::size_t k = 0; k <= depth_; ++k)
+            costs_.push_back(std::pow(search_.base, 2.0 * static_cast<double>(k)));
         // least_[k]: the least squared cost among conjunctions of at least k propositions.
-        for (std::size_t k = depth_ + 1; k-- > 0;) least_[k] = std::min(least_[k + 1], squared_cost(k));
+        for (std::size_t k = depth_ + 1; k-- > 0;) least_[k] = std::min(least_[k + 1], costs_[k]);
         const std::size_t effort = std::max<std::size_t>(1, search.bits.columns * kWordBits * search.values.rows);
         between_polls_ = std::max<std::size_t>(1, 500'000'000 / effort);
     }
@@ -112,62 +122,182 @@ class LatticeWalk {
         double reach;
         std::size_t column;  // of the channels
         std::int32_t proposition;
+        std::size_t first = 0, last = 0;  // hits below it, once searched
         [[nodiscard]] bool operator<(const Useful& other) const noexcept {
             return reach != other.reach ? reach < other.reach : proposition < other.proposition;
         }
     };
-
-    [[nodiscard]] double squared_cost(std::size_t length) const noexcept {
-        return std::pow(search_.base, 2.0 * static_cast<double>(length));
-    }
+    struct Sum {
+        double most, least;
+        std::uint64_t n_rows;
+    };
+    struct Hit {
+        double form;  // upper bound
+        Conjunction members;
+    };
 
     // Visits the conjunctions of one proposition more, then extends those whose bound is above the level.
     void extend(std::size_t length, const std::vector<std::int32_t>& propositions, const Channels& rows) {
-        const double cost = squared_cost(length + 1), below = least_[length + 2];
+        const double cost = costs_[length + 1], below = least_[length + 2];
+        const std::size_t before = hits_.size();
         std::vector<Useful> useful;
+        std::vector<Sum> sums;
+        sums.reserve(propositions.size() * rows.size());
+        Conjunction whole;  // propositions that hold on all rows
         for (std::size_t c = 0; c < propositions.size(); ++c) {
-            if (visited_ >= search_.max_visited) {
-                complete_ = false;
-                return;
-            }
-            if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
+            if (!visit()) return;
             double form = 0.0, reach = 0.0;  // upper bounds
+            bool all = search_.base >= 1.0;
             for (std::size_t t = 0; t < search_.values.rows; ++t) {
                 const Sum up = bounds(rows[2 * t], c), down = bounds(rows[2 * t + 1], c);
+                sums.push_back(up);
+                sums.push_back(down);
                 const double most = std::max(up.most - down.least, down.most - up.least);
                 form += most * most;
                 reach += std::max(up.most * up.most, down.most * down.most);
+                all = all && up.n_rows == rows[2 * t].n_rows && down.n_rows == rows[2 * t + 1].n_rows;
             }
-            if (form > level_ * cost) offer(cost, propositions[c]);
-            if (reach > level_ * below) useful.push_back({reach, c, propositions[c]});
+            if (form > level_ * cost) {
+                members_.push_back(propositions[c]);
+                offer(form, members_);
+                members_.pop_back();
+            }
+            if (all) whole.push_back(propositions[c]);
+            else if (reach > level_ * below) useful.push_back({reach, c, propositions[c]});
         }
         if (length + 2 > depth_) return;
+        drop_useless(length, useful, sums, rows);
         std::sort(useful.begin(), useful.end());
-        std::vector<std::int32_t> rest;
-        for (std::size_t k = 0; k + 1 < useful.size(); ++k) {
+        for (std::size_t k = 0; k < useful.size(); ++k) {
             if (useful[k].reach <= level_ * below) continue;  // the level has risen meanwhile
-            rest.clear();
-            for (std::size_t m = k + 1; m < useful.size(); ++m) rest.push_back(useful[m].proposition);
-            // Most of the work is far from the root, where few rows are left: moved together they cost little.
-            Channels& inner = levels_[length];
-            inner.resize(rows.size());
-            for (std::size_t h = 0; h < rows.size(); ++h)
-                inner[h].narrow(rows[h], rows[h].column(useful[k].column), rest.size(),
-                                [&](std::size_t m) { return useful[k + 1 + m].column; });
-            members_.push_back(useful[k].proposition);
-            extend(length + 1, rest, inner);
-            members_.pop_back();
+            useful[k].first = hits_.size();
+            if (!repeat(useful, k, length, rows)) descend(length, useful, k, sums, rows);
+            useful[k].last = hits_.size();
+        }
+        combine(before, length, whole);
+    }
+
+    // Drops propositions that few others cannot lift above the level; many cost too much.
+    //
+    // Further propositions raise a sum of one sign by no more than what each alone takes away of the other sign: for k
+    // of them, the k largest such gains.
+    void drop_useless(std::size_t length, std::vector<Useful>& useful, const std::vector<Sum>& sums,
+                      const Channels& rows) {
+        if (useful.empty()) return;
+        const std::size_t n = rows.size(), most = std::min(kMaxGains, depth_ - length - 1);
+        std::vector<double> gains(n * (most + 1), 0.0), all(useful.size());
+        for (std::size_t h = 0; h < n; ++h) {
+            for (std::size_t m = 0; m < useful.size(); ++m)
+                all[m] = rows[h].total - sums[useful[m].column * n + h].most;
+            const std::size_t count = std::min(most, all.size());
+            std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                              std::greater<>());
+            double* sum = gains.data() + h * (most + 1);
+            for (std::size_t k = 1; k <= most; ++k) sum[k] = sum[k - 1] + (k <= count ? all[k - 1] : 0.0);
+        }
+        const auto is_useless = [&](const Useful& some) {
+            const Sum* own = sums.data() + some.column * n;
+            for (std::size_t k = 1; k <= most; ++k) {
+                double form = 0.0;
+                for (std::size_t h = 0; h < n; h += 2) {
+                    const double* gain = gains.data() + h * (most + 1) + k;
+                    const double up = own[h].most - std::max(0.0, own[h + 1].least - gain[most + 1]);
+                    const double down = own[h + 1].most - std::max(0.0, own[h].least - gain[0]);
+                    const double sum = std::max(up, down);
+                    form += sum * sum;
+                }
+                if (form > level_ * costs_[length + 1 + k]) return false;
+            }
+            return some.reach <= level_ * least_[length + 2 + most];
+        };
+        std::erase_if(useful, is_useless);
+    }
+
+    // Searches below the rows of one proposition; those after it may follow.
+    void descend(std::size_t length, const std::vector<Useful>& useful, std::size_t k, const std::vector<Sum>& sums,
+                 const Channels& rows) {
+        std::vector<std::int32_t> rest;
+        for (std::size_t m = k + 1; m < useful.size(); ++m) rest.push_back(useful[m].proposition);
+        if (rest.empty()) return;
+        // Most of the work is far from the root, where few rows are left: moved together they cost little.
+        Channels& inner = levels_[length];
+        inner.resize(rows.size());
+        for (std::size_t h = 0; h < rows.size(); ++h) {
+            inner[h].narrow(rows[h], rows[h].column(useful[k].column), rest.size(),
+                            [&](std::size_t m) { return useful[k + 1 + m].column; });
+            inner[h].total = sums[useful[k].column * rows.size() + h].most;
+        }
+        members_.push_back(useful[k].proposition);
+        extend(length + 1, rest, inner);
+        members_.pop_back();
+    }
+
+    // Where a proposition before number k has the same rows, offers the hits below it with k in its place.
+    [[nodiscard]] bool repeat(const std::vector<Useful>& useful, std::size_t k, std::size_t length,
+                              const Channels& rows) {
+        for (std::size_t j = k; j-- > 0 && useful[j].reach == useful[k].reach;) {
+            const bool same = std::all_of(rows.begin(), rows.end(), [&](const Planes& channel) {
+                const Words first = channel.column(useful[j].column), second = channel.column(useful[k].column);
+                return std::equal(first.begin(), first.end(), second.begin());
+            });
+            if (!same) continue;
+            for (std::size_t h = useful[j].first; h < useful[j].last; ++h) {
+                // Only propositions after k may follow it.
+                const auto follows = [&](std::int32_t member) {
+                    for (std::size_t m = j + 1; m <= k; ++m)
+                        if (useful[m].proposition == member) return false;
+                    return true;
+                };
+                Conjunction members = hits_[h].members;
+                if (!std::all_of(members.begin() + static_cast<std::ptrdiff_t>(length) + 1, members.end(), follows))
+                    continue;
+                if (!visit()) return true;
+                members[length] = useful[k].proposition;
+                offer(hits_[h].form, members);
+            }
+            return true;
+        }
+        return false;
+    }
+
+    // Offers the hits from a number on, combined with propositions that hold on all rows.
+    void combine(std::size_t first, std::size_t length, const Conjunction& whole) {
+        if (whole.empty()) return;
+        for (std::size_t h = first; h < hits_.size(); ++h) {
+            if (hits_[h].members.size() >= depth_) continue;
+            const double form = hits_[h].form;
+            if (form <= level_ * costs_[hits_[h].members.size() + 1]) continue;
+            // In their order, so that each set of them comes once.
+            const auto& some = hits_[h].members;
+            std::size_t next = 0;
+            for (std::size_t m = 0; m < whole.size(); ++m)
+                if (std::find(some.begin() + static_cast<std::ptrdiff_t>(length), some.end(), whole[m]) != some.end())
+                    next = m + 1;
+            Conjunction members = hits_[h].members;
+            members.push_back(0);
+            for (std::size_t m = next; m < whole.size(); ++m) {
+                if (!visit()) return;
+                members.back() = whole[m];
+                offer(form, members);
+            }
         }
     }
 
-    struct Sum {
-        double most, least;
-    };
+    // Counts a conjunction; false where the search ends.
+    [[nodiscard]] bool visit() {
+        if (visited_ >= search_.max_visited) {
+            complete_ = false;
+            return false;
+        }
+        if (++visited_ % between_polls_ == 0 && search_.poll) search_.poll();
+        return true;
+    }
+
     // Bounds on the sum of one sign's values over a column.
     [[nodiscard]] Sum bounds(const Planes& rows, std::size_t column) const noexcept {
-        const auto sum = count_(rows.column(column), rows.planes.data(), rows.n_groups);
+        const auto sum = count_(rows.column(column), rows.planes, rows.n_groups);
         const double most = rows.step * static_cast<double>(sum.multiples);
-        return {most, std::max(0.0, most - rows.step * static_cast<double>(sum.rows))};
+        return {most, std::max(0.0, most - rows.step * static_cast<double>(sum.rows)), sum.rows};
     }
 
     [[nodiscard]] double exact_form(const Conjunction& members) noexcept {
@@ -186,31 +316,36 @@ class LatticeWalk {
         return form;
     }
 
-    // Keeps the conjunction of the members and `last` if it is new and its exact ratio is above the level.
-    void offer(double cost, std::int32_t last) {
-        Conjunction members = members_;
-        members.push_back(last);
+    // Keeps a conjunction if it is new and its exact ratio is above the level; notes a hit if it may be above.
+    void offer(double bound, const Conjunction& unordered) {
+        const double cost = costs_[unordered.size()];
+        if (bound <= level_ * cost) return;
+        Conjunction members = unordered;
         std::sort(members.begin(), members.end());
-        if (known_.contains(members)) return;
-        const double ratio = exact_form(members) / cost;
-        if (!(ratio > level_)) return;
-        heap_.push({ratio, std::move(members)});
-        if (heap_.size() <= search_.max_found) return;
-        heap_.pop();
-        level_ = std::max(level_, heap_.top().ratio);
+        if (!known_.contains(members)) {
+            const double ratio = exact_form(members) / cost;
+            if (!(ratio > level_)) return;
+            heap_.push({ratio, std::move(members)});
+            if (heap_.size() > search_.max_found) {
+                heap_.pop();
+                level_ = std::max(level_, heap_.top().ratio);
+            }
+        }
+        hits_.push_back({bound, unordered});
     }
 
     const LatticeSearch& search_;
     const Conjunctions& known_;
     std::size_t depth_;
     double level_;
-    std::vector<double> least_;
-    std::vector<Channels> levels_;  // reused per length, so that the search does not allocate
+    std::vector<double> costs_, least_;  // squared, by length
+    std::vector<Channels> levels_;       // reused per length, so that the search does not allocate
     std::vector<Word> covered_;
     const PlaneSums count_ = best_plane_sums();
     std::size_t visited_ = 0, between_polls_ = 1;
     bool complete_ = true;
     Conjunction members_;
+    std::vector<Hit> hits_;
     std::priority_queue<Found> heap_;  // the smallest ratio on top
 };
 

@@ -67,33 +67,52 @@ static inline PlaneSum plane_sum_eight(Words column, const Word* planes, std::si
 
 // Some columns over the rows where an output has one sign, and its values there.
 struct Planes {
-    std::vector<Word> bits, planes;
-    std::size_t n_words = 0, n_groups = 1;
-    double step = 0.0;
+    std::vector<Word> bits;
+    const Word* planes = nullptr;
+    std::size_t n_rows = 0, n_words = 0, n_groups = 1;
+    double step = 0.0, total = 0.0;  // the latter is the upper bound over all rows
 
     [[nodiscard]] Words column(std::size_t c) const noexcept { return {bits.data() + c * n_words, n_words}; }
 
-    // Keeps the rows of `mask` of the columns that `pick` names, out of `from`.
+    // Makes room for the words of the planes of this object itself.
+    [[nodiscard]] std::span<Word> own_planes() {
+        stored_.assign(n_words * n_groups * kPlanes, 0);
+        planes = stored_.data();
+        return stored_;
+    }
+
+    // Keeps the rows of `mask` of the columns that `pick` names, out of `from`, which must outlive this object's use.
+    // Rows are moved together where that saves words; elsewhere they keep their places, and the planes are shared.
     template <class Pick>
     void narrow(const Planes& from, Words mask, std::size_t n_columns, Pick pick) {
         step = from.step;
         n_groups = from.n_groups;
-        n_words = words_for(count_bits(mask));
+        n_rows = count_bits(mask);
+        n_words = words_for(n_rows);
+        if (n_words == from.n_words) {
+            bits.resize(n_columns * n_words);
+            planes = from.planes;
+            for (std::size_t c = 0; c < n_columns; ++c) {
+                const Words column = from.column(pick(c));
+                for (std::size_t w = 0; w < n_words; ++w) bits[c * n_words + w] = column[w] & mask[w];
+            }
+            return;
+        }
         bits.resize(n_columns * n_words);
         for (std::size_t c = 0; c < n_columns; ++c) keep_rows(from.column(pick(c)), mask, bits.data() + c * n_words);
         const std::size_t n_planes = n_groups * kPlanes;
-        planes.resize(n_words * n_planes);
+        const std::span<Word> own = own_planes();
         before_.resize(from.n_words);
         after_.resize(n_words);
         for (std::size_t k = 0; k < n_planes; ++k) {
             for (std::size_t w = 0; w < from.n_words; ++w) before_[w] = from.planes[w * n_planes + k];
             keep_rows(before_, mask, after_.data());
-            for (std::size_t w = 0; w < n_words; ++w) planes[w * n_planes + k] = after_[w];
+            for (std::size_t w = 0; w < n_words; ++w) own[w * n_planes + k] = after_[w];
         }
     }
 
    private:
-    std::vector<Word> before_, after_;
+    std::vector<Word> stored_, before_, after_;
 };
 
 // The rows where sign * values > 0. Where few values are much larger than the others, more planes keep the steps small.
@@ -111,13 +130,15 @@ struct Planes {
     Planes out;
     constexpr double skewed = 8.0;  // largest value over the mean
     out.n_groups = top * static_cast<double>(n_rows) <= skewed * total ? 1 : 2;
+    out.n_rows = n_rows;
     out.n_words = words_for(n_rows);
     const std::size_t n_planes = out.n_groups * kPlanes;
     const double most = static_cast<double>((std::uint64_t{1} << n_planes) - 1);
     out.step = top / (most - 0.5);  // the half keeps rounding below the last multiple
     out.bits.resize(bits.rows * out.n_words);
     for (std::size_t c = 0; c < bits.rows; ++c) keep_rows(bits.row(c), mask, out.bits.data() + c * out.n_words);
-    out.planes.assign(out.n_words * n_planes, 0);
+    const std::span<Word> own = out.own_planes();
+    std::uint64_t multiples = 0;
     std::size_t row = 0;
     for (const double value : values) {
         const double x = sign * value;
@@ -125,9 +146,11 @@ struct Planes {
         auto multiple = static_cast<std::uint64_t>(std::ceil(x / out.step));
         if (static_cast<double>(multiple) * out.step < x) ++multiple;  // the division was rounded down
         for (std::size_t k = 0; k < n_planes; ++k)
-            out.planes[(row / kWordBits) * n_planes + k] |= ((multiple >> k) & 1) << (row % kWordBits);
+            own[(row / kWordBits) * n_planes + k] |= ((multiple >> k) & 1) << (row % kWordBits);
+        multiples += multiple;
         ++row;
     }
+    out.total = out.step * static_cast<double>(multiples);
     return out;
 }
 

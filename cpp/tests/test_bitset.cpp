@@ -31,8 +31,8 @@ void test_bits() {
                 const Planes planes =
                     make_planes(table.columns(), as_matrix(values, n_outputs, length).row(0), 1.0 - 2.0 * side);
                 const Words own = planes.column(c);
-                const auto found = plane_sum(own, planes.planes.data(), planes.n_groups);
-                const auto best = best_plane_sums()(own, planes.planes.data(), planes.n_groups);
+                const auto found = plane_sum(own, planes.planes, planes.n_groups);
+                const auto best = best_plane_sums()(own, planes.planes, planes.n_groups);
                 check(best.multiples == found.multiples && best.rows == found.rows, "counts of any processor");
                 const double most = planes.step * static_cast<double>(found.multiples);
                 check(most >= parts[side], "planes bound a sum from above");

@@ -104,6 +104,69 @@ def test_search_is_enumeration(seed, p, n_outputs, base, share, longest, absent)
         assert all(ratio <= level * (1 + 1e-9) for ratio in got.values())
 
 
+def table_of_repetitions(n, seed):
+    """Return truth values of nested cuts, their negations, single values left out, and copies."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 5, size=n)
+    cuts = x[:, None] <= np.arange(1, 4)
+    others = rng.permutation(n)[:, None] != np.arange(3)
+    P = np.hstack([cuts, ~cuts[:, :1], others, rng.random((n, 2)) < 0.5])
+    return P[:, [*range(P.shape[1]), 0, 8]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.sampled_from([12, 40, 90]),
+    n_outputs=st.integers(1, 3),
+    base=st.sampled_from([0.8, 1.0, 1.2, 2.0]),
+    share=st.floats(0.02, 0.9),
+    longest=st.sampled_from([None, 3]),
+)
+def test_conjunctions_of_the_same_rows_are_all_found(seed, n, n_outputs, base, share, longest):
+    P = table_of_repetitions(n, seed)
+    rng = np.random.default_rng(seed)
+    V = np.round(rng.normal(size=(n, n_outputs)), 1) * (rng.random(n) < 0.8)[:, None]
+    lattice = ConjunctionLattice(PackedRows.of(P), base=base, max_length=longest)
+    lattice.add([pair for pair in combinations(range(P.shape[1]), 2) if rng.random() < 0.3])
+    prices = {}
+    for k in range(1, 1 + (longest or P.shape[1])):
+        for rule in combinations(range(P.shape[1]), k):
+            sums = P[:, list(rule)].all(axis=1) @ V
+            prices[rule] = sums @ sums / base ** (2 * k)
+    level = share * max(prices.values()) + 1e-6
+    near = 1e-9 * level  # where the order of a sum decides
+    found = lattice.price(V, level, 10**6)
+    assert found.complete
+    outside = {r: v for r, v in prices.items() if r not in lattice.nodes}
+    assert {r for r, v in outside.items() if v > level + near} <= set(found.ids)
+    assert set(found.ids) <= {r for r, v in outside.items() if v > level - near}
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_what_few_propositions_cannot_gain_is_not_searched():
+    """Each proposition excludes one row: six of them, which cost 1.5^6, change a sum by six."""
+    n = 40
+    V = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
+    lattice = ConjunctionLattice(PackedRows.of(~np.eye(n, dtype=bool)), base=1.5, max_visited=2000)
+    found = lattice.price(V, 1.0, 100)
+    assert found.complete
+    assert not found.ids
+
+
+def test_repetitions_are_not_searched():
+    rng = np.random.default_rng(0)
+    P, V = rng.random((200, 6)) < 0.7, rng.normal(size=(200, 1))
+    V -= V.mean()
+    level = 0.8 * max(price_all(P, V, 1.2).values())
+    once = ConjunctionLattice(PackedRows.of(P), base=1.2).price(V, level, 1000)
+    copies = ConjunctionLattice(PackedRows.of(np.repeat(P, 6, axis=1)), base=1.2, max_visited=2000)
+    found = copies.price(V, level, 1000)
+    assert found.complete
+    assert set(found.ids) >= {tuple(6 * c for c in rule) for rule in once.ids}
+    assert found.prices[0] == once.prices[0]
+
+
 def test_search_keeps_the_largest():
     P, V = problem(60, 7)
     lattice = ConjunctionLattice(PackedRows.of(P), base=1.0)
