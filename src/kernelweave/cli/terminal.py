@@ -157,7 +157,7 @@ def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
         console.print(f"{name:<{width}}  {value}", soft_wrap=True)
 
 
-def print_notes(console: Any, notes: Iterable[str]) -> None:
-    """Print a sentence for everything that was done to the data."""
+def print_notes(console: Any, notes: Iterable[str], word: str = "Note") -> None:
+    """Print a sentence for everything that was done to the data, or that is doubtful."""
     for note in notes:
-        console.print(f"Note: {note}.", soft_wrap=True)
+        console.print(f"{word}: {note}.", soft_wrap=True)

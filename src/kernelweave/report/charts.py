@@ -21,6 +21,7 @@ _NAMED = 24  # groups of a map beyond which names would hide the points
 _DOTS = 60  # points of a line beyond which they are not marked
 _TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of text below it
 _STEP = 58.0  # pixels for each score
+SMALL = 240.0  # height of charts that stand side by side
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,18 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A point with the ends of its interval (NaN: none)."""
+
+    x: float
+    y: float
+    low: float = np.nan
+    high: float = np.nan
+
+
+@dataclass(frozen=True)
 class Chart:
-    """A line, a histogram or intervals over one horizontal axis.
+    """Lines, points, a histogram or intervals over one horizontal axis.
 
     Parameters
     ----------
@@ -86,10 +97,24 @@ class Chart:
         Without a vertical axis, heights have no numbers.
     label, caption : str
         Description for screen readers, and text below the chart.
-    title : str
-        Title of the horizontal axis.
+    title, y_title : str
+        Titles of the axes.
+    heading : str
+        Text above the chart.
     line : pair of arrays, optional
         Points of a line.
+    reference : pair of arrays, optional
+        A dashed line to compare it with.
+    faint : sequence of pairs of arrays
+        Further lines, drawn thin.
+    band : three arrays, optional
+        Positions, lower and upper ends of a band around the line.
+    marks : sequence of Mark
+        Points with intervals.
+    cloud : pair of arrays, optional
+        Many small points.
+    rug : array
+        Positions of rows on the horizontal axis.
     level, upright : (float, str), optional
         A dashed horizontal or vertical line with its name.
     edges, counts : array, and dict of arrays by colour, optional
@@ -104,7 +129,15 @@ class Chart:
     title: str = ""
     y: Axis | None = None
     height: float = 260.0
+    y_title: str = ""
+    heading: str = ""
     line: tuple[Floats, Floats] | None = None
+    reference: tuple[Floats, Floats] | None = None
+    faint: Sequence[tuple[Floats, Floats]] = ()
+    band: tuple[Floats, Floats, Floats] | None = None
+    marks: Sequence[Mark] = ()
+    cloud: tuple[Floats, Floats] | None = None
+    rug: Any = ()
     level: tuple[float, str] | None = None
     upright: tuple[float, str] | None = None
     edges: Any = ()
@@ -135,14 +168,41 @@ class Chart:
     @property
     def points(self) -> list[tuple[float, float]]:
         """Points of the line."""
-        if self.line is None:
+        return self._places(self.line)
+
+    @property
+    def reference_points(self) -> list[tuple[float, float]]:
+        """Points of the line to compare with."""
+        return self._places(self.reference)
+
+    @property
+    def faint_points(self) -> list[list[tuple[float, float]]]:
+        """Points of the thin lines."""
+        return [self._places(line) for line in self.faint]
+
+    @property
+    def cloud_points(self) -> list[tuple[float, float]]:
+        """Places of the many points."""
+        return self._places(self.cloud)
+
+    @property
+    def band_points(self) -> list[tuple[float, float]]:
+        """Corners of the band: along its lower end, and back along its upper end."""
+        if self.band is None:
             return []
-        return list(zip(self.across(self.line[0]), self.down(self.line[1]), strict=True))
+        x, low, high = self.band
+        return self._places((np.append(x, x[::-1]), np.append(low, high[::-1])))
+
+    def _places(self, values: tuple[Floats, Floats] | None) -> list[tuple[float, float]]:
+        if values is None:
+            return []
+        return list(zip(self.across(values[0]), self.down(values[1]), strict=True))
 
     @property
     def dots(self) -> list[tuple[float, float]]:
         """Points that are marked: all, unless they are too many."""
-        return self.points if len(self.points) <= _DOTS else []
+        plain = self.reference is None and self.band is None
+        return self.points if plain and len(self.points) <= _DOTS else []
 
     @property
     def bars(self) -> list[dict[str, Any]]:

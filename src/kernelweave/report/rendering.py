@@ -68,6 +68,7 @@ def environment() -> Environment:
         "clip": clip,
         "listed": listed,
         "percent": percent,
+        "sentence": lambda text: f"{text[:1].upper()}{text[1:].rstrip('.')}.",
         "px": lambda value: f"{float(value):.1f}",
         "across": lambda value: f"{float(value):.2f}%",
         "exact": lambda value: f"{value:.17g}",

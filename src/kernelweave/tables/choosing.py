@@ -28,7 +28,7 @@ from .blending import Calibration, best_scale, blend, calibrate, learn_calibrati
 from .candidates import Candidate, Task, make_preparer
 from .methods import Settings
 from .problem import Problem
-from .scoring import Scoring, paired_difference, score_interval, total_score
+from .scoring import Scoring, constant_score, paired_difference, score_interval, total_score
 from .search import Announce, sample_rows
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
@@ -108,6 +108,11 @@ class Choice:
         95% interval of the first score of the chosen model.
     n_folds : int
         Folds; 1 where one part of the rows was held out.
+    constant : dict of float
+        Scores of the best constant prediction.
+    rows, predicted : ndarray
+        Rows that the chosen model predicted without being fitted to them, by position, and
+        its predictions or probabilities.
     """
 
     members: tuple[Member, ...]
@@ -115,6 +120,9 @@ class Choice:
     scoring: Scoring
     interval: tuple[float, float] | None
     n_folds: int
+    constant: dict[str, float]
+    rows: Indices
+    predicted: Floats
 
     @property
     def name(self) -> str:
@@ -335,7 +343,10 @@ def decide(race: Race) -> Choice:
     y = race.codes[rows]
     interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
-    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds))
+    constant = {name: constant_score(name, y) for name in race.scoring.shows}
+    return Choice(
+        parts, tuple(ranking), race.scoring, interval, len(race.folds), constant, rows, predicted
+    )
 
 
 def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
