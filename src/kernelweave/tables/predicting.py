@@ -25,6 +25,25 @@ def last_step(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
+def refuse_other_models(estimator: Any) -> None:
+    """Refuse models that do not predict single rows of a table."""
+    if has_aspect(estimator, "pairs"):
+        raise InputError(
+            "This model was learned from pairs and scores pairs: give them with --pairs, or group "
+            "the rows with kernelweave cluster --model."
+        )
+    if has_aspect(estimator, "clusters"):
+        raise InputError(
+            f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
+            "predicts none of others; group a table with kernelweave cluster."
+        )
+    if hasattr(estimator, "tasks_"):
+        raise InputError(
+            "This model was fitted with tasks, which the command line does not support; use "
+            "kernelweave.io.load and predict(X, task) in Python."
+        )
+
+
 def read_for(model: Any, path: str | Path) -> Table:
     """Read a table in the form that a model takes.
 
@@ -95,27 +114,13 @@ def predict_table(
         One row per row.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if has_aspect(estimator, "pairs"):
-        raise InputError(
-            "This model was learned from pairs and scores pairs: give them with --pairs, or group "
-            "the rows with kernelweave cluster --model."
-        )
-    if has_aspect(estimator, "clusters"):
-        raise InputError(
-            f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
-            "predicts none of others; group a table with kernelweave cluster."
-        )
+    refuse_other_models(estimator)
     if decision and not hasattr(estimator, "classes_"):
         raise InputError("--decision: this model is a regressor, its predictions are all it has.")
     if probabilities and not hasattr(estimator, "predict_proba"):
         raise InputError(
             "--proba: this model has no probabilities; a classifier that kernelweave fit chooses "
             "by itself has them."
-        )
-    if hasattr(estimator, "tasks_"):
-        raise InputError(
-            "This model was fitted with tasks, which the command line does not support; use "
-            "kernelweave.io.load and predict(X, task) in Python."
         )
     named = isinstance(model, Pipeline) or hasattr(estimator, "feature_names_in_")
     rows = frame if named else frame.to_numpy(dtype=np.float64)
