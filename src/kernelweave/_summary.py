@@ -54,7 +54,14 @@ def show_score(name: str, value: float) -> str:
     """Return a score as text."""
     if name in ("accuracy", "balanced_accuracy"):
         return f"{value:.1%}"
-    return f"{value:.4g}" if name == "absolute_error" else f"{value:.3f}"
+    return show_number(value) if name == "absolute_error" else f"{value:.3f}"
+
+
+def show_number(value: float) -> str:
+    """Return a number with four digits, and without an exponent where it is not very large."""
+    if 1e3 <= abs(value) < 1e12:
+        return f"{float(f'{value:.4g}'):,.0f}"
+    return f"{value:.4g}"
 
 
 def relative_gap(model: Any) -> float:

@@ -66,6 +66,8 @@ class FitRecord:
         On which rows, such as "on rows left out in 5 folds".
     interval : tuple of two floats, optional
         95% interval of the first score of the model.
+    compared_by : str, optional
+        Name of the score that decided the comparison, where it is not the first one.
     constant : dict of float
         Scores of the best constant prediction, by name.
     remark : str
@@ -95,6 +97,7 @@ class FitRecord:
     models: tuple[ScoredModel, ...]
     measured: str
     interval: tuple[float, float] | None = None
+    compared_by: str | None = None
     constant: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
     warnings: tuple[str, ...] = ()
@@ -133,6 +136,7 @@ def read_record(values: Any) -> FitRecord:
         if model.scores.keys() != models[0].scores.keys():
             raise ValueError("the models have other scores")
     _check_pair(record.interval)
+    check_type("compared_by", record.compared_by, str | None)
     _check_scores(record.constant)
     for name in ("measured", "remark"):
         check_type(name, getattr(record, name), str)

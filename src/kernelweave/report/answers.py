@@ -83,7 +83,7 @@ def _of_record(record: FitRecord) -> Answer:
         return show_score(name, value)
 
     lines = [(one.name, one.scores[name], _word(one, show)) for one in others]
-    verdict = [sentence for sentence in [_beside(others)] if sentence]
+    verdict = [sentence for sentence in [_beside(others, record.compared_by)] if sentence]
     if name in record.constant:
         constant = record.constant[name]
         low = own.scores[name] if record.interval is None else record.interval[0]
@@ -107,8 +107,11 @@ def _word(other: Any, show: Any) -> str:
     return f"on {other.rows:,} rows, where this model has {show(other.same_rows)}"
 
 
-def _beside(others: Sequence[Any]) -> str:
-    """Return which models this one is better than, as good as, and worse than."""
+def _beside(others: Sequence[Any], by: str | None) -> str:
+    """Return which models this one is better than, as good as, and worse than.
+
+    ``by`` names the score that decided, where it is not the one that is shown.
+    """
     words = {"worse": "better than", "about the same": "about as good as", "better": "worse than"}
     parts = []
     for verdict, said in words.items():
@@ -116,6 +119,8 @@ def _beside(others: Sequence[Any]) -> str:
         if names:
             parts.append(f"{said} {listed(names)}")
     text = "; ".join(parts)
+    if text and by is not None:
+        text = f"by {title_of(by)}, which decided, {text}"
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 

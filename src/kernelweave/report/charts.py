@@ -7,7 +7,7 @@ pixels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,13 @@ class Axis:
         return (x - low) / ((high - low) or 1.0)
 
 
-def linear(low: float, high: float, form: str = "{:g}", n_ticks: int = 4) -> Axis:
+def _short(value: float) -> str:
+    return f"{value:g}"
+
+
+def linear(
+    low: float, high: float, form: Callable[[float], str] = _short, n_ticks: int = 4
+) -> Axis:
     """Return an axis with ticks at round numbers that covers a range."""
     if not high > low:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
@@ -50,7 +56,7 @@ def linear(low: float, high: float, form: str = "{:g}", n_ticks: int = 4) -> Axi
     step = size * next(m for m in (1, 2, 2.5, 5, 10) if m * size >= raw * 0.999)
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
     values = [round(float(k * step), 12) for k in np.arange(first, last + 1)]
-    return Axis(values[0], values[-1], [(v, form.format(v)) for v in values])
+    return Axis(values[0], values[-1], [(v, form(v)) for v in values])
 
 
 def logarithmic(low: float, high: float, form: Any, most: int = 6) -> Axis:
@@ -144,7 +150,12 @@ class Chart:
     counts: Any = None
     intervals: Sequence[Interval] = ()
 
-    right, top, step = RIGHT, _TOP, _STEP
+    right, step = RIGHT, _STEP
+
+    @property
+    def top(self) -> float:
+        """Where the plot begins, in pixels from the top: below the title of its axis."""
+        return _TOP + (8.0 if self.y_title else 0.0)
 
     @property
     def left(self) -> float:
@@ -163,7 +174,7 @@ class Chart:
     def down(self, values: Any) -> Any:
         """Return vertical positions in pixels."""
         assert self.y is not None
-        return self.floor - (self.floor - _TOP) * self.y.at(values)
+        return self.floor - (self.floor - self.top) * self.y.at(values)
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -214,7 +225,7 @@ class Chart:
             {
                 "x": a + 0.1,
                 "width": max(b - a - 0.2, 0.1),
-                "height": (self.floor - _TOP) * float(n) / most,
+                "height": (self.floor - self.top) * float(n) / most,
                 "colour": colour,
             }
             for colour, heights in counts.items()

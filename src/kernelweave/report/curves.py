@@ -6,12 +6,12 @@ its attributes are read here, which are plain values and arrays.
 
 from __future__ import annotations
 
-from dataclasses import asdict, is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from kernelweave._summary import show_number
 from kernelweave._text import clip
 from kernelweave._types import Floats
 
@@ -24,34 +24,10 @@ _MOST_CURVES = 40
 _MOST_ROWS = 500  # of residuals that are drawn
 _MOST_CONFUSIONS = 30
 _MOST_CLASSES = 60  # of a confusion matrix
-_KEPT = (
-    "kind",
-    "n_rows",
-    "classes",
-    "positive",
-    "confusion",
-    "class_scores",
-    "roc",
-    "precision_recall",
-    "reliability",
-    "coverage",
-    "residuals",
-)
-
-
-def to_plain(evaluation: Any) -> dict[str, Any]:
-    """Return the curves of an evaluation in plain values and arrays, for a model file."""
-    values = asdict(evaluation) if is_dataclass(evaluation) else vars(evaluation)
-    kept = {name: values.get(name) for name in _KEPT}
-    found = kept["residuals"]
-    if found is not None:  # rows enough to be drawn
-        some = _some(len(found["actual"]))
-        kept["residuals"] = found | {k: found[k][some] for k in ("rows", "actual", "predicted")}
-    return kept
 
 
 def from_plain(values: Any) -> Any:
-    """Return an evaluation whose parts are attributes, from what `to_plain` returned."""
+    """Return an evaluation whose parts are attributes, from that of a model file."""
     if isinstance(values, dict) and all(isinstance(key, str) for key in values):
         return SimpleNamespace(**{key: from_plain(value) for key, value in values.items()})
     if isinstance(values, list | tuple):
@@ -96,7 +72,7 @@ def _reliability(found: Any) -> Chart:
     verdict = (
         "as small as chance alone leaves it"
         if good
-        else f"more than the {percent(found.tolerated)} that chance alone would leave"
+        else f"more than the {found.tolerated:.2%} that chance alone would leave"
     )
     marks = [
         Mark(*values)
@@ -107,7 +83,7 @@ def _reliability(found: Any) -> Chart:
         f"Predicted and observed shares {whose} in {len(marks)} groups of rows.",
         f"Each point is a group of rows: their mean probability {whose}, and how often it was "
         "true, with its 95% interval. On the dashed line probabilities are right. They are off by "
-        f"{percent(found.error)} in the mean, {verdict}.",
+        f"{found.error:.2%} on average, {verdict}.",
         title="predicted probability",
         y=_shares(),
         y_title="observed",
@@ -120,7 +96,7 @@ def _reliability(found: Any) -> Chart:
 
 def _thin(curve: Any, most: int) -> tuple[Floats, Floats]:
     x, y = np.asarray(curve.x), np.asarray(curve.y)
-    kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int)) if len(x) > most else ...
+    kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
     return x[kept], y[kept]
 
 
@@ -184,10 +160,10 @@ def _residuals(found: Any) -> list[Chart]:
     actual, predicted = np.asarray(found.actual)[kept], np.asarray(found.predicted)[kept]
     shown = f" {len(kept):,} rows are drawn, at random." if len(kept) < len(found.actual) else ""
     errors = actual - predicted
-    x = linear(float(predicted.min()), float(predicted.max()), "{:.5g}")
-    truth = linear(float(actual.min()), float(actual.max()), "{:.5g}")
+    x = linear(float(predicted.min()), float(predicted.max()))
+    truth = linear(float(actual.min()), float(actual.max()))
     low, high = max(x.low, truth.low), min(x.high, truth.high)
-    middle = [float(v) for k, v in found.quantiles.items() if k in (0.05, 0.95)]
+    low90, high90 = (show_number(float(found.quantiles[level])) for level in (0.05, 0.95))
     return [
         Chart(
             x,
@@ -204,10 +180,10 @@ def _residuals(found: Any) -> list[Chart]:
         Chart(
             x,
             "Errors against predicted values.",
-            f"What is left: true minus predicted. 90% of the rows lie between {middle[0]:.4g} and "
-            f"{middle[1]:.4g}. A bend or a funnel shows where the model is wrong or unsure.",
+            f"True minus predicted. 90% of the rows lie between {low90} and {high90}. "
+            "A bend or a funnel shows where the model is wrong or unsure.",
             title="predicted",
-            y=linear(float(errors.min()), float(errors.max()), "{:.4g}"),
+            y=linear(float(errors.min()), float(errors.max())),
             y_title="true minus predicted",
             heading="Residuals",
             height=SMALL,
@@ -276,4 +252,4 @@ def _coverage(items: Any) -> Table:
 
 
 def _size(value: float) -> Cell:
-    return number(value, ".4g") if np.isfinite(value) else Cell("no end", 1e300)
+    return Cell(show_number(value), value) if np.isfinite(value) else Cell("no end", 1e300)

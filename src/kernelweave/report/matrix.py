@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave._text import clip
 
-_WIDE, _NARROW = 54.0, 21.0  # pixels of a cell of few and of many classes
+_WIDE, _NARROW = 64.0, 21.0  # pixels of a cell of few and of many classes
 _FEW = 8  # classes whose names stand above the columns
 _LETTERS = 18  # of the name of a row
 _HEAD = 9  # of the name of a column

@@ -30,6 +30,7 @@ def section(subject: Subject) -> Section:
         "compared": _compared(record) if record is not None and measured else None,
         "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
         "fewer": measured and any(m.same_rows is not None for m in record.models),
+        "pooled": measured and "folds" in record.measured,
         "folds": None if missing else folds.values(),
         "reason": folds.reason if missing and nothing else "",
         "curves": _curves(subject),
@@ -79,7 +80,8 @@ def _compared(record: FitRecord) -> Table:
     judged = any(one.verdict for one in record.models)
     columns = [text_column("model"), *(Column(title_of(name)) for name in names), Column("rows")]
     columns += [Column("this model on the same rows")] if fewer else []
-    columns += [text_column("against this model")] if judged else []
+    by = "" if record.compared_by is None else f", by {title_of(record.compared_by)}"
+    columns += [text_column(f"against this model{by}")] if judged else []
     rows = []
     for k, one in enumerate(record.models):
         title = "this model" if k == 0 else one.name

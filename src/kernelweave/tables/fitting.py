@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -20,7 +21,9 @@ from .columns import note_columns
 from .held_out import evaluate_model, hold_out
 from .hints import table_hints
 from .kernels import MANY_COLUMNS
+from .measures import Classes, Values
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
+from .new_rows import predict_rows, take_rows
 from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
 from .problem import Problem, make_problem
 from .row_limits import ENOUGH, kernels_for_all
@@ -63,6 +66,8 @@ class TableFit:
     warnings : tuple of str
         Sentences that a reader must know before the scores: copies of rows, columns that give the
         target away, rare classes, rows that were not used, a model that may have learned nothing.
+    left_out : Classes or Values or None
+        Predictions for rows that were left out, or held out, beside the truth.
     """
 
     model: Pipeline
@@ -75,6 +80,7 @@ class TableFit:
     seconds: float
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    left_out: Classes | Values | None = None
 
 
 def fit_table(
@@ -183,12 +189,13 @@ def fit_table(
     fit = plan.first
     if fit is None and (rows.test is not None or plan.sampled):
         fit = job.fit(plan.train, cost.C, plan.kernels)
-    held_out, doubts = None, []
+    held_out, left_out, doubts = None, None, []
     if fit is not None and rows.test is not None:
         announce(f"evaluating on {len(rows.test.y)} rows", 0.0)
         held_out = evaluate_model(fit.model, name, plan.train, rows.test, cost.C, settings.seed)
         held_out["same_model"] = plan.sampled
         doubts = _doubts(held_out)
+        left_out = None if name == "pairs" else _predict(fit.model, rows.test)
     if fit is None or not plan.sampled:
         fit = job.fit(job.problem, cost.C, plan.kernels)
     return TableFit(
@@ -202,6 +209,7 @@ def fit_table(
         fit.seconds,
         (*_describe(job), *cost.notes, *plan.notes, *_note_limit(name, fit.model[-1])),
         (*doubts, *plan.warnings, *table_hints(job.problem, settings.seed)),
+        left_out,
     )
 
 
@@ -262,7 +270,25 @@ def choose_model(
         spent,
         (*whole.notes, *note_columns(whole.kinds, encoded=True)),
         (*fewer, *table_hints(problem, settings.seed)),
+        _left_out(choice, problem),
     )
+
+
+def _left_out(choice: Choice, problem: Problem) -> Classes | Values:
+    """Return the predictions by which a model was chosen."""
+    y, predicted = encode_target(problem)[choice.rows], choice.predicted
+    if problem.regression:
+        return Values(y, predicted)
+    classes = tuple(np.unique(problem.y).tolist())
+    return Classes(
+        y, predicted.argmax(axis=1), classes, len(classes) - 1, scores=predicted, proba=predicted
+    )
+
+
+def _predict(model: Pipeline, test: Problem) -> Any:
+    """Return predictions for rows that were held out."""
+    rows = take_rows(model, test.X.assign(**{str(test.y.name): test.y}))
+    return predict_rows(model, rows).predicted
 
 
 @dataclass(frozen=True)
