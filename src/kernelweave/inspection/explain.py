@@ -224,7 +224,7 @@ def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attribut
     pairs = None
     if shares.interactions is not None:
         pairs = layout(shares.values, shares.interactions)
-    arrays = {
+    arrays: dict[str, Any] = {
         "values": shares.values,
         "base_values": np.tile(shares.base, (len(shares.values), 1)),
         "errors": shares.errors,
@@ -245,15 +245,12 @@ def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attribut
     )
     if output is None:
         return found
-    if len(labels) == len(outputs) + 1:
-        raise (
-            InputError(
-                f"output: of two classes there is one decision, for {labels[-1]!r}, got {output!r}; "
-                "its values with the other sign are those of the other class. Omit output."
+    if len(labels) == len(outputs) + 1:  # two classes
+        if find_name(output, labels, "output") == 0:
+            raise InputError(
+                f"output: two classes have one decision, for {labels[1]!r}, got {output!r}; that "
+                "of the other class has the opposite sign."
             )
-            if find_name(output, labels, "output") == 0
-            else None
-        )
         return found
     by_number = isinstance(output, int | np.integer) and output not in labels
     return found[..., output if by_number else find_name(output, labels, "output")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TOP = 8  # lines of the text of a row
+_BY_OUTPUT = ("values", "base_values", "errors", "interaction_values")  # arrays with these axes
+_BY_ROW = (*_BY_OUTPUT, "data")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,8 +29,8 @@ class Attributions:
     """Shapley values of some rows; ``base_values + values.sum(axis=1)`` are the predictions.
 
     What is explained is the decision value of a classifier and the prediction of a regressor.
-    ``e[3]`` is one row, ``e[:10]`` are ten rows, ``e[..., "benign"]`` is one output; ``print(e[3])``
-    shows a row, ``print(e)`` the importance of the players. A player is a column, or a group of
+    ``e[3]`` is one row, ``e[:10]`` are ten rows, ``e[..., "benign"]`` is one output;
+    ``print(e[3])`` shows a row, ``print(e)`` the importance of the players. A player is a column, or a group of
     columns, a source, a kernel or a rule.
 
     Parameters
@@ -107,11 +110,7 @@ class Attributions:
             return self
         if self.is_row:
             raise TypeError("a single row of Attributions has no rows to pick")
-        arrays = {
-            name: None if (array := getattr(self, name)) is None else array[rows]
-            for name in ("values", "base_values", "data", "errors", "interaction_values")
-        }
-        return replace(self, **arrays)
+        return self._changed(lambda array: array[rows], *_BY_ROW)
 
     def _output(self, output: Any) -> Attributions:
         """Return one output, by name or number."""
@@ -121,11 +120,14 @@ class Attributions:
             raise InputError(f"output: there are {len(self.output_names)} outputs, got {output}.")
         if not self._several:
             return self
-        arrays = {
-            name: None if (array := getattr(self, name)) is None else array[..., output]
-            for name in ("values", "base_values", "errors", "interaction_values")
-        }
-        return replace(self, **arrays, output_names=(self.output_names[output],))
+        one = self._changed(lambda array: array[..., output], *_BY_OUTPUT)
+        return replace(one, output_names=(self.output_names[output],))
+
+    def _changed(self, change: Callable[[Any], Any], *names: str) -> Attributions:
+        """Return these values with a function applied to some of the arrays."""
+        found = {name: getattr(self, name) for name in names}
+        changed: dict[str, Any] = {k: None if a is None else change(a) for k, a in found.items()}
+        return replace(self, **changed)
 
     def mean_sizes(self) -> tuple[Floats, Floats]:
         """Return the mean of ``|values|`` over the rows, and its standard error.
@@ -195,13 +197,7 @@ class Attributions:
         return frame if self._several else frame.drop(columns="output")
 
     def _as_rows(self) -> Attributions:
-        if not self.is_row:
-            return self
-        arrays = {
-            name: None if (array := getattr(self, name)) is None else np.asarray(array)[None]
-            for name in ("values", "base_values", "data", "errors", "interaction_values")
-        }
-        return replace(self, **arrays)
+        return self._changed(lambda a: np.asarray(a)[None], *_BY_ROW) if self.is_row else self
 
     def to_shap(self) -> Any:
         """Return the values as a `shap.Explanation`, which all plots of shap draw.
@@ -212,7 +208,7 @@ class Attributions:
             With the same values, base values, data and names.
         """
         try:
-            import shap
+            import shap  # type: ignore[import-not-found]
         except ImportError:
             raise ImportError("to_shap needs shap; install it with pip install shap.") from None
         data = self.data
