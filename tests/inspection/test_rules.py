@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
+from kernelweave.errors import InputError
+from kernelweave.inspection import explain
 from kernelweave.inspection.rules import explain_each_rule, explain_rules
 from kernelweave.rules import Proposition, Rule, score_rules
 from tests.game_oracles import grid_of, interaction_indices, joint_game, shapley
@@ -235,3 +237,36 @@ def test_a_column_without_conditions_gets_exactly_zero():
     assert found.values[:, [0, 2]].any()
     own = explain_rules(rules, np.zeros(1), X[:1], X[:1], np.ones(1), lambda c: c.position, 4)
     assert not own.values.any()  # a row compared with itself
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_explain_takes_rule_ensembles(name):
+    fitted, X, Z = mixed_table(200, 0), mixed_table(5, 4), mixed_table(30, 5)
+    model = MODELS[name](fitted)
+    predict = model.decision_function if hasattr(model, "classes_") else model.predict
+    for by in ("column", "rule", {"body": ["age", "weight"]}):
+        found = explain(model, X, background=Z, by=by)
+        assert np.allclose(found.predictions, predict(X), atol=1e-12)
+        assert np.allclose(found.base_values[0], np.mean(predict(Z), axis=0), atol=1e-12)
+        assert found.errors.shape == found.values.shape
+    assert found.feature_names == ("body", "dose", "colour", "smoker")
+    by_rule = explain(model, X, background=Z, by="rule")
+    assert by_rule.feature_names == tuple(rule.text for rule in model.rules_)
+    pairs = explain(model, X, background=Z, interactions=True)
+    assert np.allclose(pairs.interaction_values.sum(axis=2), pairs.values, atol=1e-12)
+
+
+def test_standard_errors_of_explain_are_those_of_the_mean():
+    fitted, X, Z = mixed_table(200, 0), mixed_table(5, 4), mixed_table(30, 5)
+    model = MODELS["regression"](fitted)
+    found = explain(model, X, background=Z)
+    one_by_one = [explain(model, X, background=Z.iloc[[t]]).values for t in range(30)]
+    assert np.allclose(found.errors, np.std(one_by_one, axis=0, ddof=1) / np.sqrt(30), atol=1e-13)
+    assert np.isnan(explain(model, X, background=Z[:1]).errors).all()
+
+
+def test_a_model_of_rules_has_no_kernels():
+    fitted = mixed_table(200, 0)
+    model = MODELS["regression"](fitted)
+    with pytest.raises(InputError, match="by: 'kernel' needs a model with kernels"):
+        explain(model, fitted, by="kernel")

@@ -12,6 +12,7 @@ from typing import Any
 from kernelweave._types import Floats
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows
+from kernelweave.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,25 @@ class KernelTerms:
     """
 
     terms: tuple[KernelTerm, ...]
+    intercept: Floats
+    check: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class RuleTerms:
+    """``f(x) = intercept + sum of the weights of the rules that hold``.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        Each with a weight for every output.
+    intercept : ndarray of shape (n_outputs,)
+        Added to every output.
+    check : callable
+        Checks the columns of a table, or refuses it.
+    """
+
+    rules: tuple[Rule, ...]
     intercept: Floats
     check: Callable[[Any], Any]
 

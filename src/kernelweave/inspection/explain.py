@@ -17,7 +17,7 @@ from kernelweave._threads import threads
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 
-from . import kernels  # noqa: F401  registers the branch of kernel models
+from . import kernels, rules  # noqa: F401  register the branches of kernel models and of rules
 from .game import Game, Players, Shares, attribute, layout
 from .names import find_name
 from .result import Attributions

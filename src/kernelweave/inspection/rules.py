@@ -17,15 +17,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._types import Bools, Floats, Indices
+from kernelweave.errors import InputError
+from kernelweave.estimators.terms import RuleTerms
 from kernelweave.rules import Proposition, Rule
 from kernelweave.rules.scores import cached_truths, cover_rules
 from kernelweave.rules.table import read_table
+
+from .game import Game, Shares, attribute
 
 _KEPT = 6  # longest rules whose games of all pairs of patterns are kept
 _PAIRS = 200_000  # pairs of patterns at a time for longer ones: 8 MB an array at 5 columns
 _SPREAD_WORK = 1e7  # rows x background rows x conditions x outputs for variances
 _SPREAD_ROWS = 50  # least background rows for them
 _BLOCK = 1024  # rows at a time for them
+
+
+@attribute.register
+def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
+    """Return the values of columns, groups of columns or rules."""
+    if game.by == "kernel":
+        raise InputError("by: 'kernel' needs a model with kernels; this one has rules, by='rule'.")
+    tables = terms.check(game.rows), terms.check(game.background)
+    if game.by == "rule":
+        names = tuple(rule.text for rule in terms.rules)
+        found = explain_each_rule(terms.rules, terms.intercept, *tables, game.weights)
+    else:
+        names, owner = game.players.names, game.players.owner(tables[0].n_columns)
+        found = explain_rules(
+            terms.rules,
+            terms.intercept,
+            *tables,
+            game.weights,
+            lambda condition: int(owner[condition.position]),
+            len(names),
+            value=game.value,
+            interactions=game.interactions,
+        )
+    errors = None
+    if found.variances is not None:
+        few = game.n_background < 2
+        n_free = np.nan if few else game.n_background - 1.0
+        errors = game.correction * np.sqrt(found.variances / n_free)
+    return Shares(names, found.values, found.base, errors, found.interactions)
 
 
 @dataclass(frozen=True)
