@@ -42,6 +42,10 @@ class Axis:
 
 
 def _short(value: float) -> str:
+    """Return a round number in few letters, such as 20k."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if 10 * size <= abs(value) < 1e4 * size:
+            return f"{value / size:g}{letter}"
     return f"{value:g}"
 
 
@@ -127,6 +131,10 @@ class Chart:
         Bins of a histogram and their contents.
     intervals : sequence of Interval
         Scores, one below the other.
+    step : float
+        Pixels for each of them.
+    margin : float
+        Per cent of the width for the numbers of the vertical axis.
     """
 
     x: Axis
@@ -149,8 +157,10 @@ class Chart:
     edges: Any = ()
     counts: Any = None
     intervals: Sequence[Interval] = ()
+    step: float = _STEP
+    margin: float = _LEFT
 
-    right, step = RIGHT, _STEP
+    right = RIGHT
 
     @property
     def top(self) -> float:
@@ -160,12 +170,12 @@ class Chart:
     @property
     def left(self) -> float:
         """Where data begin, in per cent of the width."""
-        return _EDGE if self.y is None else _LEFT
+        return _EDGE if self.y is None else self.margin
 
     @property
     def floor(self) -> float:
         """Height of the horizontal axis, in pixels from the top."""
-        return self.height - 2 * _LINE
+        return self.height - (2 if self.title else 1) * _LINE
 
     def across(self, values: Any) -> Any:
         """Return horizontal positions in per cent."""
@@ -236,7 +246,7 @@ class Chart:
 
 def interval_chart(rows: Sequence[Interval], x: Axis, caption: str) -> Chart:
     """Return one line for each score."""
-    height = _TOP + _STEP * len(rows) + 2 * _LINE + 4
+    height = _TOP + _STEP * len(rows) + _LINE + 4
     return Chart(x, "; ".join(map(str, rows)), caption, height=height, intervals=rows)
 
 
