@@ -26,7 +26,8 @@ _ROWS = 200  # rows explained at most
 _LEVELS = 6  # categories of a shape function
 _RUG = 60  # rows marked below a shape function
 _DATES = 4  # ticks of an axis of dates
-_MARGIN = 20.0  # per cent of the width of a small chart, for numbers
+_MARGIN = 27.0  # per cent of the width of a small chart, for numbers
+_LITTLE = 0.02  # length of a bar that is not worth a word
 _SURE = 2.0  # standard errors of a band
 
 
@@ -80,6 +81,14 @@ class Deciding:
         return self.bars[:_FIRST]
 
     @property
+    def sentence(self) -> str:
+        """The columns that decide most; empty where it is not known."""
+        if not self.shapes:
+            return ""
+        names = [bar.name for bar in self.bars[:_FIRST_SHAPES] if bar.length > _LITTLE]
+        return f" It looks most at {listed(names)}." if names else ""
+
+    @property
     def first_shapes(self) -> tuple[Chart, ...]:
         """Shape functions of the first screen."""
         return self.shapes[:_FIRST_SHAPES]
@@ -118,7 +127,7 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
     values = curves = None
     try:
         values = explain(model, _some(X), background=X)
-    except (TypeError, ValueError) as error:  # errors of the library are among these
+    except (TypeError, ValueError, NotImplementedError) as error:  # those of the library too
         refused.append(f"Importance is not shown: {error}")
     try:
         curves = effects(model, X, pairs=_PAIRS if X.shape[1] > 1 else 0)

@@ -74,6 +74,7 @@ def _lead(subject: Subject) -> str:
     method = subject.name if named == "this model" else f"{clip(named)} ({subject.name})"
     fitted = "" if subject.n_rows is None else f", fitted to {count(subject.n_rows, 'row')}"
     text += f". Method: {method}{fitted}."
+    text += "" if subject.decides is None else subject.decides.sentence
     if has_aspect(model, "labels"):
         wrong = model.suspects()
         looks = "label looks" if wrong.n_wrong == 1 else "labels look"

@@ -15,6 +15,7 @@ from .search import sample_rows
 _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
 _RARE = 0.2  # share of a class, relative to equal shares, below which classes are imbalanced
+_COMMON = 0.8  # share of a class from which on accuracy says little
 _LEAKS = 0.98  # share of the errors of a constant that one column avoids
 
 
@@ -30,10 +31,15 @@ def _imbalance(problem: Problem) -> list[str]:
     rare = float(shares.iloc[-1])
     if rare * len(shares) >= _RARE:
         return []
+    common = float(shares.iloc[0])
+    constant = (
+        f", and a constant prediction has an accuracy of {_percent(common)}, so accuracy says little"
+        if common > _COMMON
+        else ""
+    )
     return [
-        f"imbalanced: {_percent(rare)} of the rows are {str(shares.index[-1])!r}, and a constant "
-        f"prediction has an accuracy of {_percent(float(shares.iloc[0]))}, so accuracy says "
-        "little; --class-weight balanced makes all classes count the same"
+        f"imbalanced: {_percent(rare)} of the rows are {str(shares.index[-1])!r}{constant}; "
+        "--class-weight balanced makes all classes count the same"
     ]
 
 
