@@ -133,15 +133,21 @@ def layout(values: Floats, interactions: Floats) -> Floats:
     return pairs
 
 
-def mean_and_error(parts: Floats, game: Game, axis: int = 0) -> tuple[Floats, Floats]:
-    """Return the mean over background rows and its standard error, ``sd / sqrt(m)``."""
+def mean_and_error(
+    parts: Floats, game: Game, axis: int = 0, *, drawn: int = 0
+) -> tuple[Floats, Floats]:
+    """Return the mean over background rows and its standard error, ``sd / sqrt(m)``.
+
+    Where permutations were drawn, their spread is part of that of the rows, and is not reduced
+    where these are most of a larger background.
+    """
     parts = np.moveaxis(parts, axis, 0)
     mean = np.tensordot(game.weights, parts, 1)
     if game.n_background < 2:
         return mean, np.full_like(mean, np.nan)
     # Merged rows count as often as they occurred, hence m - 1 for all of them.
     variance = np.tensordot(game.weights, (parts - mean) ** 2, 1) / (game.n_background - 1)
-    return mean, game.correction * np.sqrt(variance)
+    return mean, (1.0 if drawn else game.correction) * np.sqrt(variance)
 
 
 def listed_names(names: Sequence[str], most: int = 3) -> str:
