@@ -31,10 +31,17 @@ _COARSE_ROWS = 50  # rows of the background for them
 Points = tuple[NDArray[Any], NDArray[Any]]
 
 
-def most_rows(form: Separable, n_columns: int) -> int:
-    """Return how many rows of the background keep the factors of all terms in memory."""
+def most_rows(form: Separable | None, n_columns: int) -> int:
+    """Return how many rows of the background are used."""
+    if form is None:
+        return PREDICTED
     fitting = int(_FACTORS / max(1, form.n_terms * n_columns))
     return max(_LEAST_ROWS, min(MOST_BACKGROUND, fitting))
+
+
+def is_manageable(form: Separable | None, n_columns: int) -> bool:
+    """Return whether factors cost less than predictions."""
+    return form is not None and form.n_terms * n_columns * _LEAST_ROWS <= 10 * _FACTORS
 
 
 class Conditional(Protocol):
@@ -107,22 +114,25 @@ class _Predicted:
         chosen = np.sort(np.argsort(-strength, kind="stable")[:_PAIRED]).tolist()
         both = np.zeros((len(first), *first.shape))
         for k, j in combinations(chosen, 2):
-            both[k, j] = both[j, k] = (self.surface(k, j)[1] ** 2).mean(axis=(0, 1))
+            (_, left), (_, right) = _coarse(self.grids[k]), _coarse(self.grids[j])
+            squares = self.surface(k, j)[1] ** 2
+            both[k, j] = both[j, k] = np.einsum("a,b,abt->t", left, right, squares)
         return both
 
     def surface(self, k: int, j: int) -> tuple[Points, Floats]:
         """Return the partial dependence on both columns, centred in both directions."""
         left, right = self.grids[k], self.grids[j]
-        some = [even_rows(len(grid), _COARSE) for grid in (left, right)]
+        (some, shares), (others, weights) = _coarse(left), _coarse(right)
         table = pick_rows(self.table, even_rows(self.table.shape[0], _COARSE_ROWS))
-        n, (n_left, n_right) = table.shape[0], map(len, some)
+        n, n_left, n_right = table.shape[0], len(some), len(others)
         rows = np.tile(np.arange(n), n_left * n_right)
-        filled = left.filled(table, rows, np.repeat(some[0], n * n_right))
-        at_right = np.tile(np.repeat(some[1], n), n_left)
+        filled = left.filled(table, rows, np.repeat(some, n * n_right))
+        at_right = np.tile(np.repeat(others, n), n_left)
         filled = right.filled(filled, np.arange(len(rows)), at_right)
         means = self.predict(filled).reshape(n_left, n_right, n, -1).mean(axis=2)
-        centred = means - means.mean(axis=0) - means.mean(axis=1)[:, None] + means.mean(axis=(0, 1))
-        return (left.values[some[0]], right.values[some[1]]), centred
+        means = means - np.tensordot(shares, means, 1)
+        centred = means - np.einsum("b,abt->at", weights, means)[:, None]
+        return (left.values[some], right.values[others]), centred
 
 
 @dataclass(frozen=True)
@@ -181,6 +191,19 @@ def _spread(grid: Grid, values: Floats) -> Floats:
         return np.zeros(values.shape[1])
     at_rows = np.column_stack([np.interp(known, grid.places, column) for column in values.T])
     return np.asarray(at_rows.var(axis=0))
+
+
+def _coarse(grid: Grid) -> tuple[Indices, Floats]:
+    """Return some points of a grid, and the shares of the rows that are next to each."""
+    known = grid.rows[np.isfinite(grid.rows)]
+    if grid.kind == "category":
+        some = np.arange(min(_COARSE, len(grid)))
+    else:
+        levels = np.quantile(known, (np.arange(_COARSE) + 0.5) / _COARSE) if len(known) else [0.0]
+        some = np.unique([np.argmin(np.abs(grid.places - level)) for level in levels])
+    near = np.abs(known[:, None] - grid.places[some]).argmin(axis=1)
+    counts = np.bincount(near, minlength=len(some)) + 1e-300
+    return some, counts / counts.sum()
 
 
 def _mixed(table: Any, picks: Indices) -> Any:

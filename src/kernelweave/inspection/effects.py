@@ -19,7 +19,8 @@ from kernelweave._validation import pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 
-from .conditional import PREDICTED, Conditional, conditional, most_rows
+from .anova import Separable
+from .conditional import Conditional, conditional, is_manageable, most_rows
 from .curves import Curve, Effects, PairEffect
 from .explain import _check_model, _outputs
 from .grids import Grid, make_grid
@@ -107,9 +108,8 @@ def effects(
         raise InputError("y: refits need the targets of X; pass y, or n_refits=0.")
     random = check_random_state(random_state)
     with threads(n_jobs):
-        form = separable_form(subject.chosen, table)
-        most = PREDICTED if form is None else most_rows(form, table.shape[1])
-        background = pick_rows(table, even_rows(table.shape[0], most))
+        form = _form(subject, table)
+        background = pick_rows(table, even_rows(table.shape[0], most_rows(form, table.shape[1])))
         grids = _grids(subject, background, columns, n_points)
         work = conditional(subject.predict, form, background, grids, random)
         found = _assemble(subject, work, int(pairs))
@@ -153,6 +153,12 @@ class _Subject:
                 for start in range(0, n, _AT_ONCE)
             ]
         )
+
+
+def _form(subject: _Subject, table: Any) -> Separable | None:
+    """Return the model as a sum of products, where that is cheaper than predictions."""
+    form = separable_form(subject.chosen, pick_rows(table, np.arange(1)))
+    return form if is_manageable(form, table.shape[1]) else None
 
 
 def _grids(subject: _Subject, table: Any, columns: Any, n_points: int) -> list[Grid]:
@@ -246,8 +252,7 @@ def _with_bands(
         rows = random.randint(0, table.shape[0], table.shape[0])
         again = clone(subject.chosen).fit(pick_rows(table, rows), pick_rows(y, rows))
         own = _Subject.of(again)
-        form = separable_form(again, table)
-        ice = conditional(own.predict, form, work.table, work.grids, random).ice
+        ice = conditional(own.predict, _form(own, table), work.table, work.grids, random).ice
         refitted.append([_centred(curve, ice.predictions)[0] for curve in ice.curves])
     bands = {
         grid.name: _squeezed(np.quantile([curves[k] for curves in refitted], _BAND, axis=0))

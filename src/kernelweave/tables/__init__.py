@@ -2,7 +2,8 @@
 
 Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` compares models
 on folds and fits the best one; `compare_table` compares with methods of scikit-learn;
-`cluster_table` groups rows; `find_suspects` lists labels that look wrong.
+`cluster_table` groups rows; `explain_table` explains predictions; `find_suspects` lists labels that
+look wrong.
 """
 
 from importlib import import_module
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from .clustering import TableClusters, cluster_table, read_pairs_table
     from .columns import ColumnKind, describe_columns
     from .comparing import Comparison, compare_table
+    from .explaining import explain_table
     from .fitting import TableFit, fit_table
     from .kernels import offer_kernels
     from .label_errors import find_suspects
@@ -35,6 +37,7 @@ __all__ = [
     "cluster_table",
     "compare_table",
     "describe_columns",
+    "explain_table",
     "find_suspects",
     "fit_table",
     "make_model",
@@ -62,6 +65,7 @@ _HOMES = {
     "cluster_table": "clustering",
     "compare_table": "comparing",
     "describe_columns": "columns",
+    "explain_table": "explaining",
     "find_suspects": "label_errors",
     "fit_table": "fitting",
     "make_model": "methods",
