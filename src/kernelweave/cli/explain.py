@@ -115,6 +115,7 @@ def _print_importance(console: Any, found: Any, args: Any) -> None:
     n_outputs = len(found.output_names)
     means, errors = (array.reshape(-1, n_outputs) for array in (means, errors))
     order = (-means.sum(axis=1)).argsort(kind="stable")[: args.top]
+    lines: list[tuple[str, ...]]
     if n_outputs == 1:
         names = [args.by, "mean change", "standard error"]
         lines = [

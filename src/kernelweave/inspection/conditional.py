@@ -47,9 +47,17 @@ def is_manageable(form: Separable | None, n_columns: int) -> bool:
 class Conditional(Protocol):
     """Predictions of a background with one or two columns replaced."""
 
-    table: Any
-    grids: list[Grid]
-    is_additive: bool
+    @property
+    def table(self) -> Any:
+        """The background."""
+
+    @property
+    def grids(self) -> list[Grid]:
+        """Values of the columns."""
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the model is a sum of functions of single columns."""
 
     @property
     def ice(self) -> Ice:
@@ -145,7 +153,7 @@ class _Exact:
     predicted: _Predicted
 
     @property
-    def is_additive(self) -> bool:  # type: ignore[override]
+    def is_additive(self) -> bool:
         return self.form.is_additive
 
     @property

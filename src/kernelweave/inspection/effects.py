@@ -196,8 +196,16 @@ def _assemble(subject: _Subject, work: Conditional, n_pairs: int) -> Effects:
     found = work.variances([values for values, _ in centred], n_pairs > 0)
     order = np.argsort(-_relative(found.first_order, found.variance).max(axis=1), kind="stable")
     curves = [
-        Curve(grid.name, grid.kind, grid.values, *map(_squeezed, (*parts, curve)), grid.rows)
-        for grid, parts, curve in zip(work.grids, centred, ice.curves, strict=True)
+        Curve(
+            grid.name,
+            grid.kind,
+            grid.values,
+            _squeezed(values),
+            _squeezed(errors),
+            _squeezed(curve),
+            grid.rows,
+        )
+        for grid, (values, errors), curve in zip(work.grids, centred, ice.curves, strict=True)
     ]
 
     def sorted_by(variances: Floats | None) -> Any:
@@ -220,7 +228,7 @@ def _assemble(subject: _Subject, work: Conditional, n_pairs: int) -> Effects:
 
 
 def _strongest_pairs(
-    work: Conditional, pairs: Floats | None, variance: Floats, n_pairs: int
+    work: Conditional, pairs: Floats | None, variance: Any, n_pairs: int
 ) -> list[PairEffect]:
     """Return the pairs with the largest share of the variance of any output."""
     if pairs is None:
@@ -269,7 +277,7 @@ def _centred(curves: Floats, predictions: Floats) -> tuple[Floats, Floats]:
     return changes.mean(axis=0), changes.std(axis=0, ddof=1) / np.sqrt(n)
 
 
-def _relative(part: Floats, whole: Floats) -> Floats:
+def _relative(part: Floats, whole: Any) -> Floats:
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 

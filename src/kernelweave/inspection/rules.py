@@ -195,8 +195,11 @@ def _outside(
     """Return rows of factors that stand in for absent players, and the share of each row."""
     if value == "functional":
         return np.ones((1, bits.shape[1])), np.ones(1)
-    share = np.bincount(place, shares, minlength=len(bits))
-    return (bits, share) if value == "joint" else ((share @ bits)[None], np.ones(1))
+    share: Floats = np.bincount(place, shares, minlength=len(bits))
+    if value == "joint":
+        return bits, share
+    means: Floats = share @ bits
+    return means[None], np.ones(1)
 
 
 def _contract(inside: Bools, outside: Floats | Bools, share: Floats, *, pairs: bool) -> Floats:

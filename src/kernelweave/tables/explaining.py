@@ -72,6 +72,9 @@ def explain_table(
         )
     behind = frame if background is None else background
     named = isinstance(model, Pipeline) or hasattr(last_step(model), "feature_names_in_")
-    tables = [part if named else part.to_numpy(dtype=np.float64) for part in (frame, behind)]
-    chosen = tables[0].iloc[list(rows)] if named else tables[0][list(rows)]
-    return explain(model, chosen, background=tables[1], by=by), list(rows)
+
+    def given(part: pd.DataFrame) -> Any:
+        return part if named else part.to_numpy(dtype=np.float64)
+
+    found = explain(model, given(frame.iloc[list(rows)]), background=given(behind), by=by)
+    return found, list(rows)
