@@ -17,7 +17,7 @@ MOST_ENUMERATED = 8  # players of which all coalitions are evaluated
 def all_coalitions(n_players: int) -> Bools:
     """Return who is present in each of the ``2^n`` coalitions."""
     numbers = np.arange(2**n_players)
-    return (numbers[:, None] >> np.arange(n_players)) & 1 == 1
+    return np.asarray((numbers[:, None] >> np.arange(n_players)) & 1 == 1)
 
 
 @lru_cache(maxsize=16)
@@ -26,7 +26,8 @@ def value_weights(n_players: int) -> Floats:
     coalitions = all_coalitions(n_players)
     sizes = coalitions.sum(axis=1)
     n = n_players
-    # A coalition of size s counts (s - 1)! (n - s)! / n! for members, -s! (n - s - 1)! / n! for others.
+    # A coalition of size s counts (s - 1)! (n - s)! / n! for its members and
+    # -s! (n - s - 1)! / n! for others.
     inside = [factorial(max(s - 1, 0)) * factorial(n - s) / factorial(n) for s in sizes]
     outside = [factorial(s) * factorial(max(n - s - 1, 0)) / factorial(n) for s in sizes]
     return np.where(coalitions.T, np.array(inside), -np.array(outside))
@@ -34,7 +35,7 @@ def value_weights(n_players: int) -> Floats:
 
 @lru_cache(maxsize=16)
 def pair_weights(n_players: int) -> Floats:
-    """Return the matrix that maps values of all coalitions to interaction indices of pairs l < r."""
+    """Return the matrix from values of all coalitions to interaction indices of pairs l < r."""
     coalitions = all_coalitions(n_players)
     n, out = n_players, []
     for left, right in zip(*np.triu_indices(n, 1), strict=True):

@@ -28,6 +28,8 @@ _PAIRED = 10  # columns of which pairs are predicted, those with the largest eff
 _COARSE = 6  # points of each column for them
 _COARSE_ROWS = 50  # rows of the background for them
 
+_AGREE = 1e-8  # relative difference of predictions that rounding can make
+
 Points = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -79,7 +81,10 @@ def conditional(
 ) -> Conditional:
     """Return how a model is evaluated: by its factors where it is a sum of products."""
     predicted = _Predicted(predict, table, grids, random)
-    return predicted if form is None else _Exact(form, table, grids, predicted)
+    if form is None:
+        return predicted
+    exact = _Exact(form, table, grids, predicted)
+    return exact if exact.agrees() else predicted
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,20 @@ class _Exact:
         grid = self.grids[k]
         return grid.filled(self.table, np.zeros(len(grid), dtype=np.intp), np.arange(len(grid)))
 
+    def agrees(self) -> bool:
+        """Return whether the model predicts the same for one mixed row of each column.
+
+        Which derived columns of a pipeline belong to which column is found by trying, and a level
+        that is too rare to be tried shows here.
+        """
+        n, size = self.table.shape[0], np.abs(self.ice.predictions).max(initial=1.0)
+        for k, (grid, curve) in enumerate(zip(self.grids, self.ice.curves, strict=True)):
+            for point in {0, len(grid) - 1}:
+                row = grid.filled(self.table, np.array([k % n]), np.array([point]))
+                if np.abs(self.predicted.predict(row) - curve[k % n, point]).max() > _AGREE * size:
+                    return False
+        return True
+
     @cached_property
     def ice(self) -> Ice:
         players = [grid.position for grid in self.grids]
@@ -174,7 +193,7 @@ class _Exact:
 
     def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
         """Return exact variances; only first-order ones where there are too many terms."""
-        everybody = range(self.table.shape[1])
+        everybody = range(self.table.shape[1] + 1)  # the last one: derived columns that are constant
         found = variances(self.form, self.table, self.shares, everybody, pairs=pairs)
         own = [grid.position for grid in self.grids]
         first = found.first_order[own]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._summary import column_names
 from kernelweave._threads import threads
@@ -22,13 +22,15 @@ from kernelweave.errors import InputError, InputTypeError
 from .anova import Separable
 from .conditional import Conditional, conditional, is_manageable, most_rows
 from .curves import Curve, Effects, PairEffect
-from .explain import _check_model, _outputs
+from .explain import _outputs
 from .grids import Grid, make_grid
+from .models import check_model, last_step
 from .names import find_name
 from .separable import separable_form, thresholds
 from .tables import model_columns
 
 _AT_ONCE = 50_000  # rows predicted at a time
+_TRIED = 50  # rows on which the steps of a pipeline are tried
 _BAND = (0.05, 0.95)  # quantiles of refitted curves
 
 
@@ -129,10 +131,10 @@ class _Subject:
     @classmethod
     def of(cls, model: Any) -> _Subject:
         chosen = getattr(model, "best_estimator_", model)
-        piped = isinstance(chosen, Pipeline)
-        estimator = chosen[-1] if piped else chosen
-        _check_model(estimator)
-        return cls(chosen, chosen[0] if piped else chosen, estimator)
+        estimator = last_step(chosen)
+        check_model(estimator)
+        check_is_fitted(estimator)
+        return cls(chosen, chosen[0] if isinstance(chosen, Pipeline) else chosen, estimator)
 
     def predict(self, table: Any) -> Floats:
         """Return decision values or predictions, (n_rows, n_outputs)."""
@@ -156,8 +158,8 @@ class _Subject:
 
 
 def _form(subject: _Subject, table: Any) -> Separable | None:
-    """Return the model as a sum of products, where that is cheaper than predictions."""
-    form = separable_form(subject.chosen, pick_rows(table, np.arange(1)))
+    """Return the model as a sum of products of functions, where that is cheaper to evaluate."""
+    form = separable_form(subject.chosen, pick_rows(table, even_rows(table.shape[0], _TRIED)))
     return form if is_manageable(form, table.shape[1]) else None
 
 

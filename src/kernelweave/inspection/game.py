@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputTypeError
+from kernelweave.errors import InputError, InputTypeError
+
+DEFAULT_PERMUTATIONS = 500  # of each row, where values must be sampled
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,19 @@ def attribute(terms: Any, game: Game) -> Shares:
     A branch for another kind of terms registers itself with ``@attribute.register``.
     """
     raise InputTypeError(f"model: {type(terms).__name__} cannot be explained.")
+
+
+Link = tuple[str | None, frozenset[int]]
+"""The name of a source, where a kernel has one, and the players that the kernel looks at."""
+
+
+@singledispatch
+def linked(terms: Any, game: Game) -> list[Link]:
+    """Return which players are connected by the terms of a model, for ``by="source"``."""
+    raise InputError(
+        "by: 'source' is not known for this model; name the groups, as in "
+        "by={'blood': ['iron', 'sugar']}."
+    )
 
 
 def layout(values: Floats, interactions: Floats) -> Floats:

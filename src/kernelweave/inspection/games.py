@@ -7,7 +7,7 @@ core; kernels that know no parts are enumerated over all coalitions, or sampled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import factorial, prod
 from typing import Any
@@ -21,7 +21,7 @@ from kernelweave.errors import InputError
 from kernelweave.kernels.base import n_rows, take
 
 from .coalitions import MOST_ENUMERATED, all_coalitions, pair_weights, sample_values, value_weights
-from .game import Game, listed_names
+from .game import DEFAULT_PERMUTATIONS, Game, listed_names
 from .nodes import EXACT, N_BINS, enough_nodes, quadrature
 from .pieces import Piece
 from .tables import Mixer
@@ -29,7 +29,6 @@ from .tables import Mixer
 _LANES = 32  # terms that the core handles together
 _FACTORS = 1_000_000  # numbers in an array of factors
 _MIXED = 1_000_000  # entries of blocks between mixed rows and terms
-_DEFAULT_PERMUTATIONS = 500
 
 
 @dataclass
@@ -135,8 +134,8 @@ class Board:
         _core.product_games(inside, outside, coef, series.start, series.steps, rule, out, extra)
         self.values[:, other, players] += out
         if self.pairs is not None:
-            left, right = np.triu_indices(len(players), 1)
-            found = np.zeros((len(self.rows), len(left), coef.shape[1]))
+            n_pairs = len(players) * (len(players) - 1) // 2
+            found = np.zeros((len(self.rows), n_pairs, coef.shape[1]))
             _core.product_interactions(
                 inside, outside, coef, series.start, series.steps, rule, weights, found, extra
             )
@@ -210,8 +209,7 @@ class Board:
         for k, (found, pairs) in enumerate(run_each(of_row, range(len(self.rows)))):
             self.values[k][:, players] += found
             if pairs is not None:
-                one = Board(**{**vars(self), "pairs": self.pairs[k : k + 1]})  # type: ignore[index]
-                one._add_pairs(np.array(players), pairs[None])
+                self._row(k)._add_pairs(np.array(players), pairs[None])
 
     def _coalition_values(
         self, piece: Piece, row: int, players: list[int], coalitions: Bools
@@ -263,9 +261,7 @@ class Board:
         size = self._block_size(piece, series)
         for some in _blocks(piece.n_terms, size):
             for k, row in enumerate(self.rows):
-                one = Board(**{**vars(self), "rows": self.rows[k : k + 1]})
-                one.values = self.values[k : k + 1]
-                one.pairs = None if self.pairs is None else self.pairs[k : k + 1]
+                one = self._row(k)
                 inside = series.factors(piece, "rows", one.rows, some)
                 for other in self._background_blocks(inside):
                     outside = outside_factors(series, piece, self.game, other, some)
@@ -279,6 +275,12 @@ class Board:
                         right[place[coalition]] = 0.0
                         one._play_block(piece, series, some, other, left, right, extra[None])
                 self.nodes = max(self.nodes, one.nodes)
+
+    def _row(self, k: int) -> Board:
+        """Return the board of one row, which shares its arrays."""
+        one = slice(k, k + 1)
+        pairs = None if self.pairs is None else self.pairs[one]
+        return replace(self, rows=self.rows[one], values=self.values[one], pairs=pairs)
 
     def _mixed_block(
         self, piece: Piece, row: int, other: Indices, present: Bools, some: slice
@@ -298,7 +300,7 @@ class Board:
                 "sampled and have no pairs; pass interactions=False."
             )
         players, m = piece.players, len(self.game.weights)
-        wanted = self.game.n_permutations or _DEFAULT_PERMUTATIONS
+        wanted = self.game.n_permutations or DEFAULT_PERMUTATIONS
         n_pairs = max(1, -(-wanted // (2 * m)))
         self.n_permutations = max(self.n_permutations, 2 * n_pairs * m)
 
@@ -348,8 +350,9 @@ class Series:
         exponents = list(product(*(range(power + 1) for power in powers)))
         place = {exponent: k for k, exponent in enumerate(exponents)}
         constants = [bound.atom.constant for bound, _ in piece.sums]
-        start = [prod(c**e / factorial(e) for c, e in zip(constants, x, strict=True))
-                 for x in exponents]
+        start = [
+            prod(c**e / factorial(e) for c, e in zip(constants, x, strict=True)) for x in exponents
+        ]
         steps = [
             (place[a], place[b], place[total])
             for a in exponents
@@ -357,7 +360,13 @@ class Series:
             if (total := tuple(i + j for i, j in zip(a, b, strict=True))) in place
         ]
         scale = float(prod(factorial(power) for power in powers))
-        return cls(exponents, np.array(start, dtype=np.float64), np.array(steps), scale, bool(piece.products))
+        return cls(
+            exponents,
+            np.array(start, dtype=np.float64),
+            np.array(steps),
+            scale,
+            bool(piece.products),
+        )
 
     def degree(self, n_players: int) -> int:
         """Return the degree of a game in the share of players that are present."""
@@ -392,8 +401,10 @@ class Series:
                 factor = np.ones(shape)
             out.append(
                 [
-                    prod((part**e / factorial(e) for part, e in zip(parts, x, strict=True)
-                          if e), start=factor)
+                    prod(
+                        (part**e / factorial(e) for part, e in zip(parts, x, strict=True) if e),
+                        start=factor,
+                    )
                     for x in self.exponents
                 ]
             )
@@ -438,9 +449,7 @@ def _summands(piece: Piece, side: str, index: Any) -> Floats:
     return out
 
 
-def outside_parts(
-    piece: Piece, game: Game, parts: Callable[[Piece, str, Any], Floats]
-) -> Floats:
+def outside_parts(piece: Piece, game: Game, parts: Callable[[Piece, str, Any], Floats]) -> Floats:
     """Return the parts of absent players of a sum, for every background row or averaged."""
     if game.value == "functional":
         return np.broadcast_to(piece.coef.sum(axis=0), (1, 1, piece.coef.shape[1]))
@@ -459,7 +468,7 @@ def empty_value(piece: Piece, game: Game) -> Floats:
         constants = [bound.atom.constant**power for bound, power in piece.sums]
         return np.asarray(prod(constants) * piece.coef.sum(axis=0))
     if len(players) == 1:
-        return outside_parts(piece, game, _whole)[0, 0]
+        return np.asarray(outside_parts(piece, game, _whole)[0, 0])
     series = Series.of(piece)
     total = np.zeros(piece.coef.shape[1])
     for some in _blocks(piece.n_terms, 16 * _LANES):

@@ -10,10 +10,10 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.estimators.terms import KernelTerm, KernelTerms
-from kernelweave.kernels.base import Rows, n_rows, take
+from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.table import is_sparse
 
-from .game import Game, Shares, attribute, mean_and_error
+from .game import Game, Link, Shares, attribute, linked, mean_and_error
 from .games import Board, Series, empty_value
 from .pieces import Piece, make_pieces
 from .tables import Mixer
@@ -76,7 +76,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         found.append((values[:, :-1], errors, pairs))
         nodes, bound = max(nodes, board.nodes), max(bound, float(board.bounds.max()))
         n_permutations = max(n_permutations, board.n_permutations)
-    # A kernel off by e moves each coalition by e sum |a|, and all values together by 2 d times that.
+    # A kernel off by e moves each coalition by e sum |a|, and all values by 2 d times that.
     bound += 2.0 * players * sum(piece.error for piece in pieces)
     return Shares(
         game.players.names,
@@ -90,6 +90,20 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         bound,
         n_permutations,
     )
+
+
+@linked.register
+def _(terms: KernelTerms, game: Game) -> list[Link]:
+    """Return the players of every kernel; names of `views` stand before a colon."""
+    X = terms.check(game.rows)
+    owner = game.players.owner(X.shape[1])
+    found: list[Link] = []
+    for term in terms.terms:
+        places = np.concatenate([kernel.positions(X) for kernel, _ in term.factors])
+        players = frozenset(int(p) for p in owner[places] if p >= 0)
+        name, colon, _ = term.name.partition(": ")
+        found.append((name if colon else None, players))
+    return found
 
 
 def _scales(at_background: Floats, pieces: list[Piece]) -> Floats:

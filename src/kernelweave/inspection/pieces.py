@@ -141,13 +141,14 @@ def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Pi
     for term in terms.terms:
         if not len(term.coef):
             continue
-        sides = tuple(
-            tuple(kernel.prepare_once(table, known) for kernel, _ in term.factors)
-            for table, known in ((X, at_rows), (Z, at_background))
+        kernels = [kernel for kernel, _ in term.factors]
+        sides = (
+            tuple(rows for _, rows in term.factors),
+            tuple(kernel.prepare_once(X, at_rows) for kernel in kernels),
+            tuple(kernel.prepare_once(Z, at_background) for kernel in kernels),
         )
-        supports = tuple(rows for _, rows in term.factors)
         for monomial in _monomials(term):
-            bound = [_bind(atom, supports, *sides, X, owner) for atom in monomial.atoms]
+            bound = [_bind(atom, sides, X, owner) for atom in monomial.atoms]
             found.append(_piece(bound, monomial.scale * term.coef, monomial.error, term))
     return found
 
@@ -160,13 +161,11 @@ def _monomials(term: KernelTerm) -> Any:
     return multiply(moved, term.name)
 
 
-def _bind(
-    atom: Atom, supports: Rows, rows: Rows, background: Rows, X: Any, owner: Indices
-) -> BoundAtom:
+def _bind(atom: Atom, sides: tuple[Rows, Rows, Rows], X: Any, owner: Indices) -> BoundAtom:
     own = owner[atom.positions(X)]
     columns = {int(player): np.flatnonzero(own == player) for player in np.unique(own)}
-    sides = (atom.rows_of(side) for side in (supports, rows, background))
-    return BoundAtom(atom, *sides, columns, own)
+    terms, rows, background = (atom.rows_of(side) for side in sides)
+    return BoundAtom(atom, terms, rows, background, columns, own)
 
 
 def _piece(bound: list[BoundAtom], coef: Floats, error: float, term: KernelTerm) -> Piece:

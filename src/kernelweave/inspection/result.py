@@ -30,8 +30,8 @@ class Attributions:
 
     What is explained is the decision value of a classifier and the prediction of a regressor.
     ``e[3]`` is one row, ``e[:10]`` are ten rows, ``e[..., "benign"]`` is one output;
-    ``print(e[3])`` shows a row, ``print(e)`` the importance of the players. A player is a column, or a group of
-    columns, a source, a kernel or a rule.
+    ``print(e[3])`` shows a row, ``print(e)`` the importance of the players. A player is a column,
+    or a group of columns, a source, a kernel or a rule.
 
     Parameters
     ----------

@@ -60,7 +60,8 @@ class Overlap(Kernel):
         return (Monomial(1.0, (self._atom("sum", part=self._part, key=key),)),)
 
     def _part(self, A: NDArray[Any], B: NDArray[Any], columns: Indices) -> Floats:
-        return self.block(A[:, columns], B[:, columns]) * (len(columns) / A.shape[1])
+        share = len(columns) / A.shape[1]
+        return np.asarray(self.block(A[:, columns], B[:, columns]) * share)
 
     def block(self, A: NDArray[Any], B: NDArray[Any]) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""

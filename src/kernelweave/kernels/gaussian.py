@@ -183,8 +183,10 @@ class Additive(_Widths):
 
     def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
         scales = np.sqrt(0.5) / np.array(self.widths)
-        parts = (decay_part(A, B, columns[j : j + 1], scales[columns[j : j + 1]], squared=True)
-                 for j in range(len(columns)))
+        parts = (
+            decay_part(A, B, columns[j : j + 1], scales[columns[j : j + 1]], squared=True)
+            for j in range(len(columns))
+        )
         return np.asarray(sum(parts) / len(self.widths))
 
     def _block(self, A: Rows, B: Rows) -> Floats:

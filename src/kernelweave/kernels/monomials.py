@@ -1,6 +1,6 @@
 """Kernels as sums of products whose factors are products or sums over single columns.
 
-An exponential of a sum of squares is a product over columns; an inner product is a sum over columns.
+An exponential of a sum of squares is a product over columns; an inner product is a sum over them.
 Explanations replace single columns of a row, and need these parts one by one.
 """
 
