@@ -28,21 +28,38 @@ _PAIRED = 10  # columns of which pairs are predicted, those with the largest eff
 _COARSE = 6  # points of each column for them
 _COARSE_ROWS = 50  # rows of the background for them
 
+_AGREE = 1e-8  # relative difference of predictions that rounding can make
+
 Points = tuple[NDArray[Any], NDArray[Any]]
 
 
-def most_rows(form: Separable, n_columns: int) -> int:
-    """Return how many rows of the background keep the factors of all terms in memory."""
+def most_rows(form: Separable | None, n_columns: int) -> int:
+    """Return how many rows of the background are used."""
+    if form is None:
+        return PREDICTED
     fitting = int(_FACTORS / max(1, form.n_terms * n_columns))
     return max(_LEAST_ROWS, min(MOST_BACKGROUND, fitting))
+
+
+def is_manageable(form: Separable | None, n_columns: int) -> bool:
+    """Return whether factors cost less than predictions."""
+    return form is not None and form.n_terms * n_columns * _LEAST_ROWS <= 10 * _FACTORS
 
 
 class Conditional(Protocol):
     """Predictions of a background with one or two columns replaced."""
 
-    table: Any
-    grids: list[Grid]
-    is_additive: bool
+    @property
+    def table(self) -> Any:
+        """The background."""
+
+    @property
+    def grids(self) -> list[Grid]:
+        """Values of the columns."""
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the model is a sum of functions of single columns."""
 
     @property
     def ice(self) -> Ice:
@@ -64,7 +81,10 @@ def conditional(
 ) -> Conditional:
     """Return how a model is evaluated: by its factors where it is a sum of products."""
     predicted = _Predicted(predict, table, grids, random)
-    return predicted if form is None else _Exact(form, table, grids, predicted)
+    if form is None:
+        return predicted
+    exact = _Exact(form, table, grids, predicted)
+    return exact if exact.agrees() else predicted
 
 
 @dataclass(frozen=True)
@@ -107,22 +127,25 @@ class _Predicted:
         chosen = np.sort(np.argsort(-strength, kind="stable")[:_PAIRED]).tolist()
         both = np.zeros((len(first), *first.shape))
         for k, j in combinations(chosen, 2):
-            both[k, j] = both[j, k] = (self.surface(k, j)[1] ** 2).mean(axis=(0, 1))
+            (_, left), (_, right) = _coarse(self.grids[k]), _coarse(self.grids[j])
+            squares = self.surface(k, j)[1] ** 2
+            both[k, j] = both[j, k] = np.einsum("a,b,abt->t", left, right, squares)
         return both
 
     def surface(self, k: int, j: int) -> tuple[Points, Floats]:
         """Return the partial dependence on both columns, centred in both directions."""
         left, right = self.grids[k], self.grids[j]
-        some = [even_rows(len(grid), _COARSE) for grid in (left, right)]
+        (some, shares), (others, weights) = _coarse(left), _coarse(right)
         table = pick_rows(self.table, even_rows(self.table.shape[0], _COARSE_ROWS))
-        n, (n_left, n_right) = table.shape[0], map(len, some)
+        n, n_left, n_right = table.shape[0], len(some), len(others)
         rows = np.tile(np.arange(n), n_left * n_right)
-        filled = left.filled(table, rows, np.repeat(some[0], n * n_right))
-        at_right = np.tile(np.repeat(some[1], n), n_left)
+        filled = left.filled(table, rows, np.repeat(some, n * n_right))
+        at_right = np.tile(np.repeat(others, n), n_left)
         filled = right.filled(filled, np.arange(len(rows)), at_right)
         means = self.predict(filled).reshape(n_left, n_right, n, -1).mean(axis=2)
-        centred = means - means.mean(axis=0) - means.mean(axis=1)[:, None] + means.mean(axis=(0, 1))
-        return (left.values[some[0]], right.values[some[1]]), centred
+        means = means - np.tensordot(shares, means, 1)
+        centred = means - np.einsum("b,abt->at", weights, means)[:, None]
+        return (left.values[some], right.values[others]), centred
 
 
 @dataclass(frozen=True)
@@ -135,7 +158,7 @@ class _Exact:
     predicted: _Predicted
 
     @property
-    def is_additive(self) -> bool:  # type: ignore[override]
+    def is_additive(self) -> bool:
         return self.form.is_additive
 
     @property
@@ -148,6 +171,20 @@ class _Exact:
         grid = self.grids[k]
         return grid.filled(self.table, np.zeros(len(grid), dtype=np.intp), np.arange(len(grid)))
 
+    def agrees(self) -> bool:
+        """Return whether the model predicts the same for one mixed row of each column.
+
+        Which derived columns of a pipeline belong to which column is found by trying, and a level
+        that is too rare to be tried shows here.
+        """
+        n, size = self.table.shape[0], np.abs(self.ice.predictions).max(initial=1.0)
+        for k, (grid, curve) in enumerate(zip(self.grids, self.ice.curves, strict=True)):
+            for point in {0, len(grid) - 1}:
+                row = grid.filled(self.table, np.array([k % n]), np.array([point]))
+                if np.abs(self.predicted.predict(row) - curve[k % n, point]).max() > _AGREE * size:
+                    return False
+        return True
+
     @cached_property
     def ice(self) -> Ice:
         players = [grid.position for grid in self.grids]
@@ -156,7 +193,7 @@ class _Exact:
 
     def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
         """Return exact variances; only first-order ones where there are too many terms."""
-        everybody = range(self.table.shape[1])
+        everybody = range(self.table.shape[1] + 1)  # the last one: derived columns that are constant
         found = variances(self.form, self.table, self.shares, everybody, pairs=pairs)
         own = [grid.position for grid in self.grids]
         first = found.first_order[own]
@@ -181,6 +218,19 @@ def _spread(grid: Grid, values: Floats) -> Floats:
         return np.zeros(values.shape[1])
     at_rows = np.column_stack([np.interp(known, grid.places, column) for column in values.T])
     return np.asarray(at_rows.var(axis=0))
+
+
+def _coarse(grid: Grid) -> tuple[Indices, Floats]:
+    """Return some points of a grid, and the shares of the rows that are next to each."""
+    known = grid.rows[np.isfinite(grid.rows)]
+    if grid.kind == "category":
+        some = np.arange(min(_COARSE, len(grid)))
+    else:
+        levels = np.quantile(known, (np.arange(_COARSE) + 0.5) / _COARSE) if len(known) else [0.0]
+        some = np.unique([np.argmin(np.abs(grid.places - level)) for level in levels])
+    near = np.abs(known[:, None] - grid.places[some]).argmin(axis=1)
+    counts = np.bincount(near, minlength=len(some)) + 1e-300
+    return some, counts / counts.sum()
 
 
 def _mixed(table: Any, picks: Indices) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._summary import column_names
 from kernelweave._threads import threads
@@ -19,15 +19,18 @@ from kernelweave._validation import pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 
-from .conditional import PREDICTED, Conditional, conditional, most_rows
+from .anova import Separable
+from .conditional import Conditional, conditional, is_manageable, most_rows
 from .curves import Curve, Effects, PairEffect
-from .explain import _check_model, _outputs
+from .explain import _outputs
 from .grids import Grid, make_grid
+from .models import check_model, last_step
 from .names import find_name
 from .separable import separable_form, thresholds
 from .tables import model_columns
 
 _AT_ONCE = 50_000  # rows predicted at a time
+_TRIED = 50  # rows on which the steps of a pipeline are tried
 _BAND = (0.05, 0.95)  # quantiles of refitted curves
 
 
@@ -107,9 +110,8 @@ def effects(
         raise InputError("y: refits need the targets of X; pass y, or n_refits=0.")
     random = check_random_state(random_state)
     with threads(n_jobs):
-        form = separable_form(subject.chosen, table)
-        most = PREDICTED if form is None else most_rows(form, table.shape[1])
-        background = pick_rows(table, even_rows(table.shape[0], most))
+        form = _form(subject, table)
+        background = pick_rows(table, even_rows(table.shape[0], most_rows(form, table.shape[1])))
         grids = _grids(subject, background, columns, n_points)
         work = conditional(subject.predict, form, background, grids, random)
         found = _assemble(subject, work, int(pairs))
@@ -129,10 +131,10 @@ class _Subject:
     @classmethod
     def of(cls, model: Any) -> _Subject:
         chosen = getattr(model, "best_estimator_", model)
-        piped = isinstance(chosen, Pipeline)
-        estimator = chosen[-1] if piped else chosen
-        _check_model(estimator)
-        return cls(chosen, chosen[0] if piped else chosen, estimator)
+        estimator = last_step(chosen)
+        check_model(estimator)
+        check_is_fitted(estimator)
+        return cls(chosen, chosen[0] if isinstance(chosen, Pipeline) else chosen, estimator)
 
     def predict(self, table: Any) -> Floats:
         """Return decision values or predictions, (n_rows, n_outputs)."""
@@ -153,6 +155,12 @@ class _Subject:
                 for start in range(0, n, _AT_ONCE)
             ]
         )
+
+
+def _form(subject: _Subject, table: Any) -> Separable | None:
+    """Return the model as a sum of products of functions, where that is cheaper to evaluate."""
+    form = separable_form(subject.chosen, pick_rows(table, even_rows(table.shape[0], _TRIED)))
+    return form if is_manageable(form, table.shape[1]) else None
 
 
 def _grids(subject: _Subject, table: Any, columns: Any, n_points: int) -> list[Grid]:
@@ -190,8 +198,16 @@ def _assemble(subject: _Subject, work: Conditional, n_pairs: int) -> Effects:
     found = work.variances([values for values, _ in centred], n_pairs > 0)
     order = np.argsort(-_relative(found.first_order, found.variance).max(axis=1), kind="stable")
     curves = [
-        Curve(grid.name, grid.kind, grid.values, *map(_squeezed, (*parts, curve)), grid.rows)
-        for grid, parts, curve in zip(work.grids, centred, ice.curves, strict=True)
+        Curve(
+            grid.name,
+            grid.kind,
+            grid.values,
+            _squeezed(values),
+            _squeezed(errors),
+            _squeezed(curve),
+            grid.rows,
+        )
+        for grid, (values, errors), curve in zip(work.grids, centred, ice.curves, strict=True)
     ]
 
     def sorted_by(variances: Floats | None) -> Any:
@@ -214,7 +230,7 @@ def _assemble(subject: _Subject, work: Conditional, n_pairs: int) -> Effects:
 
 
 def _strongest_pairs(
-    work: Conditional, pairs: Floats | None, variance: Floats, n_pairs: int
+    work: Conditional, pairs: Floats | None, variance: Any, n_pairs: int
 ) -> list[PairEffect]:
     """Return the pairs with the largest share of the variance of any output."""
     if pairs is None:
@@ -246,8 +262,7 @@ def _with_bands(
         rows = random.randint(0, table.shape[0], table.shape[0])
         again = clone(subject.chosen).fit(pick_rows(table, rows), pick_rows(y, rows))
         own = _Subject.of(again)
-        form = separable_form(again, table)
-        ice = conditional(own.predict, form, work.table, work.grids, random).ice
+        ice = conditional(own.predict, _form(own, table), work.table, work.grids, random).ice
         refitted.append([_centred(curve, ice.predictions)[0] for curve in ice.curves])
     bands = {
         grid.name: _squeezed(np.quantile([curves[k] for curves in refitted], _BAND, axis=0))
@@ -264,7 +279,7 @@ def _centred(curves: Floats, predictions: Floats) -> tuple[Floats, Floats]:
     return changes.mean(axis=0), changes.std(axis=0, ddof=1) / np.sqrt(n)
 
 
-def _relative(part: Floats, whole: Floats) -> Floats:
+def _relative(part: Floats, whole: Any) -> Floats:
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 

@@ -11,15 +11,16 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave._declaration import declared
-from kernelweave._summary import column_names, listed
+from kernelweave._summary import column_names
 from kernelweave._threads import threads
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 
 from . import kernels, rules  # noqa: F401  register the branches of kernel models and of rules
-from .game import Game, Players, Shares, attribute, layout
+from .game import Game, Players, Shares, attribute, layout, linked
+from .models import check_model, last_step, through_steps
 from .names import find_name
+from .players import grouped, sources
 from .result import Attributions
 from .tables import cells, merge_equal, model_columns, pick_rows
 
@@ -97,20 +98,28 @@ def explain(
     True
     """
     chosen = getattr(model, "best_estimator_", model)
-    first = chosen.steps[0][1] if isinstance(chosen, Pipeline) else chosen
-    estimator = chosen[-1] if isinstance(chosen, Pipeline) else chosen
-    _check_model(estimator)
+    estimator = last_step(chosen)
+    check_model(estimator)
+    check_is_fitted(estimator)
     if isinstance(by, str):
         by = _BY[find_name(by, _BY, "by")]
+    elif not isinstance(by, Mapping):
+        raise InputTypeError(
+            "by: must be 'column', 'source', 'kernel', 'rule' or a dict of groups, got "
+            f"{type(by).__name__}."
+        )
     value = _VALUES[find_name(value, _VALUES, "value")]
+    if n_permutations is not None and not n_permutations >= 1:
+        raise InputError(f"n_permutations: must be 1 or more, got {n_permutations!r}.")
+    first = chosen.steps[0][1] if isinstance(chosen, Pipeline) else chosen
     rows = model_columns(first, X)
     if not rows.shape[0]:
         raise InputError("X: has no rows.")
     table, weights, n_background, correction = _background(first, rows, background)
-    names = column_names(first, rows.shape[1])
-    players = Players(tuple(names), tuple((j,) for j in range(len(names))))
+    names = tuple(column_names(first, rows.shape[1]))
+    players = Players(names, tuple((j,) for j in range(len(names))))
     if isinstance(by, Mapping):
-        players = _grouped(players, by, names)
+        players = grouped(by, names)
     game = Game(
         rows,
         table,
@@ -125,38 +134,25 @@ def explain(
         random_state=random_state,
     )
     with threads(n_jobs):
-        if game.by == "source":
-            game = replace(game, players=_sources(chosen, game), by="column")
-        if game.interactions and game.by == "column" and len(game.players) > _MOST_PAIRED:
+        inner, same = through_steps(chosen, game)
+        if not same:
+            if isinstance(by, Mapping):
+                raise InputError(
+                    "by: the steps of the pipeline mix columns of different groups; explain the "
+                    "last step on transformed rows."
+                )
+            game = inner
+        if inner.by == "source":
+            found = linked(estimator._terms(), inner)
+            inner = replace(inner, players=sources(inner.players, found), by="column")
+            game = replace(game, players=sources(game.players, found), by="column")
+        if inner.interactions and inner.by == "column" and len(inner.players) > _MOST_PAIRED:
             raise InputError(
                 f"interactions: at most {_MOST_PAIRED} players have pairs, got "
-                f"{len(game.players)}. Hint: group columns with by=."
+                f"{len(inner.players)}. Hint: group columns with by=."
             )
-        shares = shares_of(chosen, game)
+        shares = attribute(estimator._terms(), inner)
     return _result(estimator, game, shares, output)
-
-
-def shares_of(model: Any, game: Game) -> Shares:
-    """Return the values of the players of one model, which may be a pipeline."""
-    estimator = model[-1] if isinstance(model, Pipeline) else model
-    return attribute(estimator._terms(), game)
-
-
-def _sources(model: Any, game: Game) -> Players:
-    raise NotImplementedError
-
-
-def _check_model(estimator: Any) -> None:
-    if declared(estimator) is None:
-        raise InputTypeError(
-            "model: must be an estimator of kernelweave, or a pipeline or search around one, "
-            f"got {type(estimator).__name__}."
-        )
-    if not hasattr(estimator, "_terms"):
-        raise InputTypeError(
-            f"model: {type(estimator).__name__} has no decision or prediction to explain."
-        )
-    check_is_fitted(estimator)
 
 
 def _background(first: Any, rows: Any, given: Any) -> tuple[Any, Any, int, float]:
@@ -179,43 +175,6 @@ def _background(first: Any, rows: Any, given: Any) -> tuple[Any, Any, int, float
     used = table.shape[0]
     table, weights = merge_equal(table)
     return table, weights, used, correction
-
-
-def _grouped(players: Players, groups: Mapping[str, Sequence[Any]], names: list[str]) -> Players:
-    """Return the groups, and the columns in no group."""
-    owner: dict[int, str] = {}
-    found: dict[str, list[int]] = {}
-    for group, columns in groups.items():
-        listed_columns = [columns] if isinstance(columns, str | int) else list(columns)
-        if not listed_columns:
-            raise InputError(f"by: the group {group!r} has no columns.")
-        places = found.setdefault(str(group), [])
-        for column in listed_columns:
-            place = _place(column, names, str(group))
-            if place in owner:
-                raise InputError(
-                    f"by: column {names[place]!r} is in the groups {owner[place]!r} and "
-                    f"{str(group)!r}; it may be in one only."
-                )
-            owner[place] = str(group)
-            places.append(place)
-    rest = [j for j in range(len(names)) if j not in owner]
-    if clash := [names[j] for j in rest if names[j] in found]:
-        raise InputError(f"by: {listed(map(repr, clash))} is a group and a column in no group.")
-    return Players(
-        (*found, *(names[j] for j in rest)),
-        (*(tuple(places) for places in found.values()), *((j,) for j in rest)),
-    )
-
-
-def _place(column: Any, names: list[str], group: str) -> int:
-    if isinstance(column, int | np.integer) and not isinstance(column, bool):
-        if -len(names) <= column < len(names):
-            return int(column) % len(names)
-        raise InputError(
-            f"by: group {group!r} has column {column}, but there are {len(names)} columns."
-        )
-    return find_name(column, names, f"by: a column of group {group!r}")
 
 
 def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attributions:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputTypeError
+from kernelweave.errors import InputError, InputTypeError
+
+DEFAULT_PERMUTATIONS = 500  # of each row, where values must be sampled
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,19 @@ def attribute(terms: Any, game: Game) -> Shares:
     raise InputTypeError(f"model: {type(terms).__name__} cannot be explained.")
 
 
+Link = tuple[str | None, frozenset[int]]
+"""The name of a source, where a kernel has one, and the players that the kernel looks at."""
+
+
+@singledispatch
+def linked(terms: Any, game: Game) -> list[Link]:
+    """Return which players are connected by the terms of a model, for ``by="source"``."""
+    raise InputError(
+        "by: 'source' is not known for this model; name the groups, as in "
+        "by={'blood': ['iron', 'sugar']}."
+    )
+
+
 def layout(values: Floats, interactions: Floats) -> Floats:
     """Return pairs in shap's layout: half of each index, and the rest of a value on the diagonal.
 
@@ -133,15 +148,21 @@ def layout(values: Floats, interactions: Floats) -> Floats:
     return pairs
 
 
-def mean_and_error(parts: Floats, game: Game, axis: int = 0) -> tuple[Floats, Floats]:
-    """Return the mean over background rows and its standard error, ``sd / sqrt(m)``."""
+def mean_and_error(
+    parts: Floats, game: Game, axis: int = 0, *, drawn: int = 0
+) -> tuple[Floats, Floats]:
+    """Return the mean over background rows and its standard error, ``sd / sqrt(m)``.
+
+    Where permutations were drawn, their spread is part of that of the rows, and is not reduced
+    where these are most of a larger background.
+    """
     parts = np.moveaxis(parts, axis, 0)
     mean = np.tensordot(game.weights, parts, 1)
     if game.n_background < 2:
         return mean, np.full_like(mean, np.nan)
     # Merged rows count as often as they occurred, hence m - 1 for all of them.
     variance = np.tensordot(game.weights, (parts - mean) ** 2, 1) / (game.n_background - 1)
-    return mean, game.correction * np.sqrt(variance)
+    return mean, (1.0 if drawn else game.correction) * np.sqrt(variance)
 
 
 def listed_names(names: Sequence[str], most: int = 3) -> str:

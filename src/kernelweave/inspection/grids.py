@@ -163,9 +163,10 @@ def _like(column: Any, points: Floats) -> Any:
     """Return points as a column of the table they come from."""
     if not isinstance(column, nw.Series):
         return points
-    dtype = column.dtype if column.dtype.is_float() else nw.Float64()
     if column.dtype.is_integer() and (points % 1 == 0).all():
-        dtype = column.dtype
+        values: list[Any] = [int(point) for point in points]
+        return nw.new_series(column.name, values, column.dtype, backend=column.implementation)
+    dtype = column.dtype if column.dtype.is_float() else nw.Float64()
     return nw.new_series(column.name, points.tolist(), dtype, backend=column.implementation)
 
 

@@ -30,8 +30,8 @@ class Attributions:
 
     What is explained is the decision value of a classifier and the prediction of a regressor.
     ``e[3]`` is one row, ``e[:10]`` are ten rows, ``e[..., "benign"]`` is one output;
-    ``print(e[3])`` shows a row, ``print(e)`` the importance of the players. A player is a column, or a group of
-    columns, a source, a kernel or a rule.
+    ``print(e[3])`` shows a row, ``print(e)`` the importance of the players. A player is a column,
+    or a group of columns, a source, a kernel or a rule.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class Attributions:
         )
         order = np.argsort(-np.abs(self.values), kind="stable")
         shown, rest = order[:top], order[top:]
-        labels = [self._label(k) for k in shown]
+        labels = [self.label(int(k)) for k in shown]
         width = max(map(len, labels), default=0)
         lines = [title + self._sampled()]
         for k, label in zip(shown, labels, strict=True):
@@ -266,8 +266,22 @@ class Attributions:
             lines.append(f"  {total:<+9.3g} {count(len(rest), 'other')}")
         return lines
 
-    def _label(self, player: int) -> str:
-        name, value = clip(visible(self.feature_names[player]), 60), self.data[player]
+    def label(self, player: int, most: int = 60) -> str:
+        """Return the name of a player, with its value where it is one column of one row.
+
+        Parameters
+        ----------
+        player : int
+            Which one, from 0.
+        most : int
+            Letters of its name; longer ones lose their middle.
+
+        Returns
+        -------
+        text : str
+            Such as ``"age = 41"``.
+        """
+        name, value = clip(visible(self.feature_names[player]), most), self.data[player]
         if value is None:
             return name
         shown = f"{value:.4g}" if isinstance(value, float | np.floating) else visible(value)

@@ -23,7 +23,7 @@ from kernelweave.rules import Proposition, Rule
 from kernelweave.rules.scores import cached_truths, cover_rules
 from kernelweave.rules.table import read_table
 
-from .game import Game, Shares, attribute
+from .game import Game, Link, Shares, attribute, linked
 
 _KEPT = 6  # longest rules whose games of all pairs of patterns are kept
 _PAIRS = 200_000  # pairs of patterns at a time for longer ones: 8 MB an array at 5 columns
@@ -59,6 +59,16 @@ def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
         n_free = np.nan if few else game.n_background - 1.0
         errors = game.correction * np.sqrt(found.variances / n_free)
     return Shares(names, found.values, found.base, errors, found.interactions)
+
+
+@linked.register
+def _(terms: RuleTerms, game: Game) -> list[Link]:
+    """Return the players of every rule."""
+    owner = game.players.owner(terms.check(game.rows).n_columns)
+    return [
+        (None, frozenset(int(owner[condition.position]) for condition in rule.conditions))
+        for rule in terms.rules
+    ]
 
 
 @dataclass(frozen=True)
@@ -195,8 +205,11 @@ def _outside(
     """Return rows of factors that stand in for absent players, and the share of each row."""
     if value == "functional":
         return np.ones((1, bits.shape[1])), np.ones(1)
-    share = np.bincount(place, shares, minlength=len(bits))
-    return (bits, share) if value == "joint" else ((share @ bits)[None], np.ones(1))
+    share: Floats = np.bincount(place, shares, minlength=len(bits))
+    if value == "joint":
+        return bits, share
+    means: Floats = share @ bits
+    return means[None], np.ones(1)
 
 
 def _contract(inside: Bools, outside: Floats | Bools, share: Floats, *, pairs: bool) -> Floats:
