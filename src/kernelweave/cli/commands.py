@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "see it work on built-in data",
     "fit": "learn from a table",
     "predict": "predict the rows of a table, as CSV",
+    "evaluate": "score a model on new rows",
     "info": "show what a model has learned",
     "report": "write a page about a model",
     "rules": "show the rules of a model, as text, SQL or code",
@@ -37,6 +38,7 @@ Learn which kernels matter on a table, with a certificate of optimality.
   kernelweave fit patients.csv --target outcome      learn, and write patients.kw
   kernelweave info patients.kw                       what was learned
   kernelweave report patients.kw                     the same as a page, patients.html
+  kernelweave evaluate patients.kw new.csv           how good it is on new rows
   kernelweave predict patients.kw new.csv            predictions as CSV
   kernelweave compare patients.csv --target outcome  beside methods of scikit-learn"""
 

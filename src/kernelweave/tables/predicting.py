@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,18 +63,10 @@ def read_for(model: Any, path: str | Path) -> Table:
     table : Table
         Its frame can be given to ``model.predict``.
     """
-    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
-        preparer = model[0]
-        names = preparer.feature_names_in_
-        numbers = set(names[preparer.numeric_]) - set(preparer.dates or ())
-        table = read_table(path, text=[n for n in names if n not in numbers], numbers=numbers)
-        frame = add_row_numbers(table.frame, _grams(model))
-        empty = [n for n in frame.columns if n in numbers and frame[n].isna().all()]
-        return Table(frame.assign(**dict.fromkeys(empty, np.nan)), table.notes)
-    # Text in fit must be read as text, or "01" would be the number 1.
-    words = {p.feature for p in getattr(model, "propositions_", ()) if isinstance(p.value, str)}
-    table = read_table(path, text=words)
+    table = read_with_targets([model], path)
     frame, known = table.frame, getattr(model, "feature_names_in_", None)
+    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+        return table
     if known is not None:
         if lost := [name for name in known if name not in frame.columns]:
             raise DataError(f"The table in {path} lacks {', '.join(map(repr, lost))}.")
@@ -84,6 +77,52 @@ def read_for(model: Any, path: str | Path) -> Table:
             f"but the table in {path} is not that."
         )
     return Table(frame.set_axis(range(len(frame.columns)), axis=1), table.notes)
+
+
+def read_with_targets(
+    models: Sequence[Any], path: str | Path, targets: Sequence[str] = ()
+) -> Table:
+    """Read all columns of a table, those of the models in the types that they take.
+
+    Parameters
+    ----------
+    models : sequence of estimators or Pipelines
+        Fitted models; what is text for one of them is read as text.
+    path : str or path
+        The file.
+    targets : sequence of str
+        Columns that are read as text if the classes of a model are text: "01" stays "01".
+
+    Returns
+    -------
+    table : Table
+        With the row numbers of Gram matrices that the models hold.
+    """
+    words: set[str] = set()
+    numbers: set[str] = set()
+    prepared = True
+    for model in models:
+        estimator = last_step(model)
+        classes = getattr(estimator, "classes_", None)
+        if classes is not None and classes.dtype.kind in "OU":
+            words |= set(targets)
+        if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+            names, dates = model[0].feature_names_in_, set(model[0].dates or ())
+            own = set(names[model[0].numeric_]) - dates
+            words |= set(names) - own
+            numbers |= own
+        else:
+            prepared = False
+            # Text in fit must be read as text, or "01" would be the number 1.
+            known = getattr(estimator, "propositions_", ())
+            words |= {p.feature for p in known if isinstance(p.value, str)}
+    numbers -= words
+    table = read_table(path, text=words, numbers=numbers | set(targets) if prepared else None)
+    frame = table.frame
+    for model in models:
+        frame = add_row_numbers(frame, _grams(model))
+    empty = [name for name in frame.columns if name in numbers and frame[name].isna().all()]
+    return Table(frame.assign(**dict.fromkeys(empty, np.nan)), table.notes)
 
 
 def _grams(model: Any) -> dict[str, Any]:
