@@ -183,6 +183,7 @@ def number(
 COUNT = number("a whole number > 0", lambda n: n > 0, kind=int)
 POSITIVE = number("a number > 0", lambda x: 0 < x < math.inf)
 SHARE = number("a number from 0 to below 1", lambda x: 0 <= x < 1)
+COVERAGE = number("a number between 0 and 1", lambda x: 0 < x < 1)
 COST = number("a number > 0 or 'auto'", lambda x: 0 < x < math.inf, "auto")
 NORM = number("a number >= 1 or 'uniform'", lambda x: 1 <= x < math.inf, "uniform")
 

@@ -118,7 +118,9 @@ def _print(
     for line in verdict:
         console.print(line, soft_wrap=True)
     print_table(console, *findings.score_table(found), texts=(0,))
-    print_notes(console, notes)
+    if notes:
+        print_notes(console, notes)
+        console.print()
     if found.differences:
         _titled(console, f"Beside {shown(args.against, NAME)}, on the same rows")
         print_table(console, *findings.difference_table(found), texts=(0, 5))
@@ -131,7 +133,7 @@ def _print(
         print_table(console, *findings.group_table(found))
     if found.sources:
         _titled(console, "Without each source")
-        console.print(findings.SOURCES_MEAN, soft_wrap=True)
+        console.print(findings.describe_sources(found), soft_wrap=True)
         print_table(console, *findings.source_table(found))
 
 
@@ -143,7 +145,6 @@ def _subject(args: Any, found: Evaluation) -> str:
 
 
 def _titled(console: Any, title: str) -> None:
-    console.print()
     console.print(f"{title}:", soft_wrap=True)
 
 
@@ -152,20 +153,24 @@ def _print_details(console: Any, found: Evaluation) -> None:
     from kernelweave.tables import findings
 
     if found.class_scores and len(found.class_scores) <= _MOST_CLASSES:
+        _titled(console, "Classes, with exact 95% intervals")
         print_table(console, *findings.class_table(found))
     if found.confusion is not None:
         names, rows = findings.confusion_table(found)
         names = [names[0], *(shown(name, _CELL) for name in names[1:])]
         cells = [max(len(n), *(len(r[k]) for r in rows)) for k, n in enumerate(names)]
         if sum(cells) + 3 * len(cells) <= console.width:
+            _titled(console, "Rows by true class (down) and predicted class (across)")
             print_table(console, names, rows)
         else:
             _titled(console, "Classes that are confused most often")
             print_table(console, *findings.confused_table(found), texts=(0, 1))
     if found.coverage:
+        _titled(console, "Share of the rows in their intervals, sets or quantiles")
         print_table(console, *findings.coverage_table(found))
     if facts := findings.describe_residuals(found):
         print_facts(console, facts)
+        console.print()
 
 
 def _print_outputs(console: Any, found: Evaluation) -> None:

@@ -15,6 +15,7 @@ TextTable: TypeAlias = tuple[list[str], list[list[str]]]
 """Names of the columns, and rows of text."""
 
 _CONFUSIONS = 10  # pairs of classes that are listed
+_SOURCES = 20  # that are listed
 _LARGEST = 5  # errors that are listed
 _ALMOST = 0.005  # mean probability that is too sure or not sure enough
 
@@ -35,9 +36,10 @@ def describe_evaluation(found: Evaluation) -> list[str]:
     for part in found.coverage:
         if part.kind in named and part.asked == 0.9:
             off = "" if part.low <= part.asked <= part.high else _off(part.reached > part.asked)
+            what = "target" if part.kind == "interval" else "class"
             lines.append(
-                f"Of the rows {part.reached:.1%} are in their 90% {named[part.kind]} "
-                f"(95% interval {part.low:.1%} to {part.high:.1%}{off})."
+                f"The 90% {named[part.kind]} hold the true {what} of {part.reached:.1%} of the "
+                f"rows (95% interval {part.low:.1%} to {part.high:.1%}{off})."
             )
     return lines
 
@@ -183,11 +185,15 @@ def group_table(found: Evaluation) -> TextTable:
         line = [f"{group.name}{mark}", str(group.n_rows)]
         for name in names:
             line += [known[name].show(known[name].value), _ends(known[name])]
-        rows.append([*line, known[found.main].show(known[found.main].constant)])
+        if found.main not in _KNOWN:
+            line.append(known[found.main].show(known[found.main].constant))
+        rows.append(line)
     heads = [part for name in names for part in (found.score(name).title, "95% interval")]
-    return [str(found.by), "rows", *heads, f"constant {MEASURES[found.main].title}"], rows
+    last = [] if found.main in _KNOWN else ["constant"]
+    return [str(found.by), "rows", *heads, *last], rows
 
 
+_KNOWN = ("roc_auc", "r2")  # scores of which a constant prediction always has one value
 _SECOND = ("log_loss", "accuracy", "mean_absolute_error", "pinball_loss")
 
 
@@ -212,16 +218,22 @@ def source_table(found: Evaluation) -> TextTable:
     """Return the main score without each source."""
     score = found.score()
     rows = []
-    for part in found.sources:
+    for part in found.sources[:_SOURCES]:
         ends = "-" if part.interval is None else " to ".join(map(score.show, part.interval))
         rows.append([part.name, score.show(part.value), score.show(part.loss), ends])
     return ["exchanged", score.title, "loss", "95% interval"], rows
 
 
-SOURCES_MEAN = (
-    "The values of one source were exchanged between rows, and nothing was fitted again: the loss "
-    "says how much this model takes from the source, not how good a model without it could be."
-)
+def describe_sources(found: Evaluation) -> str:
+    """Return what the scores without each source mean."""
+    said = (
+        "The values of one source were exchanged between rows, and nothing was fitted again: the "
+        "loss says how much this model takes from the source, not how good a model without it "
+        "could be."
+    )
+    if (more := len(found.sources) - _SOURCES) > 0:
+        said += f" {more} others lose less than those below."
+    return said
 
 
 def describe_residuals(found: Evaluation) -> list[tuple[str, str]]:

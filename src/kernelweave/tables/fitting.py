@@ -26,6 +26,7 @@ from .problem import Problem, make_problem
 from .row_limits import ENOUGH, kernels_for_all
 from .scoring import choose_scoring
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
+from .sureness import fit_surely
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,8 @@ class TableFit:
         returned, not one fitted again to all rows).
     seconds : float
         Time of the last fit.
+    sure_seconds : float
+        The part of it that calibration, sets or intervals took.
     notes : tuple of str
         A sentence for every step that changed the data or the model.
     """
@@ -70,6 +73,7 @@ class TableFit:
     search: Search | None
     held_out: dict[str, Any] | None
     seconds: float
+    sure_seconds: float
     notes: tuple[str, ...]
 
 
@@ -196,6 +200,7 @@ def fit_table(
         cost.search,
         held_out,
         fit.seconds,
+        fit.sure_seconds,
         (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
     )
 
@@ -244,17 +249,29 @@ def choose_model(
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-        model = build_model(choice, problem, settings)
+        fit = build_model(choice, problem, settings)
     spent = time.perf_counter() - began
     hints = table_hints(problem, settings.seed)
     notes = [*hints, *whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
-    return TableFit(model, method, problem, len(problem.y), choice, None, None, spent, tuple(notes))
+    return TableFit(
+        fit.model,
+        method,
+        problem,
+        len(problem.y),
+        choice,
+        None,
+        None,
+        spent,
+        fit.seconds,
+        tuple(notes),
+    )
 
 
 @dataclass(frozen=True)
 class _Fit:
     model: Pipeline
     seconds: float
+    sure_seconds: float
 
 
 @dataclass(frozen=True)
@@ -276,8 +293,8 @@ class _Job:
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-            model.fit(rows.X, rows.y)
-        return _Fit(model, time.perf_counter() - began)
+            sure = fit_surely(model[-1], rows, lambda: model.fit(rows.X, rows.y))
+        return _Fit(sure.model, time.perf_counter() - began, sure.seconds)
 
 
 @dataclass(frozen=True)
