@@ -162,6 +162,7 @@ def fit(args: Any) -> int:
     from kernelweave.report import write
     from kernelweave.tables import Settings, fit_table, read_table
     from kernelweave.tables.recording import record_fit
+    from kernelweave.tables.sureness import offers
     from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
 
     from .console import summarize, warn_unless_converged
@@ -218,6 +219,8 @@ def fit(args: Any) -> int:
         "C_search": None if found.search is None else found.search.to_dict(),
         "held_out": found.held_out,
         "seconds": found.seconds,
+        "offers": offers(found.model),
+        "offers_seconds": found.sure_seconds,
         **summary,
     }
     if args.json:
@@ -259,10 +262,22 @@ def _print_choice(console: Any, report: dict[str, Any], table: tuple[list[str], 
         top = [item for item in report["column_weights"].items() if item[1] >= _LITTLE][:_MOST]
         said = ", ".join(f"{shown(name, 40)} {weight:.0%}" for name, weight in top)
         facts.append(("columns that matter", said))
+    facts += _sure_facts(report)
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:
         facts.append(("report", report["report"]))
     print_facts(console, facts)
+
+
+def _sure_facts(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how to get probabilities, sets or intervals from the model, in one line."""
+    options = {"probabilities": "--proba", "sets": "--set 0.9", "intervals": "--interval 0.9"}
+    known = [f"{name} ({options[name]})" for name in report["offers"]]
+    if not known:
+        return []
+    spent = report["offers_seconds"]
+    cost = f"; they took {spent:.1f} s" if spent >= 0.05 else ""
+    return [("predict also gives", f"{' and '.join(known)}{cost}")]
 
 
 def _subject(report: dict[str, Any]) -> str:
@@ -293,6 +308,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     facts.append(("fit", f"{report['method']}, {report['seconds']:.1f} s"))
     if held_out := report["held_out"]:
         facts.append(_score_fact(held_out, report["fitted_rows"]))
+    facts += _sure_facts(report)
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:
         facts.append(("report", report["report"]))

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combined import undo_logarithm
+from kernelweave.estimators.left_out_scores import class_margins
 
 from .blending import Calibration, best_scale, blend, calibrate, learn_calibration
 from .candidates import Candidate, Task, make_preparer
@@ -30,6 +31,7 @@ from .methods import Settings
 from .problem import Problem
 from .scoring import Scoring, constant_score, paired_difference, score_interval, total_score
 from .search import Announce, sample_rows
+from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
@@ -113,6 +115,9 @@ class Choice:
     rows, predicted : ndarray
         Rows that the chosen model predicted without being fitted to them, by position, and
         its predictions or probabilities.
+    left_out : ndarray of shape (n_rows,)
+        Of its predictions for left-out rows, for intervals and sets: residuals, those of logarithms
+        where all members learn them; or margins of the true class.
     """
 
     members: tuple[Member, ...]
@@ -123,6 +128,7 @@ class Choice:
     constant: dict[str, float]
     rows: Indices
     predicted: Floats
+    left_out: Floats
 
     @property
     def name(self) -> str:
@@ -345,8 +351,28 @@ def decide(race: Race) -> Choice:
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
     constant = {name: constant_score(name, y) for name in race.scoring.shows}
     return Choice(
-        parts, tuple(ranking), race.scoring, interval, len(race.folds), constant, rows, predicted
+        parts,
+        tuple(ranking),
+        race.scoring,
+        interval,
+        len(race.folds),
+        constant,
+        rows,
+        predicted,
+        _left_out_scores(y, predicted, parts, race.problem.regression),
     )
+
+
+def _left_out_scores(
+    y: Any, predicted: Floats, members: tuple[Member, ...], regression: bool
+) -> Floats:
+    """Return the residuals or margins of left-out rows, as `CombinedRegressor` takes them."""
+    if not regression:
+        return np.asarray(class_margins(predicted)[np.arange(len(y)), y])
+    offsets = {None if m.logarithm is None else m.logarithm[0] for m in members}
+    if len(offsets) == 1 and (offset := offsets.pop()) is not None:
+        return np.asarray(np.log(y + offset) - np.log(predicted + offset))
+    return np.asarray(y - predicted)
 
 
 def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
@@ -375,14 +401,15 @@ def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
     return Member(entry.candidate, setting, float(weight), logarithm, calibration)
 
 
-def build_model(choice: Choice, problem: Problem, settings: Settings) -> Pipeline:
-    """Fit the chosen model to all rows of a problem."""
+def build_model(choice: Choice, problem: Problem, settings: Settings) -> SureFit:
+    """Fit the chosen model to all rows of a problem, with probabilities or intervals."""
     from kernelweave.estimators import CombinedClassifier, CombinedRegressor
 
     alone = choice.members[0]
     if len(choice.members) == 1 and alone.logarithm is None and alone.calibration is None:
         preparer, estimator = _parts(alone, problem, settings)
-        return Pipeline([("table", preparer), ("model", estimator)]).fit(problem.X, problem.y)
+        model = Pipeline([("table", preparer), ("model", estimator)])
+        return fit_surely(estimator, problem, lambda: model.fit(problem.X, problem.y))
     outer = make_preparer(problem, "frame")
     frame = outer.fit_transform(problem.X)
     named = []
@@ -395,11 +422,16 @@ def build_model(choice: Choice, problem: Problem, settings: Settings) -> Pipelin
     weights = [member.weight for member in choice.members]
     if problem.regression:
         logs = [member.logarithm for member in choice.members]
-        combined: Any = CombinedRegressor(named, weights=weights, logarithms=logs)
+        combined: Any = CombinedRegressor(
+            named, weights=weights, logarithms=logs, residuals=choice.left_out
+        )
     else:
         maps = [member.calibration for member in choice.members]
-        combined = CombinedClassifier(named, weights=weights, calibrations=maps)
-    return Pipeline([("table", outer), ("model", combined)]).fit(problem.X, problem.y)
+        combined = CombinedClassifier(
+            named, weights=weights, calibrations=maps, margins=choice.left_out
+        )
+    model = Pipeline([("table", outer), ("model", combined)])
+    return SureFit(model.fit(problem.X, problem.y), 0.0)
 
 
 def _parts(

@@ -62,6 +62,9 @@ class Reliability:
         Expected calibration error: the mean of ``|predicted - observed|`` over rows.
     tolerated : float
         What 95% of samples of this size stay below if all probabilities are right.
+    excess : float
+        Mean probability of the most probable class less the share of rows where it is the true one:
+        positive where the model is too sure.
     """
 
     label: Any
@@ -72,6 +75,7 @@ class Reliability:
     counts: Indices
     error: float
     tolerated: float
+    excess: float
 
 
 @dataclass(frozen=True)
@@ -202,12 +206,11 @@ def reliability(found: Classes, weight: Floats, seed: int) -> Reliability | None
     """Return bins of the probability of the positive class, or of the most probable class."""
     if found.proba is None:
         return None
+    right = found.proba.argmax(axis=1) == found.y
+    p, hit, label = found.proba.max(axis=1), right, None
     if len(found.classes) == 2:
         p, hit = found.proba[:, found.positive], found.y == found.positive
         label = found.classes[found.positive]
-    else:
-        p, label = found.proba.max(axis=1), None
-        hit = found.proba.argmax(axis=1) == found.y
     bins = _bins(p, int(np.clip(len(p) // _ROWS_PER_BIN, 1, _BINS)))
     n_bins = int(bins.max()) + 1
     counts = np.bincount(bins, minlength=n_bins)
@@ -230,6 +233,7 @@ def reliability(found: Classes, weight: Floats, seed: int) -> Reliability | None
         counts,
         float(total @ np.abs(predicted - observed) / weight.sum()),
         float(np.quantile(gaps, LEVEL)),
+        float(np.average(found.proba.max(axis=1) - right, weights=weight)),
     )
 
 

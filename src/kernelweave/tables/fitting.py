@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -21,14 +20,15 @@ from .columns import note_columns
 from .held_out import evaluate_model, hold_out
 from .hints import table_hints
 from .kernels import MANY_COLUMNS
+from .left_out import chosen_predictions, held_out_predictions
 from .measures import Classes, Values
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
-from .new_rows import predict_rows, take_rows
 from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
 from .problem import Problem, make_problem
 from .row_limits import ENOUGH, kernels_for_all
 from .scoring import choose_scoring
 from .search import SEARCH_ROWS, Announce, Search, sample_rows, search_cost, silent
+from .sureness import fit_surely
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,8 @@ class TableFit:
         returned, not one fitted again to all rows).
     seconds : float
         Time of the last fit.
+    sure_seconds : float
+        The part of it that calibration, sets or intervals took.
     notes : tuple of str
         A sentence for every step that changed the data or the model.
     warnings : tuple of str
@@ -78,6 +80,7 @@ class TableFit:
     search: Search | None
     held_out: dict[str, Any] | None
     seconds: float
+    sure_seconds: float
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     left_out: Classes | Values | None = None
@@ -195,7 +198,7 @@ def fit_table(
         held_out = evaluate_model(fit.model, name, plan.train, rows.test, cost.C, settings.seed)
         held_out["same_model"] = plan.sampled
         doubts = _doubts(held_out)
-        left_out = None if name == "pairs" else _predict(fit.model, rows.test)
+        left_out = None if name == "pairs" else held_out_predictions(fit.model, rows.test)
     if fit is None or not plan.sampled:
         fit = job.fit(job.problem, cost.C, plan.kernels)
     return TableFit(
@@ -207,6 +210,7 @@ def fit_table(
         cost.search,
         held_out,
         fit.seconds,
+        fit.sure_seconds,
         (*_describe(job), *cost.notes, *plan.notes, *_note_limit(name, fit.model[-1])),
         (*doubts, *plan.warnings, *table_hints(job.problem, settings.seed)),
         left_out,
@@ -257,10 +261,10 @@ def choose_model(
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-        model = build_model(choice, problem, settings)
+        fit = build_model(choice, problem, settings)
     spent = time.perf_counter() - began
     return TableFit(
-        model,
+        fit.model,
         method,
         problem,
         len(problem.y),
@@ -268,33 +272,18 @@ def choose_model(
         None,
         None,
         spent,
+        fit.seconds,
         (*whole.notes, *note_columns(whole.kinds, encoded=True)),
         (*fewer, *table_hints(problem, settings.seed)),
-        _left_out(choice, problem),
+        chosen_predictions(choice, problem),
     )
-
-
-def _left_out(choice: Choice, problem: Problem) -> Classes | Values:
-    """Return the predictions by which a model was chosen."""
-    y, predicted = encode_target(problem)[choice.rows], choice.predicted
-    if problem.regression:
-        return Values(y, predicted)
-    classes = tuple(np.unique(problem.y).tolist())
-    return Classes(
-        y, predicted.argmax(axis=1), classes, len(classes) - 1, scores=predicted, proba=predicted
-    )
-
-
-def _predict(model: Pipeline, test: Problem) -> Any:
-    """Return predictions for rows that were held out."""
-    rows = take_rows(model, test.X.assign(**{str(test.y.name): test.y}))
-    return predict_rows(model, rows).predicted
 
 
 @dataclass(frozen=True)
 class _Fit:
     model: Pipeline
     seconds: float
+    sure_seconds: float
 
 
 @dataclass(frozen=True)
@@ -316,8 +305,8 @@ class _Job:
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
-            model.fit(rows.X, rows.y)
-        return _Fit(model, time.perf_counter() - began)
+            sure = fit_surely(model[-1], rows, lambda: model.fit(rows.X, rows.y))
+        return _Fit(sure.model, time.perf_counter() - began, sure.seconds)
 
 
 @dataclass(frozen=True)

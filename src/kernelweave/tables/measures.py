@@ -64,7 +64,7 @@ class Measure:
             return "-"
         if self.percent:
             return f"{value:.1%}"
-        return f"{value:.4g}" if self.name in _UNITS else f"{value:.3f}"
+        return f"{value:.4g}" if self.name in _UNITS else f"{value:z.3f}"
 
 
 MEASURES = {

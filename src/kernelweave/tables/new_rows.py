@@ -121,10 +121,9 @@ def _weights(column: pd.Series[Any], name: str, n: int, known: Any) -> Floats:
     return out
 
 
-def model_rows(model: Any, rows: NewRows, frame: pd.DataFrame | None = None) -> Any:
-    """Return what the last step of a model takes, from the rows or a changed frame of them."""
-    frame = rows.frame if frame is None else frame
-    names = getattr(model, "feature_names_in_", None)
+def model_rows(model: Any, rows: NewRows) -> Any:
+    """Return what the last step of a model takes."""
+    frame, names = rows.frame, getattr(model, "feature_names_in_", None)
     if names is not None:
         if lost := [name for name in names if name not in frame.columns]:
             raise DataError(
@@ -198,11 +197,12 @@ def predict_rows(
     return Outcome(out.predicted, out.kind, out.coverage, said)
 
 
-def predictions_of(model: Any, rows: NewRows, frame: pd.DataFrame, positive: Any) -> Any:
-    """Return the predictions alone for a changed frame of the rows."""
-    estimator, X = last_step(model), model_rows(model, rows, frame)
-    made = _classes if is_classifier(estimator) else _values
-    return made(estimator, X, rows, (), *((positive,) if made is _classes else ())).predicted
+def predict_changed(model: Any, rows: NewRows, positive: Any) -> Predicted | Several:
+    """Return the predictions alone, for rows some of whose values were changed."""
+    estimator, X = last_step(model), model_rows(model, rows)
+    if is_classifier(estimator):
+        return _classes(estimator, X, rows, (), positive).predicted
+    return _values(estimator, X, rows, ()).predicted
 
 
 def _classes(

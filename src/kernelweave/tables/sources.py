@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 
 from .measures import MEASURES, Evaluator, Predicted, Several, draw, percentiles
-from .new_rows import NewRows, predictions_of
+from .new_rows import NewRows, predict_changed
 from .predicting import last_step
 
 _REPEATS = 5  # permutations of a source
@@ -111,18 +110,12 @@ def score_sources(
     if len(sources) > _MOST:
         notes.append(f"the first {_MOST} of {len(sources)} sources are scored")
         sources = dict(list(sources.items())[:_MOST])
-    measure, random = MEASURES[main], np.random.default_rng(seed)
+    n, measure, random = len(rows), MEASURES[main], np.random.default_rng(seed)
     wanted: dict[Any, Any] = {None: (measure, predicted.evaluators()[main])}
     for name, columns in sources.items():
-        wanted[name] = (
-            measure,
-            _mean(
-                [
-                    predictions_of(model, rows, frame, positive).evaluators()[main]
-                    for frame in _exchanged(rows.frame, list(columns), random)
-                ]
-            ),
-        )
+        changed = predict_changed(model, _exchange(rows, list(columns), random), positive)
+        parts = [changed.take(slice(k * n, (k + 1) * n)) for k in range(_REPEATS)]
+        wanted[name] = measure, _mean([part.evaluators()[main] for part in parts])
     drawn = draw(wanted, len(wanted) * _REPEATS, predicted.strata, rows.weight, seed)
     sign, own = -1.0 if measure.smaller else 1.0, drawn[None]
     out = []
@@ -138,9 +131,13 @@ def _mean(evaluators: list[Evaluator]) -> Evaluator:
     return lambda weights: np.mean([evaluate(weights) for evaluate in evaluators], axis=0)
 
 
-def _exchanged(frame: Any, columns: list[str], random: Any) -> Iterator[Any]:
-    """Yield the frame with the values of some columns exchanged between rows, as they are."""
-    for _ in range(_REPEATS):
-        order = random.permutation(len(frame))
-        moved = frame[columns].iloc[order].reset_index(drop=True)
-        yield frame.assign(**{name: moved[name] for name in columns})
+def _exchange(rows: NewRows, columns: list[str], random: Any) -> NewRows:
+    """Return the rows several times over, the values of some columns exchanged between rows.
+
+    All are predicted at once, since to prepare a table costs more than to predict some rows.
+    """
+    n, frame = len(rows), rows.frame
+    order = np.concatenate([random.permutation(n) for _ in range(_REPEATS)])
+    whole = frame.iloc[np.tile(np.arange(n), _REPEATS)].reset_index(drop=True)
+    moved = frame[columns].iloc[order].reset_index(drop=True)
+    return replace(rows, frame=whole.assign(**{name: moved[name] for name in columns}))
