@@ -50,7 +50,7 @@ def test_a_part_of_the_rows_where_all_would_take_long(monkeypatch):
     monkeypatch.setattr(many_rows, "_WORK", 1.0)
     found = fit()
     assert found.n_rows == PART
-    assert any(text.startswith(f"{PART} of {N} rows are fitted to") for text in found.notes)
+    assert any(text.startswith(f"{PART} of {N} rows are fitted to") for text in found.warnings)
     assert np.isnan(found.model[-1].landmark_gap_)
 
 

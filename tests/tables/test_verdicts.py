@@ -17,6 +17,7 @@ def choice(*others, interval=(0.4, 0.6)):
         ranking=[ranked("first", 0.5, (0.0, 0.0)), *others],
         members=[SimpleNamespace(logarithm=None)],
         interval=interval,
+        constant={"r2": 0.0},
     )
 
 

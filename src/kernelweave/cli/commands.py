@@ -19,7 +19,9 @@ COMMANDS = {
     "demo": "see it work on built-in data",
     "fit": "learn from a table",
     "predict": "predict the rows of a table, as CSV",
+    "evaluate": "score a model on new rows",
     "info": "show what a model has learned",
+    "explain": "show which columns made a prediction",
     "report": "write a page about a model",
     "rules": "show the rules of a model, as text, SQL or code",
     "suspects": "show labels that look wrong",
@@ -37,7 +39,9 @@ Learn which kernels matter on a table, with a certificate of optimality.
   kernelweave fit patients.csv --target outcome      learn, and write patients.kw
   kernelweave info patients.kw                       what was learned
   kernelweave report patients.kw                     the same as a page, patients.html
+  kernelweave evaluate patients.kw new.csv           how good it is on new rows
   kernelweave predict patients.kw new.csv            predictions as CSV
+  kernelweave explain patients.kw new.csv            which columns made them
   kernelweave compare patients.csv --target outcome  beside methods of scikit-learn"""
 
 _EXITS = """\
@@ -181,6 +185,7 @@ def number(
 COUNT = number("a whole number > 0", lambda n: n > 0, kind=int)
 POSITIVE = number("a number > 0", lambda x: 0 < x < math.inf)
 SHARE = number("a number from 0 to below 1", lambda x: 0 <= x < 1)
+COVERAGE = number("a number between 0 and 1", lambda x: 0 < x < 1)
 COST = number("a number > 0 or 'auto'", lambda x: 0 < x < math.inf, "auto")
 NORM = number("a number >= 1 or 'uniform'", lambda x: 1 <= x < math.inf, "uniform")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,11 +21,6 @@ from .commands import (
     table_options,
 )
 from .terminal import open_console, print_facts, print_notes, print_table, shown, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernelweave.tables import TableFit
 
 _METHODS = [
     "auto",
@@ -163,7 +158,10 @@ def fit(args: Any) -> int:
         check_output("--report", Path(args.report))
 
     from kernelweave.io import save
+    from kernelweave.report import write
     from kernelweave.tables import Settings, fit_table, read_table
+    from kernelweave.tables.recording import record_fit
+    from kernelweave.tables.sureness import offers
     from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
 
     from .console import summarize, warn_unless_converged
@@ -194,9 +192,11 @@ def fit(args: Any) -> int:
             seconds=args.time,
             announce=announce,
         )
-    save(found.model, out)
+    record = record_fit(found, {"file": Path(args.file).name})
+    save(found.model, out, record=record)
     if page is not None:
-        _write_page(found, page, args)
+        X, y = found.problem.X, found.problem.y
+        write(found.model, page, X, y, cv=None, record=record)
     summary, problem = summarize(found.model[-1]), found.problem
     report = {
         "file": args.file,
@@ -212,9 +212,12 @@ def fit(args: Any) -> int:
         "fitted_rows": found.n_rows,
         "columns": list(problem.X.columns),
         "kinds": {c.name: c.kind for c in problem.kinds},
+        "warnings": list(found.warnings),
         "notes": [*table.notes, *found.notes],
         "C_search": None if found.search is None else found.search.to_dict(),
         "seconds": found.seconds,
+        "offers": offers(found.model),
+        "offers_seconds": found.sure_seconds,
         **summary,
     }
     if args.json:
@@ -241,36 +244,6 @@ def _read_gram(name: str, file: str) -> Any:
     return gram
 
 
-def _write_page(found: TableFit, page: Path, args: Any) -> None:
-    from kernelweave import report
-
-    held_out = None if found.choice is None else _compared(found.choice, found.n_rows)
-    facts = {"file": args.file, "target": args.target, "method": found.method}
-    X, y = found.problem.X, found.problem.y
-    report.write(found.model, page, X, y, cv=None, held_out=held_out, facts=facts)
-
-
-def _compared(choice: Any, n_rows: int) -> Any:
-    """Return the scores on rows left out, for the page."""
-    from kernelweave import report
-    from kernelweave.tables.scoring import TITLES
-    from kernelweave.tables.verdicts import describe_choice
-
-    measure, first = choice.scoring.shows[0], choice.ranking[0]
-    beside = {item.name: item.scores[measure] for item in choice.ranking[1:]}
-    if choice.chance is not None:
-        beside["constant prediction"] = choice.chance
-    said = " ".join([*describe_choice(choice), f"It was then fitted to all {n_rows} rows."])
-    return report.HeldOut(
-        "R\u00b2" if measure == "r2" else TITLES[measure],
-        first.scores[measure],
-        first.rows,
-        choice.interval,
-        beside,
-        said,
-    )
-
-
 def _print(
     console: Any, report: dict[str, Any], table: tuple[list[str], list[list[str]]] | None
 ) -> None:
@@ -282,6 +255,7 @@ def _print(
         console.print(line, soft_wrap=True)
     if table is not None:
         print_table(console, *table)
+    print_notes(console, report["warnings"], "Warning")
     print_notes(console, report["notes"])
     facts = []
     if report["method"] not in ("auto", "metric", "linear", "svm"):
@@ -295,10 +269,22 @@ def _print(
         top = [item for item in report["column_weights"].items() if item[1] >= _LITTLE][:_MOST]
         said = ", ".join(f"{shown(name, 40)} {weight:.0%}" for name, weight in top)
         facts.append(("columns that matter", said))
+    facts += _sure_facts(report)
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:
         facts.append(("report", report["report"]))
     print_facts(console, facts)
+
+
+def _sure_facts(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how to get probabilities, sets or intervals from the model, in one line."""
+    options = {"probabilities": "--proba", "sets": "--set 0.9", "intervals": "--interval 0.9"}
+    known = [f"{name} ({options[name]})" for name in report["offers"]]
+    if not known:
+        return []
+    spent = report["offers_seconds"]
+    cost = f"; they took {spent:.1f} s" if spent >= 0.05 else ""
+    return [("predict also gives", f"{' and '.join(known)}{cost}")]
 
 
 def _subject(report: dict[str, Any]) -> str:

@@ -18,14 +18,14 @@ from kernelweave._validation import check_mixed_table, fit_context
 from kernelweave.errors import InputError
 from kernelweave.kernels import Linear
 
+from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
 from .mkl import MKLClassifier, MKLRegressor
 from .shared_docs import CLASSES, shared_attributes
 from .targets import encode_labels, real_targets, refuse_one_class
+from .terms import FunctionTerms, MemberTerms
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_LEAST = 1e-12  # probability below which a logarithm is not taken
 
 COMBINED = {
     "names_ : list of str": "Their names.",
@@ -36,6 +36,7 @@ COMBINED = {
     "converged_ : bool": "Whether all members have converged.",
     "n_iter_ : int": "Sum over the members.",
     "history_ : list": "Empty.",
+    "coverage_guarantee_ : float": "NaN: members are chosen by the rows that were left out.",
 }
 
 
@@ -115,6 +116,10 @@ class BaseCombination(NotebookSummary, BaseEstimator):
         self.objective_ = self.duality_gap_ = float("nan")
         self.history_: list[Any] = []
 
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        """Return the prediction as a sum over members where it is one."""
+        raise NotImplementedError
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the members and their weights, the heaviest first.
 
@@ -134,7 +139,7 @@ class BaseCombination(NotebookSummary, BaseEstimator):
 
 
 @shared_attributes(COMBINED)
-class CombinedRegressor(RegressorMixin, BaseCombination):
+class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
     """Weighted mean of the predictions of several regressors.
 
     A member may learn the logarithm of the target, which is undone in its predictions. The command
@@ -151,6 +156,9 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
     logarithms : sequence of None or (offset, scale), or None
         For each member None, or numbers with which it learns ``log(y + offset)`` and predicts
         ``scale * exp(f(x)) - offset``.
+    residuals : array of shape (n_left_out,) or (n_left_out, n_outputs), or None
+        True less predicted values of rows that were left out, for `predict_interval`. Where all
+        members learn a logarithm with one offset, differences of these logarithms.
 
     Attributes
     ----------
@@ -173,6 +181,7 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseCombination._parameter_constraints,
         "logarithms": [list, tuple, None],
+        "residuals": ["array-like", None],
     }
 
     def __init__(
@@ -181,10 +190,12 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
         *,
         weights: Sequence[float] | None = None,
         logarithms: Sequence[tuple[float, float] | None] | None = None,
+        residuals: Any = None,
     ) -> None:
         self.estimators = estimators
         self.weights = weights
         self.logarithms = logarithms
+        self.residuals = residuals
 
     def _usual_members(self) -> list[tuple[str, Any]]:
         return [("kernels", MKLRegressor()), ("linear", MKLRegressor([Linear()]))]
@@ -199,6 +210,11 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
                     f"logarithms: must be None or (offset, scale) with a scale > 0, got {item!r}."
                 )
         return found
+
+    def _common_offset(self) -> float | None:
+        used = self._logarithms(len(self.weights_))
+        offsets = {None if item is None else float(item[0]) for item in used}
+        return offsets.pop() if len(offsets) == 1 else None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -228,8 +244,9 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
                 )
             own = Y if item is None else np.log(Y + item[0])
             targets.append(own[:, 0] if self._one_output else own)
-        self._fit_members(X, targets, sample_weight)
         self.intercept_ = np.zeros(Y.shape[1])
+        self._check_residuals()
+        self._fit_members(X, targets, sample_weight)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -254,6 +271,19 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
             total = total + weight * (values if item is None else undo_logarithm(values, *item))
         return np.asarray(total)
 
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        used = np.flatnonzero(self.weights_).tolist()
+        logarithms = self._logarithms(len(self.members_))
+        n_outputs = len(self.intercept_)
+        if any(logarithms[j] is not None for j in used):
+
+            def predict(X: Any) -> Floats:
+                return self.predict(X).reshape(-1, n_outputs)
+
+            return FunctionTerms(predict, "members that learn a logarithm do not add up")
+        slopes = ((self.members_[j], self.weights_[j] * np.eye(n_outputs)) for j in used)
+        return MemberTerms(tuple(slopes), self.intercept_)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -262,7 +292,7 @@ class CombinedRegressor(RegressorMixin, BaseCombination):
 
 
 @shared_attributes(COMBINED, CLASSES)
-class CombinedClassifier(ClassifierMixin, BaseCombination):
+class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
     """Weighted mean of the probabilities of several classifiers.
 
     Decision values of members without probabilities of their own are calibrated. The command
@@ -280,6 +310,9 @@ class CombinedClassifier(ClassifierMixin, BaseCombination):
         For each member None, where its own probabilities are used, or a matrix and a vector: the
         log-odds of its classes are ``decision @ slopes.T + intercepts``. None for all, where
         members have no probabilities: slope 1, intercept 0.
+    margins : array of shape (n_left_out,), or None
+        For rows that were left out, the largest log-probability of another class less that of the
+        true one, for `predict_set`.
 
     Attributes
     ----------
@@ -300,6 +333,7 @@ class CombinedClassifier(ClassifierMixin, BaseCombination):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseCombination._parameter_constraints,
         "calibrations": [list, tuple, None],
+        "margins": ["array-like", None],
     }
 
     def __init__(
@@ -308,10 +342,12 @@ class CombinedClassifier(ClassifierMixin, BaseCombination):
         *,
         weights: Sequence[float] | None = None,
         calibrations: Sequence[tuple[Floats, Floats] | None] | None = None,
+        margins: Any = None,
     ) -> None:
         self.estimators = estimators
         self.weights = weights
         self.calibrations = calibrations
+        self.margins = margins
 
     def _usual_members(self) -> list[tuple[str, Any]]:
         return [("kernels", MKLClassifier()), ("linear", MKLClassifier([Linear()]))]
@@ -339,6 +375,7 @@ class CombinedClassifier(ClassifierMixin, BaseCombination):
         refuse_one_class(self, codes)
         n_members = len(self._named())
         self._per_member("calibrations", n_members)
+        self._check_margins()
         self._fit_members(X, [labels] * n_members, sample_weight)
         self.intercept_ = np.zeros(1 if len(self.classes_) == 2 else len(self.classes_))
         return self
@@ -381,8 +418,24 @@ class CombinedClassifier(ClassifierMixin, BaseCombination):
         decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: positive values support ``classes_[1]``.
         """
-        logs = np.log(np.maximum(self.predict_proba(X), _LEAST))
+        logs = log_probabilities(self.predict_proba(X))
         return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
+
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        used = np.flatnonzero(self.weights_).tolist()
+        calibrations = self._per_member("calibrations", len(self.members_))
+        item = calibrations[used[0]]
+        if len(used) == 1 and len(self.classes_) == 2 and item is not None:
+            # Log-odds of one calibrated member are linear in its decision.
+            slopes = np.reshape(np.asarray(item[0], dtype=np.float64).ravel()[:1], (1, 1))
+            member = ((self.members_[used[0]], slopes),)
+            return MemberTerms(member, np.asarray(item[1], dtype=np.float64).ravel()[:1])
+        n_outputs = len(self.intercept_)
+
+        def decide(X: Any) -> Floats:
+            return self.decision_function(X).reshape(-1, n_outputs)
+
+        return FunctionTerms(decide, "log-odds of mean probabilities do not add up over members")
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.

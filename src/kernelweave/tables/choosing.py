@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combined import undo_logarithm
+from kernelweave.estimators.left_out_scores import class_margins
 
 from .blending import Calibration, best_scale, blend, calibrate, learn_calibration
 from .candidates import Candidate, Task
@@ -30,12 +31,13 @@ from .planning import sample_rows, search_folds
 from .problem import Problem
 from .scoring import (
     Scoring,
-    chance_score,
+    constant_score,
     paired_difference,
     row_losses,
     score_interval,
     total_score,
 )
+from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
@@ -129,8 +131,14 @@ class Choice:
         95% interval of the first score of the chosen model.
     n_folds : int
         Folds; 1 where one part of the rows was held out.
-    chance : float or None
-        The first score of a constant prediction.
+    constant : dict of float
+        Scores of the best constant prediction.
+    rows, predicted : ndarray
+        Rows that the chosen model predicted without being fitted to them, by position, and
+        its predictions or probabilities.
+    left_out : ndarray of shape (n_rows,)
+        Of its predictions for left-out rows, for intervals and sets: residuals, those of logarithms
+        where all members learn them; or margins of the true class.
     """
 
     members: tuple[Member, ...]
@@ -138,7 +146,10 @@ class Choice:
     scoring: Scoring
     interval: tuple[float, float] | None
     n_folds: int
-    chance: float | None = None
+    constant: dict[str, float]
+    rows: Indices
+    predicted: Floats
+    left_out: Floats
 
     @property
     def name(self) -> str:
@@ -424,8 +435,30 @@ def decide(race: Race) -> Choice:
     y = race.codes[rows]
     interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
-    chance = chance_score(measure, y)
-    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds), chance)
+    constant = {name: constant_score(name, y) for name in race.scoring.shows}
+    return Choice(
+        parts,
+        tuple(ranking),
+        race.scoring,
+        interval,
+        len(race.folds),
+        constant,
+        rows,
+        predicted,
+        _left_out_scores(y, predicted, parts, race.problem.regression),
+    )
+
+
+def _left_out_scores(
+    y: Any, predicted: Floats, members: tuple[Member, ...], regression: bool
+) -> Floats:
+    """Return the residuals or margins of left-out rows, as `CombinedRegressor` takes them."""
+    if not regression:
+        return np.asarray(class_margins(predicted)[np.arange(len(y)), y])
+    offsets = {None if m.logarithm is None else m.logarithm[0] for m in members}
+    if len(offsets) == 1 and (offset := offsets.pop()) is not None:
+        return np.asarray(np.log(y + offset) - np.log(predicted + offset))
+    return np.asarray(y - predicted)
 
 
 def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
@@ -454,8 +487,16 @@ def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
     return Member(entry.candidate, setting, float(weight), logarithm, calibration)
 
 
-def build_model(members: Sequence[Member], problem: Problem, settings: Settings) -> Pipeline:
-    """Fit the chosen model to all rows of a problem."""
+def build_model(
+    members: Sequence[Member],
+    problem: Problem,
+    settings: Settings,
+    left_out: Floats | None = None,
+) -> SureFit:
+    """Fit the chosen model to all rows of a problem, with probabilities or intervals.
+
+    ``left_out`` holds the residuals or margins of `Choice`, for combinations.
+    """
     from kernelweave.estimators import CombinedClassifier, CombinedRegressor
 
     alone = members[0]
@@ -464,16 +505,20 @@ def build_model(members: Sequence[Member], problem: Problem, settings: Settings)
     task = Task(preparer.fit_transform(problem.X, problem.y), problem, settings, final=True)
     named = [(m.candidate.name, m.candidate.make(m.setting, task)) for m in members]
     if len(members) == 1 and alone.logarithm is None and alone.calibration is None:
-        model = named[0][1].fit(task.rows, problem.y)
-        return Pipeline([("table", preparer), ("model", model)])
+        model = named[0][1]
+        fitted = fit_surely(model, problem, lambda: model.fit(task.rows, problem.y))
+        return SureFit(Pipeline([("table", preparer), ("model", model)]), fitted.seconds)
     weights = [member.weight for member in members]
     if problem.regression:
         logs = [member.logarithm for member in members]
-        combined: Any = CombinedRegressor(named, weights=weights, logarithms=logs)
+        combined: Any = CombinedRegressor(
+            named, weights=weights, logarithms=logs, residuals=left_out
+        )
     else:
         maps = [member.calibration for member in members]
-        combined = CombinedClassifier(named, weights=weights, calibrations=maps)
-    return Pipeline([("table", preparer), ("model", combined.fit(task.rows, problem.y))])
+        combined = CombinedClassifier(named, weights=weights, calibrations=maps, margins=left_out)
+    combined.fit(task.rows, problem.y)
+    return SureFit(Pipeline([("table", preparer), ("model", combined)]), 0.0)
 
 
 def _readable(problem: Problem, candidate: Candidate) -> Problem:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kernelweave._summary import TITLES
 from kernelweave._types import Floats
 from kernelweave.errors import DataError, InputError
 
@@ -22,7 +23,7 @@ from .methods import COMPARED, METHODS, Settings, choose_method, for_method
 from .planning import make_splitter, sample_rows
 from .problem import Problem, make_problem
 from .reference_models import reference_models
-from .scoring import TITLES, paired_difference, row_losses, total_score
+from .scoring import paired_difference, row_losses, total_score
 
 if TYPE_CHECKING:
     import pandas as pd

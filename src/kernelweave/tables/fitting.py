@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -28,6 +29,8 @@ from .choosing import (
 )
 from .columns import note_columns
 from .hints import table_hints
+from .left_out import chosen_predictions
+from .measures import Classes, Values
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method
 from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem, make_problem
@@ -62,8 +65,15 @@ class TableFit:
         How C was chosen, for a method that was asked for.
     seconds : float
         Time of the last fit.
+    sure_seconds : float
+        The part of it that calibration, sets or intervals took.
     notes : tuple of str
         A sentence for every step that changed the data or the model.
+    warnings : tuple of str
+        Sentences that a reader must know before the scores: copies of rows, columns that give the
+        target away, rare classes, rows that were not used, a model that may have learned nothing.
+    left_out : Classes or Values or None
+        Predictions for rows that were left out, or held out, beside the truth.
     """
 
     model: Pipeline
@@ -73,7 +83,10 @@ class TableFit:
     choice: Choice | None
     search: Search | None
     seconds: float
+    sure_seconds: float
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    left_out: Classes | Values | None = None
 
 
 def fit_table(
@@ -193,11 +206,11 @@ def choose_model(
     """Compare candidates, and fit the chosen one to all rows."""
     named = METHODS.get(method)
     fixed: Any = CANDIDATES.get(method) or (method_candidate(method, C) if named else None)
-    whole, notes = problem, []
+    whole, notes, fewer = problem, [], []
     limit = max_rows or (named.max_rows if named else MAX_ROWS)
     if len(problem.y) > limit:
         problem = problem.take(sample_rows(problem, limit, settings.seed))
-        notes.append(
+        fewer.append(
             f"{limit} of {len(whole.y)} rows are used, drawn at random; the others would make the "
             "model more accurate, as a rule slightly (--max-rows changes that)"
         )
@@ -230,23 +243,35 @@ def choose_model(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
         if named and named.takes_many_rows and not max_rows:
-            model, more = fit_many_rows(members, problem, settings)
+            fit, more, sampled = fit_many_rows(members, problem, settings)
             notes += more
+            fewer += sampled
         else:
-            model = build_model(members, problem, settings)
+            left_out = None if choice is None else choice.left_out
+            fit = build_model(members, problem, settings, left_out)
     spent = time.perf_counter() - began
     kept, encoded = (
         (False, True) if named is None else (named.form == "rules", named.form == "frame")
     )
     notes = [
-        *table_hints(problem, settings.seed),
         *whole.notes,
         *note_columns(whole.kinds, kept=kept, encoded=encoded),
         *notes,
-        *_note_limit(method, model[-1]),
+        *_note_limit(method, fit.model[-1]),
     ]
-    n_rows = int(model[0].n_samples_seen_)
-    return TableFit(model, method, problem, n_rows, choice, search, spent, tuple(notes))
+    return TableFit(
+        fit.model,
+        method,
+        problem,
+        int(fit.model[0].n_samples_seen_),
+        choice,
+        search,
+        spent,
+        fit.seconds,
+        tuple(notes),
+        (*fewer, *table_hints(problem, settings.seed)),
+        None if choice is None or method == "pairs" else chosen_predictions(choice, problem),
+    )
 
 
 def _usual(candidate: Candidate, problem: Problem) -> Member:
@@ -272,11 +297,13 @@ def _score_pairs(
     ((train, test),) = make_folds(problem, 1, settings.seed, share)
     announce(f"fitting to {len(train)} rows", 0.0)
     member, rest = Member(candidate, {}), problem.take(test)
-    model = build_model((member,), problem.take(train), settings)
+    model = build_model((member,), problem.take(train), settings).model
     # Pairs share rows, so they are not independent: there is no interval.
     scores = {"pairs": float(model.score(rest.X, rest.y))}
     ranked = Ranked(candidate.name, scores, len(test), (0.0, 0.0))
-    return Choice((member,), (ranked,), Scoring("pairs", ("pairs",)), None, 1, 0.5)
+    none = np.empty(0)  # pairs are scored, not rows
+    scoring = Scoring("pairs", ("pairs",))
+    return Choice((member,), (ranked,), scoring, None, 1, {"pairs": 0.5}, test, none, none)
 
 
 def _note_limit(name: str, estimator: Any) -> list[str]:

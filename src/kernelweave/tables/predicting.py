@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from kernelweave.errors import DataError, InputError
 from kernelweave.io import TablePreparer
 from kernelweave.kernels import Precomputed
 
-from .problem import add_row_numbers
+from .problem import add_row_numbers, check_column
 from .reading import Table, import_pandas, is_number, read_table
 
 if TYPE_CHECKING:
@@ -25,7 +26,26 @@ def last_step(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def read_for(model: Any, path: str | Path) -> Table:
+def refuse_other_models(estimator: Any) -> None:
+    """Refuse models that do not predict single rows of a table."""
+    if has_aspect(estimator, "pairs"):
+        raise InputError(
+            "This model was learned from pairs and scores pairs: give them with --pairs, or group "
+            "the rows with kernelweave cluster --model."
+        )
+    if has_aspect(estimator, "clusters"):
+        raise InputError(
+            f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
+            "predicts none of others; group a table with kernelweave cluster."
+        )
+    if hasattr(estimator, "tasks_"):
+        raise InputError(
+            "This model was fitted with tasks, which the command line does not support; use "
+            "kernelweave.io.load and predict(X, task) in Python."
+        )
+
+
+def read_for(model: Any, path: str | Path, beside: Sequence[str] = ()) -> Table:
     """Read a table in the form that a model takes.
 
     Columns that were text when the model was fitted are read as text, columns of numbers as
@@ -37,34 +57,75 @@ def read_for(model: Any, path: str | Path) -> Table:
         A fitted model.
     path : str or path
         The file.
+    beside : sequence of str
+        Columns that are none of the model's, where it was fitted to columns without names.
 
     Returns
     -------
     table : Table
         Its frame can be given to ``model.predict``.
     """
-    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
-        preparer = model[0]
-        names = preparer.feature_names_in_
-        numbers = set(names[preparer.numeric_]) - set(preparer.dates or ())
-        table = read_table(path, text=[n for n in names if n not in numbers], numbers=numbers)
-        frame = add_row_numbers(table.frame, _grams(model))
-        empty = [n for n in frame.columns if n in numbers and frame[n].isna().all()]
-        return Table(frame.assign(**dict.fromkeys(empty, np.nan)), table.notes)
-    # Text in fit must be read as text, or "01" would be the number 1.
-    words = {p.feature for p in getattr(model, "propositions_", ()) if isinstance(p.value, str)}
-    table = read_table(path, text=words)
+    table = read_with_targets([model], path)
     frame, known = table.frame, getattr(model, "feature_names_in_", None)
+    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+        return table
     if known is not None:
         if lost := [name for name in known if name not in frame.columns]:
             raise DataError(f"The table in {path} lacks {', '.join(map(repr, lost))}.")
         return Table(frame[list(known)], table.notes)
+    frame = frame.drop(columns=[name for name in beside if name in frame.columns])
     if len(frame.columns) != model.n_features_in_ or not all(map(is_number, dict(frame).values())):
         raise DataError(
             f"This model was fitted to {model.n_features_in_} columns of numbers without names, "
             f"but the table in {path} is not that."
         )
     return Table(frame.set_axis(range(len(frame.columns)), axis=1), table.notes)
+
+
+def read_with_targets(
+    models: Sequence[Any], path: str | Path, targets: Sequence[str] = ()
+) -> Table:
+    """Read all columns of a table, those of the models in the types that they take.
+
+    Parameters
+    ----------
+    models : sequence of estimators or Pipelines
+        Fitted models; what is text for one of them is read as text.
+    path : str or path
+        The file.
+    targets : sequence of str
+        Columns that are read as text if the classes of a model are text: "01" stays "01".
+
+    Returns
+    -------
+    table : Table
+        With the row numbers of Gram matrices that the models hold.
+    """
+    words: set[str] = set()
+    numbers: set[str] = set()
+    prepared = True
+    for model in models:
+        estimator = last_step(model)
+        classes = getattr(estimator, "classes_", None)
+        if classes is not None and classes.dtype.kind in "OU":
+            words |= set(targets)
+        if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+            names, dates = model[0].feature_names_in_, set(model[0].dates or ())
+            own = set(names[model[0].numeric_]) - dates
+            words |= set(names) - own
+            numbers |= own
+        else:
+            prepared = False
+            # Text in fit must be read as text, or "01" would be the number 1.
+            known = getattr(estimator, "propositions_", ())
+            words |= {p.feature for p in known if isinstance(p.value, str)}
+    numbers -= words
+    table = read_table(path, text=words, numbers=numbers | set(targets) if prepared else None)
+    frame = table.frame
+    for model in models:
+        frame = add_row_numbers(frame, _grams(model))
+    empty = [name for name in frame.columns if name in numbers and frame[name].isna().all()]
+    return Table(frame.assign(**dict.fromkeys(empty, np.nan)), table.notes)
 
 
 def _grams(model: Any) -> dict[str, Any]:
@@ -74,7 +135,14 @@ def _grams(model: Any) -> dict[str, Any]:
 
 
 def predict_table(
-    model: Any, frame: pd.DataFrame, *, decision: bool = False, probabilities: bool = False
+    model: Any,
+    frame: pd.DataFrame,
+    *,
+    decision: bool = False,
+    probabilities: bool = False,
+    interval: float | None = None,
+    sets: float | None = None,
+    keep: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return predictions as a table, under the name of the target.
 
@@ -88,6 +156,16 @@ def predict_table(
         Whether to add the values of the decision function, one column per class.
     probabilities : bool
         Whether to add the probability of every class.
+    interval : float, optional
+        Share of new rows whose interval should hold their target: adds the columns ``lower`` and
+        ``upper``.
+    sets : float, optional
+        Share of new rows whose set should hold their class: adds the column ``set`` with the
+        classes joined by ``|``, the most probable one first where there are probabilities; empty
+        where no class fits.
+    keep : pandas.DataFrame, optional
+        Columns of the same rows, such as names, that are put before the predictions. Predictions
+        whose name they have are renamed: ``predicted price`` beside ``price``.
 
     Returns
     -------
@@ -95,48 +173,113 @@ def predict_table(
         One row per row.
     """
     pandas, estimator = import_pandas(), last_step(model)
-    if has_aspect(estimator, "pairs"):
-        raise InputError(
-            "This model was learned from pairs and scores pairs: give them with --pairs, or group "
-            "the rows with kernelweave cluster --model."
-        )
-    if has_aspect(estimator, "clusters"):
-        raise InputError(
-            f"A {type(estimator).__name__} holds the clusters of the rows it was fitted to, and "
-            "predicts none of others; group a table with kernelweave cluster."
-        )
-    if decision and not hasattr(estimator, "classes_"):
-        raise InputError("--decision: this model is a regressor, its predictions are all it has.")
-    if probabilities and not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            "--proba: this model has no probabilities; a classifier that kernelweave fit chooses "
-            "by itself has them."
-        )
-    if hasattr(estimator, "tasks_"):
-        raise InputError(
-            "This model was fitted with tasks, which the command line does not support; use "
-            "kernelweave.io.load and predict(X, task) in Python."
-        )
-    named = isinstance(model, Pipeline) or hasattr(estimator, "feature_names_in_")
-    rows = frame if named else frame.to_numpy(dtype=np.float64)
+    refuse_other_models(estimator)
+    _check_offers(estimator, decision, probabilities, interval, sets)
+    rows = _rows_of(model, frame)
     target = (model[0].target_ if isinstance(model, Pipeline) else None) or "prediction"
-    predictions = np.asarray(model.predict(rows))
-    if predictions.ndim == 1:
-        columns = {target: predictions}
-    else:
-        columns = {f"{target} {i}": column for i, column in enumerate(predictions.T)}
+    predictions = np.asarray(estimator.predict(rows))
+    columns = _by_output(target, predictions)
     if decision:
-        values = np.asarray(model.decision_function(rows))
+        values = np.asarray(estimator.decision_function(rows))
         parts = values.reshape(len(values), -1).T
         labels = estimator.classes_[-len(parts) :]
         columns |= {f"decision {label}": v for label, v in zip(labels, parts, strict=True)}
+    shares = None
     if probabilities:
-        shares = np.asarray(model.predict_proba(rows)).T
+        shares = np.asarray(estimator.predict_proba(rows))
         columns |= {
-            f"probability {label}": v for label, v in zip(estimator.classes_, shares, strict=True)
+            f"probability {label}": v for label, v in zip(estimator.classes_, shares.T, strict=True)
         }
+    if interval is not None:
+        ends = np.asarray(estimator.predict_interval(rows, interval))
+        columns |= _by_output("lower", ends[..., 0]) | _by_output("upper", ends[..., 1])
+    if sets is not None:
+        if shares is None and hasattr(estimator, "predict_proba"):
+            shares = np.asarray(estimator.predict_proba(rows))
+        included = np.asarray(estimator.predict_set(rows, sets))
+        columns["set"] = _joined(included, shares, [str(label) for label in estimator.classes_])
     predicted: pd.DataFrame = pandas.DataFrame(columns)
-    return predicted
+    if keep is None:
+        return predicted
+    named = {name: f"predicted {name}" for name in predicted.columns if name in keep.columns}
+    beside = [keep.reset_index(drop=True), predicted.rename(columns=named)]
+    joined: pd.DataFrame = pandas.concat(beside, axis=1)
+    return joined
+
+
+def read_kept(path: str | Path, names: Sequence[str]) -> pd.DataFrame | None:
+    """Read columns as they are written, to be copied; names may be joined by commas."""
+    if not names:
+        return None
+    known = read_table(path).frame
+    split = [name if name in known.columns else name.split(",") for name in names]
+    listed = [part for item in split for part in ([item] if isinstance(item, str) else item)]
+    wanted = list(dict.fromkeys(name.strip() for name in listed))
+    for name in wanted:
+        check_column(known, name)
+    kept = read_table(path, text=wanted).frame[wanted].astype(object)
+    found: pd.DataFrame = kept.where(kept.notna(), None)
+    return found
+
+
+def _rows_of(model: Any, frame: pd.DataFrame) -> Any:
+    """Return what the last step of a model takes."""
+    if isinstance(model, Pipeline):
+        return model[:-1].transform(frame) if len(model) > 1 else frame
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return frame[list(names)]
+    return frame.iloc[:, : model.n_features_in_].to_numpy(dtype=np.float64)
+
+
+def _by_output(name: str, values: Any) -> dict[str, Any]:
+    """Return a column, or one for each output with its number."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name} {i}": column for i, column in enumerate(values.T)}
+
+
+def _joined(included: Any, shares: Any, labels: list[str]) -> list[str]:
+    """Return the classes of every set as text, the most probable one first."""
+    order = np.tile(np.arange(len(labels)), (len(included), 1))
+    if shares is not None:
+        order = np.argsort(-shares, axis=1, kind="stable")
+    return [
+        "|".join(labels[k] for k in line if inside[k])
+        for line, inside in zip(order, included, strict=True)
+    ]
+
+
+def _check_offers(
+    estimator: Any,
+    decision: bool,
+    probabilities: bool,
+    interval: float | None,
+    sets: float | None,
+) -> None:
+    """Refuse what a model does not have, and say how to get it."""
+    classifier = hasattr(estimator, "classes_")
+    if decision and not classifier:
+        raise InputError("--decision: this model is a regressor, its predictions are all it has.")
+    if probabilities and not hasattr(estimator, "predict_proba"):
+        how = "fit again with kernelweave fit, or calibration='auto' in Python"
+        raise InputError(
+            f"--proba: this model {'has no probabilities; ' + how if classifier else _NUMBERS}."
+        )
+    if interval is not None and not hasattr(estimator, "predict_interval"):
+        how = "fit again with kernelweave fit, or intervals='auto' in Python"
+        raise InputError(
+            f"--interval: this model {_CLASSES if classifier else 'has no intervals; ' + how}."
+        )
+    if sets is not None and not hasattr(estimator, "predict_set"):
+        how = "fit again with kernelweave fit, or calibration='auto' in Python"
+        raise InputError(
+            f"--set: this model {'has no sets of classes; ' + how if classifier else _NUMBERS}."
+        )
+
+
+_NUMBERS = "predicts numbers, for which there are intervals: use --interval"
+_CLASSES = "predicts classes, for which there are sets: use --set"
 
 
 def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataFrame:

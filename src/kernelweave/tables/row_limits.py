@@ -17,6 +17,7 @@ from .choosing import Member, build_model
 from .methods import Settings
 from .planning import sample_rows
 from .problem import Problem
+from .sureness import SureFit
 
 _ENOUGH = 0.95  # share of the function's squared norm that the selected kernels must carry
 _MANY_ROWS = 5000  # from which on not all kernels are fitted to all rows
@@ -25,19 +26,19 @@ _WORK = 2e10  # rows x features^2 x outputs that take about a minute on two core
 
 def fit_many_rows(
     members: Sequence[Member], problem: Problem, settings: Settings
-) -> tuple[Pipeline, list[str]]:
-    """Fit a model of many kernels, with a note where there are more than 5000 rows."""
+) -> tuple[SureFit, list[str], list[str]]:
+    """Fit a model of many kernels, with a note or a warning where there are more than 5000 rows."""
     n, limit = len(problem.y), _MANY_ROWS
     if n <= limit:
-        return build_model(members, problem, settings), []
+        return build_model(members, problem, settings), [], []
     first = build_model(members, problem.take(sample_rows(problem, limit, settings.seed)), settings)
-    kernels = kernels_for_all(first, problem)
+    kernels = kernels_for_all(first.model, problem)
     if kernels is None:
-        note = (
+        warning = (
             f"{limit} of {n} rows are fitted to, drawn at random, since all of them would take "
             "long (--max-rows changes that)"
         )
-        return first, [note]
+        return first, [], [warning]
 
     def make(setting: dict[str, Any], task: Any) -> Any:
         return members[0].candidate.make(setting, task).set_params(kernels=kernels)
@@ -45,11 +46,11 @@ def fit_many_rows(
     (member,) = members
     chosen = replace(member, candidate=replace(member.candidate, make=make))
     note = (
-        f"all rows are fitted to {len(kernels)} of {len(first[-1].kernels_)} kernels, those that "
-        f"carry {_ENOUGH:.0%} of a fit to {limit} rows drawn at random (--max-rows {limit} keeps "
-        "to that fit)"
+        f"all rows are fitted to {len(kernels)} of {len(first.model[-1].kernels_)} kernels, those "
+        f"that carry {_ENOUGH:.0%} of a fit to {limit} rows drawn at random (--max-rows {limit} "
+        "keeps to that fit)"
     )
-    return build_model((chosen,), problem, settings), [note]
+    return build_model((chosen,), problem, settings), [note], []
 
 
 def kernels_for_all(model: Pipeline, problem: Problem) -> list[Kernel] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._summary import TITLES
 from kernelweave._types import Floats
 
 from .candidates import method_candidate
@@ -14,7 +15,7 @@ from .choosing import Announce, Entry, Race, encode_target, silent
 from .methods import METHODS, Settings
 from .planning import can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem
-from .scoring import TITLES, choose_scoring
+from .scoring import choose_scoring
 
 _ROWS = 2000  # rows on which C is chosen, unless others are asked for
 

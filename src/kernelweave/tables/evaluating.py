@@ -1,0 +1,480 @@
+"""Evaluate a fitted model, as it is, on the rows of a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError
+
+from .choosing import Announce, silent
+from .curves import (
+    ClassScore,
+    Coverage,
+    Curve,
+    Reliability,
+    Residuals,
+    class_scores,
+    confusion,
+    precision_recall_curves,
+    reliability,
+    residuals,
+    roc_curves,
+)
+from .groups import split_groups
+from .measures import (
+    MEASURES,
+    Classes,
+    Draws,
+    Predicted,
+    Several,
+    Values,
+    draw,
+    exact_interval,
+    percentiles,
+)
+from .new_rows import NewRows, Outcome, predict_rows, take_rows, unwrap
+from .sources import SourceScore, score_sources
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COVERAGES = (0.8, 0.9, 0.95)  # of intervals and sets
+FEW = 30  # rows below which a group says little
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score of a model on rows.
+
+    Attributes
+    ----------
+    name, title : str
+        Key and words.
+    value : float
+        NaN where it is undefined, such as the AUC of rows of one class.
+    interval : tuple of two floats, or None
+        95% interval; None where the rows are too few to tell.
+    exact : bool
+        Whether the interval is that of Clopper and Pearson, not of the bootstrap.
+    constant : float
+        The same score of the best constant prediction for these rows.
+    gain : tuple of two floats, or None
+        95% interval of how much better than the constant prediction it is, on the same rows;
+        positive values are better, also where smaller scores are.
+    """
+
+    name: str
+    title: str
+    value: float
+    interval: tuple[float, float] | None
+    exact: bool
+    constant: float
+    gain: tuple[float, float] | None
+
+    def show(self, value: float | None) -> str:
+        """Return a value of this score as text."""
+        return MEASURES[self.name].show(value)
+
+
+@dataclass(frozen=True)
+class GroupScores:
+    """Scores of the rows of one group; ``few`` where they say little."""
+
+    name: str
+    n_rows: int
+    scores: tuple[Score, ...]
+    few: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Scores of two models on the same rows.
+
+    Attributes
+    ----------
+    name, title : str
+        Of the score.
+    value, other : float
+        Of the model, and of the one it is compared with.
+    interval : tuple of two floats, or None
+        95% interval of ``value - other``, by resamples of the rows.
+    better : bool or None
+        Whether the model is significantly better than the other, or worse; None: neither.
+    """
+
+    name: str
+    title: str
+    value: float
+    other: float
+    interval: tuple[float, float] | None
+    better: bool | None
+
+    def show(self, value: float | None) -> str:
+        """Return a value of this score as text."""
+        return MEASURES[self.name].show(value)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is on rows that it was not fitted to.
+
+    Attributes
+    ----------
+    kind : {"classes", "labels", "values", "targets", "quantiles"}
+        What is predicted: one or several classes or numbers, or quantiles of a number.
+    targets : tuple of str
+        Columns that are predicted.
+    n_rows : int
+        Rows in use.
+    main : str
+        Name of the score to quote.
+    scores : tuple of Score
+        All scores; those of several targets are means.
+    classes : tuple or None
+        Labels, in the order of ``confusion``.
+    positive : object or None
+        The class that precision, recall and F1 refer to, of two.
+    confusion : ndarray of shape (n_classes, n_classes), or None
+        Weights of the rows by true class, down, and predicted class, across.
+    class_scores : tuple of ClassScore
+        Precision and recall of every class.
+    roc, precision_recall : tuple of Curve
+        For the positive class of two, else for every class against the rest.
+    reliability : Reliability or None
+        Probabilities beside shares.
+    coverage : tuple of Coverage
+        Of intervals, sets and quantiles.
+    residuals : Residuals or None
+        True and predicted numbers; of several quantiles those of the middle one.
+    outputs : dict of Evaluation
+        Of each target, where there are several.
+    groups : tuple of GroupScores
+        Scores by the values of ``by``.
+    by : str or None
+        The column of the groups.
+    differences : tuple of Difference
+        Comparison with another model.
+    sources : tuple of SourceScore
+        The main score without each source.
+    notes : tuple of str
+        Sentences on what could not be measured, and on rows left out.
+    """
+
+    kind: str
+    targets: tuple[str, ...]
+    n_rows: int
+    main: str
+    scores: tuple[Score, ...]
+    classes: tuple[Any, ...] | None = None
+    positive: Any = None
+    confusion: Floats | None = None
+    class_scores: tuple[ClassScore, ...] = ()
+    roc: tuple[Curve, ...] = ()
+    precision_recall: tuple[Curve, ...] = ()
+    reliability: Reliability | None = None
+    coverage: tuple[Coverage, ...] = ()
+    residuals: Residuals | None = None
+    outputs: dict[str, Evaluation] = field(default_factory=dict)
+    groups: tuple[GroupScores, ...] = ()
+    by: str | None = None
+    differences: tuple[Difference, ...] = ()
+    sources: tuple[SourceScore, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def score(self, name: str | None = None) -> Score:
+        """Return the score of a name, by default the main one.
+
+        Parameters
+        ----------
+        name : str, optional
+            One of the names in `scores`.
+
+        Returns
+        -------
+        score : Score
+            An error lists the names where it is not there.
+        """
+        for found in self.scores:
+            if found.name == (name or self.main):
+                return found
+        known = ", ".join(found.name for found in self.scores)
+        raise InputError(f"name: must be one of {known}, got {name!r}.")
+
+
+def evaluate_table(
+    model: Any,
+    frame: pd.DataFrame,
+    target: str | Sequence[str] | None = None,
+    *,
+    weight: str | None = None,
+    by: str | None = None,
+    against: Any = None,
+    sources: bool = False,
+    positive: Any = None,
+    seed: int = 0,
+    announce: Announce = silent,
+) -> Evaluation:
+    """Score a fitted model on rows with a known target; nothing is fitted.
+
+    Intervals hold 95% of resamples of the rows (bootstrap), those of shares such as the accuracy
+    are exact. They say how the score varies with the rows, not with the model.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or search
+        A fitted classifier or regressor.
+    frame : pandas.DataFrame
+        Rows that were not used to fit or choose the model, with the columns of the model and the
+        target; others are ignored.
+    target : str or sequence of str, optional
+        The column to predict, several for several targets or labels; by default the one that a
+        model of `fit_table` was fitted to.
+    weight : str, optional
+        A column that says how much each row counts.
+    by : str, optional
+        A column; scores are also given for each of its values, or for four ranges of many numbers.
+    against : estimator, Pipeline or search, optional
+        Another fitted model, to be compared on the same rows.
+    sources : bool
+        Whether to score without each source: its columns are exchanged between rows, so that the
+        model learns nothing from it about a row.
+    positive : object, optional
+        Of two classes, the one that precision, recall and F1 refer to; by default the second.
+    seed : int
+        Seed of all random draws.
+    announce : callable
+        Called with the current step and the share of it that is done.
+
+    Returns
+    -------
+    evaluation : Evaluation
+        Scores with intervals beside a constant prediction, curves, tables and notes.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from kernelweave.tables import evaluate_table, fit_table
+    >>> x = np.linspace(-3, 3, 180)
+    >>> frame = pd.DataFrame({"x": x, "y": np.where(np.abs(x) > 1, "out", "in")})
+    >>> model = fit_table(frame[::2], "y", C=10.0).model
+    >>> found = evaluate_table(model, frame[1::2])
+    >>> found.n_rows, found.score("accuracy").value > 0.9
+    (90, True)
+    """
+    model = unwrap(model)
+    rows = take_rows(model, frame, target, weight, by)
+    announce(f"predicting {len(rows)} rows", 0.0)
+    outcome = predict_rows(model, rows, COVERAGES, positive)
+    announce("scoring", 0.3)
+    found = _measure(outcome, rows, seed)
+    if by is not None:
+        announce("scoring groups", 0.5)
+        found = _by_group(found, outcome, rows, seed)
+    if against is not None:
+        announce("comparing", 0.7)
+        other = predict_rows(unwrap(against), rows, (), positive)
+        found = _compare(found, outcome, other, rows, seed)
+    if sources:
+        announce("scoring without each source", 0.8)
+        parts, said = score_sources(model, rows, outcome.predicted, found.main, positive, seed)
+        found = replace(found, sources=parts, notes=(*found.notes, *said))
+    return found
+
+
+def _measure(outcome: Outcome, rows: NewRows, seed: int) -> Evaluation:
+    """Return the evaluation of all rows."""
+    scores = score_predictions(outcome.predicted, rows.weight, seed)
+    if outcome.kind in ("labels", "targets"):
+        main = _main(outcome.predicted)
+        found = Evaluation(outcome.kind, rows.targets, len(rows), main, scores)
+        parts = {
+            name: _single(output, coverage, (name,), rows, seed)
+            for name, output, coverage in zip(
+                rows.targets, outcome.outputs, outcome.coverage, strict=True
+            )
+        }
+        found = replace(found, outputs=parts)
+    else:
+        middle = outcome.outputs[len(outcome.outputs) // 2]
+        found = _single(middle, outcome.coverage[0], rows.targets, rows, seed)
+        found = replace(found, kind=outcome.kind, scores=scores)
+    return replace(found, notes=(*rows.notes, *outcome.notes, *_remarks(outcome, found)))
+
+
+def _main(predicted: Predicted | Several) -> str:
+    """Return the score to quote: of two classes the AUC, of several the accuracy, of numbers R2."""
+    first = predicted.outputs[0] if isinstance(predicted, Several) else predicted
+    if isinstance(first, Values):
+        return "r2" if first.level is None else "pinball_loss"
+    return "roc_auc" if len(first.classes) == 2 and first.scores is not None else "accuracy"
+
+
+def _single(
+    found: Predicted,
+    coverage: tuple[Coverage, ...],
+    targets: tuple[str, ...],
+    rows: NewRows,
+    seed: int,
+) -> Evaluation:
+    """Return the scores and curves of one output."""
+    scores = score_predictions(found, rows.weight, seed)
+    if isinstance(found, Values):
+        return Evaluation(
+            "values",
+            targets,
+            len(rows),
+            _main(found),
+            scores,
+            coverage=coverage,
+            residuals=residuals(found, rows.numbers, rows.weight),
+        )
+    roc, two = roc_curves(found, rows.weight), len(found.classes) == 2
+    return Evaluation(
+        "classes",
+        targets,
+        len(rows),
+        _main(found),
+        scores,
+        classes=found.classes,
+        positive=found.classes[found.positive] if two else None,
+        confusion=confusion(found, rows.weight),
+        class_scores=class_scores(found, roc),
+        roc=roc,
+        precision_recall=precision_recall_curves(found, rows.weight),
+        reliability=reliability(found, rows.weight, seed),
+        coverage=coverage,
+    )
+
+
+def score_predictions(
+    predicted: Predicted | Several, weight: Floats, seed: int
+) -> tuple[Score, ...]:
+    """Return all scores with intervals, beside those of a constant prediction."""
+    own = predicted.evaluators()
+    constants = predicted.constant(weight)
+    wanted: dict[Any, Any] = {(n, "model"): (MEASURES[n], own[n]) for n in own}
+    wanted |= {(n, "constant"): (MEASURES[n], constants[n].evaluators()[n]) for n in own}
+    drawn = draw(wanted, _n_outputs(predicted), predicted.strata, weight, seed)
+    equal = bool((weight == weight[0]).all()) and not isinstance(predicted, Several)
+    out = []
+    for name in own:
+        measure, model, constant = MEASURES[name], drawn[name, "model"], drawn[name, "constant"]
+        ends = percentiles(model.resampled)
+        exact = measure.share and equal
+        if exact:
+            ends = exact_interval(model.value * len(weight), len(weight))
+        value = model.value if np.isfinite(model.value) else float("nan")
+        out.append(
+            Score(
+                name,
+                title_of(name, predicted),
+                value,
+                None if np.isnan(value) else ends,
+                exact,
+                constant.value,
+                _gain(model, constant, measure.smaller),
+            )
+        )
+    return tuple(out)
+
+
+def _n_outputs(predicted: Predicted | Several) -> int:
+    if isinstance(predicted, Several):
+        return sum(map(_n_outputs, predicted.outputs))
+    return len(predicted.ranked) if isinstance(predicted, Classes) else 1
+
+
+def title_of(name: str, predicted: Predicted | Several) -> str:
+    """Return the name of a score in words: what it is a mean of, or which class it refers to."""
+    title = MEASURES[name].title
+    if isinstance(predicted, Several):
+        having = [output for output in predicted.outputs if name in output.evaluators()]
+        first = having[0]
+        if isinstance(first, Classes):
+            what = "labels"
+        else:
+            what = "targets" if first.level is None else "quantiles"
+        return title if len(having) == 1 else f"{title}, mean of {len(having)} {what}"
+    if isinstance(predicted, Classes):
+        if len(predicted.classes) == 2 and name in ("f1", "average_precision"):
+            return f"{title} of {predicted.classes[predicted.positive]}"
+        if len(predicted.classes) > 2 and name in ("f1", "average_precision", "roc_auc"):
+            return f"{title}, mean of classes"
+    return title
+
+
+def _gain(model: Draws, other: Draws, smaller: bool) -> tuple[float, float] | None:
+    """Return the interval of how much better a model is than another, on the same resamples."""
+    sign = -1.0 if smaller else 1.0
+    return percentiles(sign * (model.resampled - other.resampled))
+
+
+def _remarks(outcome: Outcome, found: Evaluation) -> list[str]:
+    """Return sentences on scores that are undefined or missing."""
+    notes = []
+    for name, output in zip(found.targets, outcome.outputs, strict=False):
+        if not isinstance(output, Classes):
+            continue
+        there = np.unique(output.y)
+        absent = [output.classes[k] for k in range(len(output.classes)) if k not in there]
+        if len(there) == 1:
+            label = output.classes[int(there[0])]
+            notes.append(
+                f"all rows have the value {str(label)!r} of {name!r}, so that AUC and average "
+                "precision are undefined and balanced accuracy is that of one class"
+            )
+        elif absent:
+            listed = ", ".join(map(str, absent[:8]))
+            notes.append(f"no row has the class {listed} of {name!r}; means are over the others")
+    first = outcome.outputs[0]
+    if isinstance(first, Classes) and first.proba is None:
+        notes.append(
+            "the model has no probabilities, so that log-loss, Brier score and calibration are "
+            "not known; set calibration='auto' before fit, or use kernelweave fit"
+        )
+    return notes
+
+
+def _by_group(found: Evaluation, outcome: Outcome, rows: NewRows, seed: int) -> Evaluation:
+    groups, notes = split_groups(rows.frame[rows.by])
+    out = []
+    for name, members in groups:
+        part = outcome.predicted.take(members)
+        scores = score_predictions(part, rows.weight[members], seed)
+        out.append(GroupScores(name, len(members), scores, len(members) < FEW))
+    return replace(found, groups=tuple(out), by=rows.by, notes=(*found.notes, *notes))
+
+
+def _compare(
+    found: Evaluation, outcome: Outcome, other: Outcome, rows: NewRows, seed: int
+) -> Evaluation:
+    """Return the evaluation with differences of all scores that both models have."""
+    if outcome.kind != other.kind:
+        raise InputError(
+            f"--against: the models predict different things ({outcome.kind} and {other.kind}), so "
+            "that they cannot be compared."
+        )
+    one, two = outcome.predicted.evaluators(), other.predicted.evaluators()
+    names = [name for name in one if name in two]
+    wanted: dict[Any, Any] = {(n, 0): (MEASURES[n], one[n]) for n in names}
+    wanted |= {(n, 1): (MEASURES[n], two[n]) for n in names}
+    strata, n_outputs = outcome.predicted.strata, _n_outputs(outcome.predicted)
+    drawn = draw(wanted, n_outputs, strata, rows.weight, seed)
+    out = []
+    for name in names:
+        ours, theirs, smaller = drawn[name, 0], drawn[name, 1], MEASURES[name].smaller
+        ends = percentiles(ours.resampled - theirs.resampled)
+        better = None
+        if ends is not None and (ends[0] > 0 or ends[1] < 0):
+            better = (ends[0] > 0) != smaller
+        title = title_of(name, outcome.predicted)
+        out.append(Difference(name, title, ours.value, theirs.value, ends, better))
+    notes = list(found.notes)
+    if len(names) < len(one):
+        notes.append("the other model has no probabilities, so that fewer scores are compared")
+    return replace(found, differences=tuple(out), notes=tuple(notes))

@@ -1,0 +1,143 @@
+"""What a fitted model takes from each source of columns: scores with the source exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
+
+from .measures import MEASURES, Evaluator, Predicted, Several, draw, percentiles
+from .new_rows import NewRows, predict_changed
+from .predicting import last_step
+
+_REPEATS = 5  # permutations of a source
+_MOST = 40  # sources
+
+
+@dataclass(frozen=True)
+class SourceScore:
+    """The main score of a model whose values of one source are exchanged between rows.
+
+    Attributes
+    ----------
+    name : str
+        Of the view, or the column.
+    columns : tuple of str
+        Its columns.
+    value : float
+        The score, a mean over permutations.
+    loss : float
+        By how much it is worse than with the source.
+    interval : tuple of two floats, or None
+        95% interval of the loss.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    value: float
+    loss: float
+    interval: tuple[float, float] | None
+
+
+def find_sources(model: Any, columns: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of every source: views by their names, else single columns.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted model.
+    columns : list of str
+        Columns of the table that the model takes, in the order of the fit.
+    """
+    found: dict[str, list[str]] = {}
+    for kernel in getattr(last_step(model), "kernels_", None) or ():
+        view, colon, _ = str(kernel.name or "").partition(": ")
+        picked = _columns(kernel, columns)
+        if not colon or picked is None:
+            found = {}
+            break
+        known = found.setdefault(view, [])
+        known += [name for name in picked if name not in known]
+    if len(found) < 2:
+        return {name: (name,) for name in columns}
+    return {view: tuple(names) for view, names in found.items()}
+
+
+def _columns(kernel: Kernel, columns: list[str]) -> list[str] | None:
+    """Return the names of the columns of a kernel; None where they cannot be told."""
+    given = kernel.columns
+    if isinstance(given, slice):
+        return columns[given] if _is_positions(given) else None
+    items = [given] if isinstance(given, str | int | np.integer) else given
+    if not isinstance(items, list | tuple | np.ndarray):
+        return None
+    out = []
+    for item in items:
+        if isinstance(item, str) and item in columns:
+            out.append(item)
+        elif isinstance(item, int | np.integer) and 0 <= item < len(columns):
+            out.append(columns[int(item)])
+        else:
+            return None
+    return out
+
+
+def _is_positions(given: slice) -> bool:
+    return all(end is None or isinstance(end, int) for end in (given.start, given.stop, given.step))
+
+
+def score_sources(
+    model: Any,
+    rows: NewRows,
+    predicted: Predicted | Several,
+    main: str,
+    positive: Any,
+    seed: int,
+) -> tuple[tuple[SourceScore, ...], list[str]]:
+    """Return the main score without each source, the largest loss first, and notes."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        left = rows.frame.drop(columns=[*rows.others])
+        names = [name for name in left.columns if name != rows.by][: model.n_features_in_]
+    sources = find_sources(model, list(names))
+    if len(sources) < 2:
+        raise InputError("--sources: the model has one source only, so that there is none to drop.")
+    notes = []
+    if len(sources) > _MOST:
+        notes.append(f"the first {_MOST} of {len(sources)} sources are scored")
+        sources = dict(list(sources.items())[:_MOST])
+    n, measure, random = len(rows), MEASURES[main], np.random.default_rng(seed)
+    wanted: dict[Any, Any] = {None: (measure, predicted.evaluators()[main])}
+    for name, columns in sources.items():
+        changed = predict_changed(model, _exchange(rows, list(columns), random), positive)
+        parts = [changed.take(slice(k * n, (k + 1) * n)) for k in range(_REPEATS)]
+        wanted[name] = measure, _mean([part.evaluators()[main] for part in parts])
+    drawn = draw(wanted, len(wanted) * _REPEATS, predicted.strata, rows.weight, seed)
+    sign, own = -1.0 if measure.smaller else 1.0, drawn[None]
+    out = []
+    for name, columns in sources.items():
+        other = drawn[name]
+        ends = percentiles(sign * (own.resampled - other.resampled))
+        loss = sign * (own.value - other.value)
+        out.append(SourceScore(name, columns, other.value, loss, ends))
+    return tuple(sorted(out, key=lambda item: -item.loss)), notes
+
+
+def _mean(evaluators: list[Evaluator]) -> Evaluator:
+    return lambda weights: np.mean([evaluate(weights) for evaluate in evaluators], axis=0)
+
+
+def _exchange(rows: NewRows, columns: list[str], random: Any) -> NewRows:
+    """Return the rows several times over, the values of some columns exchanged between rows.
+
+    All are predicted at once, since to prepare a table costs more than to predict some rows.
+    """
+    n, frame = len(rows), rows.frame
+    order = np.concatenate([random.permutation(n) for _ in range(_REPEATS)])
+    whole = frame.iloc[np.tile(np.arange(n), _REPEATS)].reset_index(drop=True)
+    moved = frame[columns].iloc[order].reset_index(drop=True)
+    return replace(rows, frame=whole.assign(**{name: moved[name] for name in columns}))
