@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,7 @@
 #include <initializer_list>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -141,5 +143,6 @@ void bind_bundle_model(nb::module_& m);
 void bind_bits(nb::module_& m);
 void bind_lattice(nb::module_& m);
 void bind_projections(nb::module_& m);
+void bind_product_games(nb::module_& m);
 
 }  // namespace kw::python

@@ -25,4 +25,5 @@ NB_MODULE(_core, m) {
     bind_bits(m);
     bind_lattice(m);
     bind_projections(m);
+    bind_product_games(m);
 }

@@ -15,6 +15,16 @@ from kernelweave._types import Floats
 _TOP = 5  # weights that a notebook shows
 _LEAST = 1e-6  # per cent below which digits are not meaningful
 _VACUOUS = 0.01  # relative gap from which on a bound for the exact kernels is of no use
+TITLES = {  # of scores, by name
+    "r2": "R2",
+    "absolute_error": "mean error",
+    "roc_auc": "AUC",
+    "log_loss": "log-loss",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "pairs_auc": "area under the ROC curve of pairs",
+}
+SMALLER = {"log_loss", "absolute_error"}  # scores of which smaller values are better
 APPROXIMATE = "approximate kernels, not certified"  # of a Nystroem fit without a proof beyond it
 
 
@@ -38,6 +48,20 @@ def listed(items: Any, most: int = 8, last: str = "and") -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])}, \u2026 ({len(names)} in all)"
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def show_score(name: str, value: float) -> str:
+    """Return a score as text."""
+    if name in ("accuracy", "balanced_accuracy"):
+        return f"{value:.1%}"
+    return show_number(value) if name == "absolute_error" else f"{value:.3f}"
+
+
+def show_number(value: float) -> str:
+    """Return a number with four digits, and without an exponent where it is not very large."""
+    if 1e3 <= abs(value) < 1e12:
+        return f"{float(f'{value:.4g}'):,.0f}"
+    return f"{value:.4g}"
 
 
 def relative_gap(model: Any) -> float:
@@ -109,7 +133,7 @@ def headline(model: Any, target: str | None = None) -> str:
         return _clusters(model)
     if learns == "pairs":
         return _pairs(model)
-    goal = _goal(model, target)
+    goal = describe_goal(model, target)
     if learns == "rules":
         return f"{goal} by {count(len(model.rules_), 'rule')}{_strongest_rule(model)}."
     text = f"{goal} {_means(model)}"
@@ -120,7 +144,8 @@ def headline(model: Any, target: str | None = None) -> str:
     return f"{text}."
 
 
-def _goal(model: Any, target: str | None) -> str:
+def describe_goal(model: Any, target: str | None) -> str:
+    """Return the start of a sentence on what a model predicts."""
     what = "" if target is None else f" \u201c{clip(target)}\u201d"
     tasks = getattr(model, "tasks_", None)
     several = f" in {len(tasks)} tasks" if tasks is not None else ""
@@ -315,7 +340,7 @@ def to_html(model: Any) -> str:
         f'<td style="text-align:right">{escape(shown)}</td>'
         '<td style="width:8em"><div style="height:.6em;background:currentColor;opacity:.45;'
         f'width:{100 * length:.1f}%"></div></td></tr>'
-        for name, shown, length in _largest(model)
+        for name, shown, length in largest(model)
     ]
     if bars:
         parts.append(f"<table><tbody>{''.join(bars)}</tbody></table>")
@@ -323,7 +348,7 @@ def to_html(model: Any) -> str:
     return f'<div class="kernelweave-summary" style="max-width:48em">{"".join(parts)}</div>'
 
 
-def _largest(model: Any) -> list[tuple[str, str, float]]:
+def largest(model: Any, most: int = _TOP) -> list[tuple[str, str, float]]:
     """Return names of the most important kernels or rules, their weights and lengths of bars."""
     learns = _declared(model).learns
     if learns == "clusters":
@@ -333,8 +358,8 @@ def _largest(model: Any) -> list[tuple[str, str, float]]:
         one = len(model.intercept_) == 1
         return [
             (rule.text, f"{rule.weights[0]:+.3g}" if one else "", float(norm) / top)
-            for rule, norm in zip(model.rules_[:_TOP], model.norms_, strict=False)
+            for rule, norm in zip(model.rules_[:most], model.norms_, strict=False)
         ]
     names, weights = weight_names(model), shares(model)
-    order = [int(j) for j in np.argsort(-weights, kind="stable")[:_TOP] if weights[j] > 0]
+    order = [int(j) for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0]
     return [(names[j], f"{weights[j]:.1%}", float(weights[j] / weights[order[0]])) for j in order]

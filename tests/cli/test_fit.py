@@ -63,9 +63,8 @@ def test_a_page_is_written_beside_the_model(patients, capsys):
     out, _ = run(capsys, *options)
     assert "t.html" in out
     page = (patients / "t.html").read_text(encoding="utf-8")
-    assert "On 25 rows that were held out, the model reaches accuracy" in page
-    assert "accuracy on held-out rows, 95% interval" in page
-    assert "The model was then fitted to all 100 rows." in page
+    assert "accuracy on 25 rows held out (95% interval" in page
+    assert "the model in the file was then fitted to all 100 rows." in page
     assert "Not measured" not in page
     assert "t.csv" in page
     run(capsys, *options, "--test-share", 0, "--quiet")

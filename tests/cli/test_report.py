@@ -14,7 +14,7 @@ from kernelweave import (
     rbf_ladder,
 )
 from kernelweave.cli import main
-from kernelweave.io import save
+from kernelweave.io import load, save
 from report_models import COUNTS, FRAME, GROUPS, QUANTITY, TWO, prepared
 from report_pages import parse, rows
 
@@ -54,26 +54,87 @@ def test_a_page_without_data(folder, capsys):
 def test_the_target_is_known_from_the_model(folder, capsys):
     assert run(capsys, "sizes.kw", "--data", "table.csv", "--cv", "3", "--quiet") == (0, "", "")
     page = parse((folder / "sizes.html").read_text(encoding="utf-8"))
-    assert rows(page, "performance")[0][-1] == "fold 3"
-    assert page.find("h1")[0].text() == "size by MKLClassifier"
+    assert rows(page, "performance", table=-1)[0][-1] == "fold 3"
+    assert page.find("h1")[0].text() == "Predicting size"
+    # The file of the model keeps no rows, but it has as many as the table.
+    assert "table.csv has as many rows as the model was fitted to" in page.find("header")[0].text()
     assert "Data filetable.csv" in section(folder / "sizes.html", "reproduce")
     # The target is in the table, but nothing may learn from it.
     assert [line[0] for line in rows(page, "data")[1:]] == list(FRAME.columns)
 
 
 def test_options(folder, capsys):
-    words = ["--data", "table.csv", "--cv", "0", "--out", "a.html", "--title", "<Sizes>"]
+    words = ["--data", "table.csv", "--out", "a.html", "--title", "<Sizes>"]
     assert run(capsys, "sizes.kw", *words) == (0, "a.html\n", "")
     page = parse((folder / "a.html").read_text(encoding="utf-8"))
     assert page.find("h1")[0].text() == "<Sizes>"
-    assert "was left out" in section(folder / "a.html", "performance")
+    words = section(folder / "a.html", "performance")
+    assert "Scores of this model on the 60 rows of table.csv; it was not refitted." in words
+    assert "folds" not in words
+
+
+@pytest.fixture
+def fitted(folder, capsys):
+    """Fit a model to some rows of the table, and leave the others in new.csv."""
+    table = pd.read_csv("table.csv")
+    table[:45].to_csv("old.csv", index=False)
+    table[45:].to_csv("new.csv", index=False)
+    table[30:].to_csv("both.csv", index=False)
+    words = ["--target", "size", "--ignore", "mass", "--time", "1", "--quiet", "--no-report"]
+    assert main(["fit", "old.csv", *words]) == 0
+    return folder
+
+
+def test_what_the_fit_has_measured_is_kept_in_the_file(fitted, capsys):
+    assert run(capsys, "old.kw")[0] == 0
+    words = section(fitted / "old.html", "performance")
+    assert "left out" in words
+    assert "the model in the file was then fitted to all 45 rows." in words
+    head = parse((fitted / "old.html").read_text(encoding="utf-8")).find("header")[0].text()
+    assert "constant prediction" in head
+    assert "Not measured" not in head
+
+
+def test_new_rows_score_the_model_as_it_is(fitted, capsys):
+    assert run(capsys, "old.kw", "--data", "new.csv")[0] == 0
+    head = parse((fitted / "old.html").read_text(encoding="utf-8")).find("header")[0].text()
+    assert "on the 15 rows of new.csv; it was not refitted" in head
+    assert "were fitted to" not in head
+    words = section(fitted / "old.html", "performance")
+    assert "When it was fitted" in words
+    new = pd.read_csv("new.csv")
+    right = (load("old.kw").predict(new) == new["size"]).mean()
+    lines = rows(parse((fitted / "old.html").read_text(encoding="utf-8")), "performance")
+    assert {line[0]: line[1] for line in lines}["accuracy"] == f"{right:.1%}"
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_that_the_model_was_fitted_to_are_not_scored(fitted, capsys, shuffled):
+    table = pd.read_csv("old.csv")
+    columns = list(table)[::-1] if shuffled else list(table)
+    table.sample(frac=1, random_state=0)[columns].to_csv("old.csv", index=False)
+    assert run(capsys, "old.kw", "--data", "old.csv")[0] == 0
+    page = parse((fitted / "old.html").read_text(encoding="utf-8"))
+    head = page.find("header")[0].text()
+    assert "The rows of old.csv are rows that the model was fitted to." in head
+    assert "left out" in page.find("p", class_="score")[0].text()
+    assert "not refitted" not in page.text()
+
+
+def test_some_rows_that_the_model_was_fitted_to_are_counted(fitted, capsys):
+    assert run(capsys, "old.kw", "--data", "both.csv")[0] == 0
+    head = parse((fitted / "old.html").read_text(encoding="utf-8")).find("header")[0].text()
+    assert "15 of the 30 rows of both.csv equal rows that the model was fitted to" in head
+    assert "on the 30 rows of both.csv; it was not refitted" in head
 
 
 def test_rows_without_a_target_are_left_out(folder, capsys):
     table = FRAME.assign(size=np.where(np.arange(60) < 5, None, TWO))
     table.to_csv("holes.csv", index=False)
     assert run(capsys, "sizes.kw", "--data", "holes.csv", "--cv", "2")[0] == 0
-    assert "2 folds of 55 rows" in section(folder / "sizes.html", "performance")
+    assert "on 55 rows, each predicted without it in 2 folds" in section(
+        folder / "sizes.html", "performance"
+    )
 
 
 MODELS = {
@@ -140,7 +201,8 @@ def test_a_larger_table_is_measured_on_as_many_rows_as_the_model_saw(folder, cap
     n = len(table)
     assert code == 0
     assert f"fitted to {n} rows, so it is measured on as many of the {3 * n} in the table" in err
-    assert f"3 folds of {n} rows" in section(folder / "sizes.html", "performance")
+    said = f"on {n} rows, each predicted without it in 3 folds"
+    assert said in section(folder / "sizes.html", "performance")
     assert run(capsys, "sizes.kw", "--data", "three.csv", "--cv", "3", "--quiet") == (0, "", "")
-    assert run(capsys, "sizes.kw", "--data", "three.csv", "--cv", "0")[2] == ""
+    assert run(capsys, "sizes.kw", "--data", "three.csv")[2] == ""
     assert f"{3 * n} rows" in section(folder / "sizes.html", "data")

@@ -1,6 +1,7 @@
 """What a page says is what the model and scikit-learn say."""
 
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -23,6 +24,7 @@ from kernelweave import (
     report,
 )
 from kernelweave.errors import InputError
+from kernelweave.io import FitRecord, ScoredModel
 from kernelweave.plots.structure import layered
 from kernelweave.report.charts import linear, logarithmic
 from kernelweave.report.kernels import in_words
@@ -97,10 +99,12 @@ def test_performance_is_that_of_cross_validation():
     assert rows(shown, "performance")[1] == ["accuracy", *expected]
     words = shown.find("section", id="performance")[0].text()
     assert f"accuracy {expected[0]} (95% interval {expected[1]} to {expected[2]})" in words
-    tile = shown.find("ul", class_="tiles")[0].find("strong")[0].text()
-    assert tile == expected[0]
+    assert "This is a score of the method" in words
+    first = shown.find("header")[0]
+    assert first.find("p", class_="score")[0].find("strong")[0].text() == expected[0]
     most = max(np.mean(TWO == "high"), np.mean(TWO == "low"))
-    assert f"accuracy of {100 * most:.1f}%" in words
+    assert f"constant prediction ({100 * most:.1f}%)" in first.text()
+    assert "The model was fitted again for every fold" in first.text()
 
 
 def test_intervals_end_where_scores_end():
@@ -170,22 +174,62 @@ def test_what_is_not_measured_has_a_reason(arguments, reason):
     assert f"Not measured: {reason}" in words
 
 
-def test_a_known_score_is_shown():
+def test_the_record_of_a_fit_is_shown():
     model = fitted("pairs")[0]
-    plain = report.HeldOut("area under the ROC curve of pairs", 0.8, 12)
-    part = parse(report.to_html(model, cv=None, held_out=plain)).find("section", id="performance")[
-        0
-    ]
-    assert "On 12 rows that were held out, the model reaches" in part.text()
+    plain = FitRecord(
+        (ScoredModel("this model", {"pairs_auc": 0.8}, 12),), "on 12 rows held out", remark="So."
+    )
+    part = parse(report.to_html(model, record=plain)).find("section", id="performance")[0]
+    assert "Scores on 12 rows held out. So." in part.text()
     assert "0.800" in part.text()
     assert not part.find("svg")
-    known = report.HeldOut("accuracy", 0.93, 200, (0.886, 0.958), {"SVM baseline": 0.9}, "Good.")
-    shown = parse(report.to_html(fitted("mkl")[0], cv=None, held_out=known))
-    assert shown.find("ul", class_="tiles")[0].find("strong")[0].text() == "93.0%"
-    assert rows(shown, "performance")[1:] == [["this model", "93.0%"], ["SVM baseline", "90.0%"]]
-    part = shown.find("section", id="performance")[0]
-    assert "93.0% (95% interval 88.6% to 95.8%). Good." in part.text()
-    assert len(part.find("line", class_="interval")) == 1
+    record = FitRecord(
+        (
+            ScoredModel("linear", {"accuracy": 0.93, "log_loss": 0.2}, 200),
+            ScoredModel("SVM", {"accuracy": 0.9, "log_loss": 0.3}, 200, (0.1, 0.01)),
+            ScoredModel("boosting", {"accuracy": 0.94, "log_loss": 0.2}, 200, (-0.01, 0.2)),
+            ScoredModel("forest", {"accuracy": 0.99, "log_loss": 0.1}, 50, (-0.1, 0.01), 0.95),
+        ),
+        "on 200 rows left out in 3 folds",
+        (0.886, 0.958),
+        "log_loss",
+        {"accuracy": 0.5, "log_loss": 0.7},
+        warnings=("A <b>warning</b>.",),
+        facts={"file": "rows.csv"},
+    )
+    shown = parse(report.to_html(fitted("mkl")[0], record=record))
+    head = shown.find("header")[0]
+    assert [one.text() for one in head.find("ul", class_="warnings")[0].find("li")] == [
+        "A <b>warning</b>."
+    ]
+    (score,) = head.find("p", class_="score")
+    said = "93.0% accuracy on 200 rows left out in 3 folds (95% interval 88.6% to 95.8%)"
+    assert score.text() == said
+    words = head.text()
+    assert "Better than a constant prediction (50.0%)." in words
+    assert (
+        "By log-loss, which decided, better than SVM; about as good as boosting; worse than forest."
+    ) in words
+    ranks = [line.text() for line in head.find("ol", class_="ranks")[0].find("li")]
+    assert ranks == [
+        "this model93.0%",
+        "SVM90.0%",
+        "boosting94.0%",
+        "forest on 50 rows, where this model has 95.0%99.0%",
+        "constant prediction50.0%",
+    ]
+    places = [float(c.attributes["cx"].rstrip("%")) for c in head.find("circle", class_="dot")[:5]]
+    order = np.argsort([0.93, 0.9, 0.94, 0.99, 0.5])
+    assert np.argsort(places).tolist() == order.tolist()
+    title, *lines = rows(shown, "performance")
+    assert title[-1] == "against this model, by log-loss"
+    assert lines[0] == ["this model: linear", "93.0%", "0.200", "200", "", ""]
+    assert lines[3] == ["forest", "99.0%", "0.100", "50", "95.0%", "better"]
+    assert lines[-1][:3] == ["constant prediction", "50.0%", "0.700"]
+    assert "filerows.csv" in shown.find("section", id="reproduce")[0].text()
+    unsure = replace(record, interval=(0.4, 0.99))
+    words = parse(report.to_html(fitted("mkl")[0], record=unsure)).find("header")[0].text()
+    assert "Not significantly better than a constant prediction" in words
 
 
 def test_models_with_tasks_are_not_measured():

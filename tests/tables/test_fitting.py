@@ -82,7 +82,7 @@ def test_rules_are_in_the_units_of_the_table():
 def test_many_rows_are_sampled():
     fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
     assert fit.n_rows == 30
-    assert any(note.startswith("30 of 90 rows are fitted to") for note in fit.notes)
+    assert any(note.startswith("30 of 90 rows are fitted to") for note in fit.warnings)
     assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
     assert len(fit.model[0].rows_) == 30
 

@@ -46,7 +46,7 @@ def test_a_good_column_is_no_leak():
 def test_copies():
     table = pd.concat([TABLE, TABLE[:30], TABLE[:5].assign(ill="maybe")], ignore_index=True)
     hints = table_hints(make_problem(table, "ill"))
-    assert hints[0].startswith("35 of 235 rows are copies of others, 5 of them with another target")
+    assert hints[1].startswith("35 of 235 rows are copies of others, 5 of them with another target")
 
 
 @pytest.mark.parametrize("n_folds", [1, 2, 5])
@@ -55,3 +55,15 @@ def test_copies_stay_in_one_fold(n_folds):
     for train, test in make_folds(make_problem(table, "ill"), n_folds, 0):
         assert not set(train % N) & set(test % N)
         assert len(test) > 0
+
+
+def test_rare_classes():
+    table = TABLE.assign(ill=np.where(np.arange(len(TABLE)) < 12, "yes", "no"))
+    share = 12 / len(TABLE)
+    (hint,) = table_hints(make_problem(table, "ill"))
+    assert hint.startswith(f"imbalanced: {100 * share:.2g}% of the rows are 'yes', and a constant")
+    assert f"accuracy of {100 - 100 * share:.2g}%" in hint
+    three = table.assign(ill=["a", "b"] * (len(TABLE) // 2 - 1) + ["c"] * 2)
+    (hint,) = table_hints(make_problem(three, "ill"))
+    assert hint.startswith("imbalanced: ")
+    assert "constant" not in hint

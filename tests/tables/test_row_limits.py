@@ -53,7 +53,7 @@ def test_a_part_of_the_rows_where_all_would_take_long(monkeypatch):
     monkeypatch.setattr(many_rows, "_WORK", 1.0)
     found = fit()
     assert found.n_rows == PART
-    assert any(text.startswith(f"{PART} of {N} rows are fitted to") for text in found.notes)
+    assert any(text.startswith(f"{PART} of {N} rows are fitted to") for text in found.warnings)
     assert found.held_out["same_model"]
     assert np.isnan(found.model[-1].landmark_gap_)
     assert fit(test_share=0).n_rows == PART
@@ -110,6 +110,6 @@ def test_a_model_that_has_learned_nothing_is_told_from_others():
     noise = TABLE.assign(ill=RANDOM.permutation(TABLE["ill"].to_numpy()))
     found = fit_table(noise, "ill", C=0.1, ignore=["level"], max_rows=N)
     assert any(
-        "not significantly better than a constant prediction" in text for text in found.notes
+        "not significantly better than a constant prediction" in text for text in found.warnings
     )
-    assert not any("not significantly better" in text for text in fit(max_rows=N).notes)
+    assert not any("not significantly better" in text for text in fit(max_rows=N).warnings)

@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "predict the rows of a table, as CSV",
     "evaluate": "score a model on new rows",
     "info": "show what a model has learned",
+    "explain": "show which columns made a prediction",
     "report": "write a page about a model",
     "rules": "show the rules of a model, as text, SQL or code",
     "suspects": "show labels that look wrong",
@@ -40,6 +41,7 @@ Learn which kernels matter on a table, with a certificate of optimality.
   kernelweave report patients.kw                     the same as a page, patients.html
   kernelweave evaluate patients.kw new.csv           how good it is on new rows
   kernelweave predict patients.kw new.csv            predictions as CSV
+  kernelweave explain patients.kw new.csv            which columns made them
   kernelweave compare patients.csv --target outcome  beside methods of scikit-learn"""
 
 _EXITS = """\

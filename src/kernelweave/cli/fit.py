@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,11 +21,6 @@ from .commands import (
     table_options,
 )
 from .terminal import open_console, print_facts, print_notes, print_table, shown, write_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernelweave.tables import TableFit
 
 _METHODS = [
     "auto",
@@ -164,7 +159,9 @@ def fit(args: Any) -> int:
         check_output("--report", Path(args.report))
 
     from kernelweave.io import save
+    from kernelweave.report import write
     from kernelweave.tables import Settings, fit_table, read_table
+    from kernelweave.tables.recording import record_fit
     from kernelweave.tables.sureness import offers
     from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
 
@@ -197,9 +194,11 @@ def fit(args: Any) -> int:
             seconds=args.time,
             announce=announce,
         )
-    save(found.model, out)
+    record = record_fit(found, {"file": Path(args.file).name})
+    save(found.model, out, record=record)
     if page is not None:
-        _write_page(found, page, args)
+        X, y = found.problem.X, found.problem.y
+        write(found.model, page, X, y, cv=None, record=record)
     summary, problem = summarize(found.model[-1]), found.problem
     report = {
         "file": args.file,
@@ -215,6 +214,7 @@ def fit(args: Any) -> int:
         "fitted_rows": found.n_rows,
         "columns": list(problem.X.columns),
         "kinds": {c.name: c.kind for c in problem.kinds},
+        "warnings": list(found.warnings),
         "notes": [*table.notes, *found.notes],
         "C_search": None if found.search is None else found.search.to_dict(),
         "held_out": found.held_out,
@@ -249,57 +249,13 @@ def _read_gram(name: str, file: str) -> Any:
     return gram
 
 
-def _write_page(found: TableFit, page: Path, args: Any) -> None:
-    from kernelweave import report
-
-    score, held_out = found.held_out, None
-    if found.choice is not None:
-        held_out = _compared(found.choice, found.n_rows)
-    if score is not None:
-        rows = score["svm_baseline_rows"]
-        fewer = f", fitted to {rows} rows" if rows else ""
-        beside = {
-            f"SVM baseline{fewer}": score["svm_baseline"],
-            "constant prediction": score["constant_prediction"],
-        }
-        held_out = report.HeldOut(
-            "R\u00b2" if score["measure"] == "R2" else score["measure"],
-            score["score"],
-            score["rows"],
-            score["interval"],
-            {name: value for name, value in beside.items() if value is not None},
-            "" if score["same_model"] else f"The model was then fitted to all {found.n_rows} rows.",
-        )
-    facts = {"file": args.file, "target": args.target, "method": found.method}
-    X, y = found.problem.X, found.problem.y
-    report.write(found.model, page, X, y, cv=None, held_out=held_out, facts=facts)
-
-
-def _compared(choice: Any, n_rows: int) -> Any:
-    """Return the scores on rows left out, for the page."""
-    from kernelweave import report
-    from kernelweave.tables.scoring import TITLES
-    from kernelweave.tables.verdicts import describe_choice
-
-    measure, first = choice.scoring.shows[0], choice.ranking[0]
-    beside = {item.name: item.scores[measure] for item in choice.ranking[1:]}
-    said = " ".join([*describe_choice(choice), f"It was then fitted to all {n_rows} rows."])
-    return report.HeldOut(
-        "R\u00b2" if measure == "r2" else TITLES[measure],
-        first.scores[measure],
-        first.rows,
-        choice.interval,
-        beside,
-        said,
-    )
-
-
 def _print_choice(console: Any, report: dict[str, Any], table: tuple[list[str], Any]) -> None:
     """Print what was chosen, against what, then the notes and the columns that matter."""
     console.print(_subject(report), soft_wrap=True)
     for line in report["verdict"]:
         console.print(line, soft_wrap=True)
     print_table(console, *table)
+    print_notes(console, report["warnings"], "Warning")
     print_notes(console, report["notes"])
     facts = []
     if report["column_weights"]:
@@ -338,6 +294,7 @@ def _print(console: Any, report: dict[str, Any]) -> None:
 
     regression = report["task"] == "regression"
     console.print(_subject(report), soft_wrap=True)
+    print_notes(console, report["warnings"], "Warning")
     print_notes(console, report["notes"])
     print_weights(console, report)
     facts = model_facts(report)

@@ -11,22 +11,24 @@ from .commands import FILE, check_output, command, model_argument, option, quiet
 from .terminal import standard_output, write_message
 
 _HELP = """\
-Writes one HTML page that needs no network: what was learned, weights, convergence, the results of
-the method (rules, structure, suspect labels, pairs, radius), and how to reproduce it. With a table
-that has the target, the model is fitted again on folds of it, and its performance is measured.
+Writes one HTML page that needs no network: what is predicted, how good the model is beside others,
+what decides, then the results of the method (kernels, rules, structure, suspect labels, pairs,
+radius), the optimiser, the data, and how to reproduce it. A model of kernelweave fit brings the
+scores of its comparison. With a table of new rows, the model is scored on them as it is. --cv fits
+it again on folds of the table, which scores its method.
 
 examples:
   kernelweave report patients.kw
-  kernelweave report patients.kw --data patients.csv --out patients.html
+  kernelweave report patients.kw --data new_patients.csv --out patients.html
   kernelweave report rules.kw --data patients.csv --target outcome --cv 10"""
 
 
 @command("report", _HELP)
 @model_argument
-@option("--data", "a table with the columns of the model", "FILE", FILE)
+@option("--data", "a table with the columns of the model, best of new rows", "FILE", FILE)
 @option("--target", "what is predicted (the column that fit was given)", "COLUMN")
 @option("--out", "where to write (MODEL with ending .html)", "HTML", FILE)
-@option("--cv", "folds (5); 0 skips the measurement", "NUMBER", int, default=5)
+@option("--cv", "fit the model again on so many folds of the table", "NUMBER", int)
 @option("--title", "heading of the page", "TEXT")
 @quiet_option
 def report(args: Any) -> int:
@@ -43,19 +45,83 @@ def report(args: Any) -> int:
     model, about = load(args.model), describe(args.model)
     versions = ", ".join(f"{name} {version}" for name, version in about["made_by"].items())
     facts = {"Model file": Path(args.model).name, "Model file written by": versions}
-    X = y = None
-    if args.data is not None:
-        facts["Data file"] = Path(args.data).name
-        X, y = _data(model, args.data, args.target)
-    cv = args.cv if args.cv else None
-    if y is not None and cv:
-        X, y = _as_many_rows(model, X, y, args.quiet)
+    X = y = evaluation = name = None
+    warnings: list[str] = []
     with live(args.quiet) as announce:
-        announce("measuring on folds" if y is not None and cv else "writing", 0.0)
-        write(model, out, X, y, cv=cv, title=args.title, facts=facts)
+        if args.data is not None:
+            facts["Data file"] = name = Path(args.data).name
+            X, y = _data(model, args.data, args.target)
+        if y is not None:
+            warnings, is_new = _seen(model, about["record"], X, y, name)
+            evaluation = _evaluate(model, X, y, announce) if is_new else None
+        if args.cv and y is not None:
+            X, y = _as_many_rows(model, X, y, args.quiet)
+            announce("measuring on folds", 0.0)
+        write(
+            model,
+            out,
+            X,
+            y,
+            cv=args.cv,
+            record=about["record"],
+            evaluation=evaluation,
+            data_name=name,
+            warnings=warnings,
+            title=args.title,
+            facts=facts,
+        )
     if not args.quiet:
         standard_output().write(f"{out}\n")
     return 0
+
+
+def _evaluate(model: Any, X: Any, y: Any, announce: Any) -> Any:
+    """Return scores of the model as it is; None for models that predict nothing of a row."""
+    import pandas as pd
+
+    from kernelweave._declaration import has_aspect
+    from kernelweave.tables import evaluate_table
+    from kernelweave.tables.predicting import last_step
+
+    estimator = last_step(model)
+    if has_aspect(estimator, "pairs") or has_aspect(estimator, "clusters"):
+        return None
+    if hasattr(estimator, "tasks_"):
+        return None
+    frame = pd.DataFrame(X) if not hasattr(X, "assign") else X
+    return evaluate_table(model, frame.assign(**{y.name: y}), y.name, announce=announce)
+
+
+def _seen(model: Any, record: Any, X: Any, y: Any, name: Any) -> tuple[list[str], bool]:
+    """Return warnings on rows that the model was fitted to, and whether some are new."""
+    from sklearn.pipeline import Pipeline
+
+    from kernelweave.tables.recording import count_seen
+
+    if not isinstance(model, Pipeline):
+        return [], True
+    if record is None or record.row_hashes is None:
+        if len(y) != model[0].n_samples_seen_:
+            return [], True
+        said = (
+            f"{name} has as many rows as the model was fitted to: if they are the same rows, their "
+            "scores are too good."
+        )
+        return [said], True
+    seen = count_seen(model, record.row_hashes, X, y)
+    if seen == len(y):
+        said = (
+            f"The rows of {name} are rows that the model was fitted to. Scores on them would be "
+            "too good, so those of its fit are shown."
+        )
+        return [said], False
+    if seen:
+        said = (
+            f"{seen} of the {len(y)} rows of {name} equal rows that the model was fitted to, so "
+            "that scores may be too good."
+        )
+        return [said], True
+    return [], True
 
 
 def _data(model: Any, file: str, target: str | None) -> tuple[Any, Any]:

@@ -70,14 +70,19 @@ def _write(stream: Any, frame: pd.DataFrame, as_json: bool) -> None:
         return
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(frame.columns)
-    writer.writerows(zip(*(frame[name].tolist() for name in frame.columns), strict=True))
+    writer.writerows(zip(*_columns(frame), strict=True))
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a table as a list of objects ready for JSON."""
     names = list(map(str, frame.columns))
-    columns = [[_plain(value) for value in frame[name].tolist()] for name in frame.columns]
+    columns = [[_plain(value) for value in column] for column in _columns(frame)]
     return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
+
+
+def _columns(frame: pd.DataFrame) -> list[list[Any]]:
+    """Return the columns by position, because names may occur twice."""
+    return [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
 
 
 def _plain(value: Any) -> Any:
@@ -157,7 +162,7 @@ def print_facts(console: Any, facts: Iterable[tuple[str, str]]) -> None:
         console.print(f"{name:<{width}}  {value}", soft_wrap=True)
 
 
-def print_notes(console: Any, notes: Iterable[str]) -> None:
-    """Print a sentence for everything that was done to the data."""
+def print_notes(console: Any, notes: Iterable[str], word: str = "Note") -> None:
+    """Print a sentence for everything that was done to the data, or that is doubtful."""
     for note in notes:
-        console.print(f"Note: {note}.", soft_wrap=True)
+        console.print(f"{word}: {note}.", soft_wrap=True)

@@ -35,6 +35,7 @@ from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin
 from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
+from .terms import KernelTerm, KernelTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -369,6 +370,28 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         with threads(self.n_jobs):
             size = int(max(1, _BLOCK_BYTES / (8 * entries)))
             return np.concatenate(run_blocks(values, rows.n_samples, size)) + self.intercept_
+
+    def _terms(self) -> KernelTerms:
+        """Return the decision function as a sum of kernels over support rows or landmarks."""
+        function = self._function
+        if function is not None:
+            found = zip(function.which.tolist(), function.rows, function.coefs, strict=True)
+            terms = [
+                KernelTerm(str(self.kernels_[j]), ((self.kernels_[j], rows),), coef)
+                for j, rows, coef in found
+            ]
+        else:
+            terms = self._support_terms()
+        return KernelTerms(tuple(terms), self.intercept_, partial(check_table, self, reset=False))
+
+    def _support_terms(self) -> list[KernelTerm]:
+        kernels, weights = self._active()
+        return [
+            KernelTerm(
+                str(kernel), ((kernel, self._support_views[j]),), weights[j] * self.dual_coef_.T
+            )
+            for j, kernel in enumerate(kernels)
+        ]
 
     def _blocks_at_once(self, kernels: list[Kernel]) -> int:
         """Return the number of kernel blocks in memory while a block of rows is predicted."""

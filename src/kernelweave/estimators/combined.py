@@ -22,6 +22,7 @@ from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
 from .mkl import MKLClassifier, MKLRegressor
 from .shared_docs import CLASSES, shared_attributes
 from .targets import encode_labels, real_targets, refuse_one_class
+from .terms import FunctionTerms, MemberTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +115,10 @@ class BaseCombination(NotebookSummary, BaseEstimator):
         self.n_iter_ = sum(int(np.sum(getattr(m, "n_iter_", None) or 0)) for m in last)
         self.objective_ = self.duality_gap_ = float("nan")
         self.history_: list[Any] = []
+
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        """Return the prediction as a sum over members where it is one."""
+        raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the members and their weights, the heaviest first.
@@ -266,6 +271,19 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
             total = total + weight * (values if item is None else undo_logarithm(values, *item))
         return np.asarray(total)
 
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        used = np.flatnonzero(self.weights_).tolist()
+        logarithms = self._logarithms(len(self.members_))
+        n_outputs = len(self.intercept_)
+        if any(logarithms[j] is not None for j in used):
+
+            def predict(X: Any) -> Floats:
+                return self.predict(X).reshape(-1, n_outputs)
+
+            return FunctionTerms(predict, "members that learn a logarithm do not add up")
+        slopes = ((self.members_[j], self.weights_[j] * np.eye(n_outputs)) for j in used)
+        return MemberTerms(tuple(slopes), self.intercept_)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -402,6 +420,22 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
         """
         logs = log_probabilities(self.predict_proba(X))
         return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
+
+    def _terms(self) -> MemberTerms | FunctionTerms:
+        used = np.flatnonzero(self.weights_).tolist()
+        calibrations = self._per_member("calibrations", len(self.members_))
+        item = calibrations[used[0]]
+        if len(used) == 1 and len(self.classes_) == 2 and item is not None:
+            # Log-odds of one calibrated member are linear in its decision.
+            slopes = np.reshape(np.asarray(item[0], dtype=np.float64).ravel()[:1], (1, 1))
+            member = ((self.members_[used[0]], slopes),)
+            return MemberTerms(member, np.asarray(item[1], dtype=np.float64).ravel()[:1])
+        n_outputs = len(self.intercept_)
+
+        def decide(X: Any) -> Floats:
+            return self.decision_function(X).reshape(-1, n_outputs)
+
+        return FunctionTerms(decide, "log-odds of mean probabilities do not add up over members")
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.

@@ -32,6 +32,7 @@ from .duplicates import MergedRows
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
 from .out_of_fold import HeldProblem, HeldSolution, fold_solves, start_on_graph
 from .targets import Targets, task_matrix
+from .terms import KernelTerm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,6 +262,18 @@ class BaseHierarchical(BaseMKL):
     def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:
         products = self._products()
         return list(products.factors), partial(products.block, self.weights_ * self.scales_)
+
+    def _support_terms(self) -> list[KernelTerm]:
+        place = {factor: j for j, factor in enumerate(self._products().factors)}
+        return [
+            KernelTerm(
+                str(kernel),
+                tuple((factor, self._support_views[place[factor]]) for factor in kernel.factors),
+                weight * self.dual_coef_.T,
+            )
+            for kernel, weight in zip(self.kernels_, self.weights_ * self.scales_, strict=True)
+            if weight
+        ]
 
     def _blocks_at_once(self, kernels: list[Kernel]) -> int:
         return len(kernels)

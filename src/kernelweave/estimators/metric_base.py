@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +35,7 @@ from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
 from .metric_intervals import LeftOutRows
 from .targets import Targets
+from .terms import KernelTerm, KernelTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -291,6 +293,13 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         at_a_time = int(max(1, _BLOCK_BYTES / (8 * len(self._rows))))
         with threads(self.n_jobs):
             return np.concatenate(run_blocks(values, len(rows), at_a_time)) + self.intercept_
+
+    def _terms(self) -> KernelTerms:
+        """Return the outputs as a sum over support rows or landmarks."""
+        check = partial(check_mixed_table, self, reset=False)
+        coef = np.ascontiguousarray(self.dual_coef_.T)
+        term = KernelTerm(str(self.kernel_), ((self.kernel_, self._rows),), coef)
+        return KernelTerms((term,), self.intercept_, check)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the columns, heaviest first.

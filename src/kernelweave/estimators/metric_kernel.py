@@ -19,6 +19,7 @@ from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
+from .terms import KernelTerms
 
 _RARE = 0.1  # share of the rows below which a class is rare
 _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-out values
@@ -334,6 +335,13 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
             share = float(weight[used] @ codes[used] / weight[used].sum())
             self.calibration_coef_ = np.zeros((1, 1))
             self.calibration_intercept_ = np.array([np.log(share / (1.0 - share))])
+
+    def _terms(self) -> KernelTerms:
+        """Return the calibrated log-odds as a sum over support rows or landmarks."""
+        found, slopes = super()._terms(), self.calibration_coef_.T
+        terms = tuple(replace(term, coef=term.coef @ slopes) for term in found.terms)
+        intercept = found.intercept @ slopes + self.calibration_intercept_
+        return replace(found, terms=terms, intercept=intercept)
 
     @by_parts
     def decision_function(self, X: Any) -> Floats:

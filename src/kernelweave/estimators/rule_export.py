@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -11,6 +12,8 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats
 from kernelweave.rules import Explanation, Rule, explain_rows, score_rules, to_python, to_sql
 from kernelweave.rules.table import check_table
+
+from .terms import RuleTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +32,12 @@ class RuleExport:
         check_table(self, X, reset=False)
         with threads(self.n_jobs):
             return score_rules(self.rules_, self.intercept_, X)
+
+    def _terms(self) -> RuleTerms:
+        """Return the rules that the scores add up."""
+        return RuleTerms(
+            tuple(self.rules_), self.intercept_, partial(check_table, self, reset=False)
+        )
 
     def explain(self, X: Any) -> tuple[Explanation, ...]:
         """Return for each row which rules hold, and the sum of their weights.

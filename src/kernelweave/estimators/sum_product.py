@@ -39,6 +39,7 @@ from .duplicates import MergedRows
 from .out_of_fold import HeldProblem, HeldSolution
 from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
+from .terms import KernelTerm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -388,6 +389,24 @@ class SumProductMKLClassifier(KernelClassifier):
             logs = system.exponents * np.log(list(self.node_weights_.values()))
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
+
+    def _support_terms(self) -> list[KernelTerm]:
+        if not self.paths_:
+            raise InputError(
+                f"{type(self).__name__}: its structure has more than max_paths="
+                f"{self.max_paths} paths, which are not listed, so that it cannot be explained. "
+                "Hint: raise max_paths."
+            )
+        place = {leaf: j for j, leaf in enumerate(self.network_.leaves)}
+        terms = []
+        for path, weight in zip(self.paths_, self.weights_, strict=True):
+            leaves = [place[leaf] for leaf in path.leaves]
+            scale = weight * np.prod(self.scales_[leaves])
+            factors = tuple((self.kernels_[j], self._support_views[j]) for j in leaves)
+            if weight:
+                name = self.network_.describe(path)
+                terms.append(KernelTerm(name, factors, scale * self.dual_coef_.T))
+        return terms
 
     def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:
         return self.kernels_, self._learned_block

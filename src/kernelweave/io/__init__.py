@@ -15,6 +15,8 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
 ``preprocess``, ``steps``
     Only for a pipeline of a `TablePreparer` and an estimator: the fitted attributes of the first
     step, and the names of both.
+``record``
+    Only where one is given: how the model compared when it was fitted, see `FitRecord`.
 
 Each class declares which fitted attributes are saved and of what kind. Values that JSON lacks are
 objects with one key, such as ``{"tuple": [1, 2]}``, ``{"array": "0.npy"}``,
@@ -42,17 +44,18 @@ from kernelweave._text import clip, visible
 from kernelweave.errors import InputTypeError, ModelFileError
 
 from .archive import DOCUMENT, Reader, Writer, replacing
-from .codec import Decoder
+from .codec import Decoder, encode
 from .models import decode_model, encode_model
 from .preparer import TablePreparer
+from .record import FitRecord, ScoredModel, read_record
 
-__all__ = ["TablePreparer", "describe", "load", "save"]
+__all__ = ["FitRecord", "ScoredModel", "TablePreparer", "describe", "load", "save"]
 
 _FORMAT = "kernelweave model"
 _VERSION = 1
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> Path:
+def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None = None) -> Path:
     """Write a fitted model to a file.
 
     The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved.
@@ -63,6 +66,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         A fitted model.
     path : str or path
         The file; an existing one is replaced.
+    record : FitRecord, optional
+        How the model compared when it was fitted, to be kept with it.
 
     Returns
     -------
@@ -81,10 +86,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     array(['high'], dtype='<U4')
     """
     where = _path(path)
+    if record is not None and not isinstance(record, FitRecord):
+        raise InputTypeError(f"record: must be a FitRecord, got {type(record).__name__}.")
     try:
         with replacing(where) as stream, zipfile.ZipFile(stream, "w") as archive:
             writer = Writer(archive)
             node = encode_model(model, writer)
+            if record is not None:
+                node["record"] = encode(record.to_dict(), writer)
             writer.finish({"format": _FORMAT, "version": _VERSION, "made_by": _versions()} | node)
     except OSError as error:
         reason = error.strerror or error
@@ -122,12 +131,15 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     about : dict
-        ``version`` of the format, ``made_by`` (versions of packages), ``estimator``, ``bytes``.
+        ``version`` of the format, ``made_by`` (versions of packages), ``estimator``, ``bytes``, and
+        ``record``, the `FitRecord` of the file or None.
     """
     where = _path(path)
-    with _opened(where) as (_, document):
+    with _opened(where) as (reader, document):
         about = {key: document[key] for key in ("version", "made_by", "estimator")}
-        return about | {"bytes": where.stat().st_size}
+        kept = document.get("record")
+        record = None if kept is None else read_record(Decoder(reader)(kept))
+        return about | {"bytes": where.stat().st_size, "record": record}
 
 
 def _path(path: Any) -> Path:

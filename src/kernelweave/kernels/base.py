@@ -17,6 +17,7 @@ from kernelweave._linalg import all_finite
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, InputTypeError
 
+from .monomials import Atom, Monomial, Monomials
 from .table import Columns, columns_key, describe_columns, normal_columns, read_table
 from .table import is_sparse as is_sparse
 
@@ -143,6 +144,28 @@ class Kernel(ABC):
     def unwrapped(self) -> Kernel:
         """The kernel inside multiples, groups and cosines, which has the same rows."""
         return self
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        """Whether ``k(x, x) = 1`` for all rows."""
+        return False
+
+    def positions(self, X: Any) -> Indices:
+        """Return the column of ``X`` of every column of prepared rows, where these have columns.
+
+        Otherwise the columns that the kernel looks at.
+        """
+        return np.array(read_table(X, str(self)).positions(self.columns, str(self)))
+
+    def monomials(self) -> Monomials:
+        """Return this kernel as a sum of products of parts over single columns.
+
+        A kernel that does not know its parts is opaque: its columns are replaced in the table.
+        """
+        return (Monomial(1.0, (self._atom("opaque", mixable=False),)),)
+
+    def _atom(self, kind: Any, **options: Any) -> Atom:
+        return Atom(kind, str(self), self.block, self.positions, prepare=self.prepare, **options)
 
     def linear_rows(self, A: Rows) -> Floats | None:
         """Return dense rows whose inner products are the values; None where none are known."""

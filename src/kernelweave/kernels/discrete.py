@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
 
 from .base import Kernel, RowFormat, Rows
 from .distances import inner_products, squared_norms
+from .monomials import Monomial, Monomials
 from .table import columns_key, read_table
 
 N_WORDS = 2**16  # numbers that words are hashed to; among a few thousand words few share one
@@ -48,6 +49,19 @@ class Overlap(Kernel):
     def prepare(self, X: Any) -> NDArray[Any]:
         """Return the chosen columns as they are; missing values are refused."""
         return read_table(X, str(self)).values(self.columns, str(self))
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def monomials(self) -> Monomials:
+        """Return the sum over columns."""
+        key = ("overlap", self.view)
+        return (Monomial(1.0, (self._atom("sum", part=self._part, key=key),)),)
+
+    def _part(self, A: NDArray[Any], B: NDArray[Any], columns: Indices) -> Floats:
+        share = len(columns) / A.shape[1]
+        return np.asarray(self.block(A[:, columns], B[:, columns]) * share)
 
     def block(self, A: NDArray[Any], B: NDArray[Any]) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""
@@ -146,6 +160,14 @@ class Constant(Kernel):
     """
 
     is_constant: ClassVar[bool] = True
+
+    def monomials(self) -> Monomials:
+        """Return one."""
+        return (Monomial(1.0),)
+
+    def positions(self, X: Any) -> Indices:
+        """Return no column."""
+        return np.empty(0, dtype=np.intp)
 
     @property
     def view(self) -> Hashable:

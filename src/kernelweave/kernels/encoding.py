@@ -145,6 +145,12 @@ class TableEncoding(Encoding):
         return f"<TableEncoding of {', '.join(map(str, self.keys))}>"
 
     @property
+    def owners(self) -> list[int]:
+        """The place in `keys` of the column that each encoded column comes from."""
+        parts = zip(self.keys, self.encodings, strict=True)
+        return [k for k, (key, part) in enumerate(parts) for _ in part.describe(key)]
+
+    @property
     def columns(self) -> list[EncodedColumn]:
         """The columns of the encoded matrix."""
         out: list[EncodedColumn] = []

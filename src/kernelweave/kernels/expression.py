@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, Rows, finite, positive
+from .monomials import Monomial, Monomials, multiply
 from .table import Columns
 
 _ROUNDING = 1e-10  # of squared lengths, relative to the largest
@@ -68,6 +69,17 @@ class Composite(Kernel):
     def row_parts(self) -> tuple[Kernel, ...]:
         return self.parts
 
+    def positions(self, X: Any) -> Indices:
+        """Return the columns of all parts."""
+        return np.unique(np.concatenate([part.positions(X) for part in self.parts]))
+
+    def _moved(self) -> list[Monomials]:
+        """Return the monomials of the parts, for their own rows."""
+        return [
+            tuple(item.moved(place) for item in part.monomials())
+            for place, part in enumerate(self.parts)
+        ]
+
     @property
     def view(self) -> Hashable:
         """The parts' views."""
@@ -119,6 +131,10 @@ class Sum(Composite):
     '2 * (rbf(width=1) on age) + linear'
     """
 
+    def monomials(self) -> Monomials:
+        """Return the monomials of all parts."""
+        return tuple(item for part in self._moved() for item in part)
+
     def _into(self, K: Floats, other: Floats) -> None:
         K += other
 
@@ -149,6 +165,14 @@ class Product(Composite):
     @property
     def factors(self) -> tuple[Kernel, ...]:
         return self.parts
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return all(part.has_unit_diagonal for part in self.parts)
+
+    def monomials(self) -> Monomials:
+        """Return the product, multiplied out."""
+        return multiply(self._moved(), str(self))
 
     def _into(self, K: Floats, other: Floats) -> None:
         K *= other
@@ -193,6 +217,14 @@ class Wrapper(Kernel):
     @property
     def unwrapped(self) -> Kernel:
         return self.kernel.unwrapped
+
+    def positions(self, X: Any) -> Indices:
+        """Return the inner kernel's columns."""
+        return self.kernel.positions(X)
+
+    def monomials(self) -> Monomials:
+        """Return the inner kernel's monomials."""
+        return self.kernel.monomials()
 
     @property
     def view(self) -> Hashable:
@@ -254,6 +286,11 @@ class Scaled(Wrapper):
         with np.errstate(all="ignore"):
             return finite(self, self.factor * self.kernel.diagonal(A))
 
+    def monomials(self) -> Monomials:
+        """Return the multiple of the inner kernel's monomials."""
+        factor = Monomial(self.factor)
+        return tuple(factor * item for item in self.kernel.monomials())
+
     @property
     def constant_value(self) -> float | None:
         return self.factor if self.kernel.is_constant else None
@@ -286,6 +323,10 @@ class Group(Wrapper):
     def _check(self) -> None:
         if self.p is not None:
             positive(self, "p", "1 favours few groups, larger values keep more of them")
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return self.kernel.has_unit_diagonal
 
     def _title(self) -> str:
         return f"group({self.kernel})"
@@ -325,6 +366,13 @@ class Cosine(Wrapper):
     def diagonal(self, A: Rows) -> Floats:
         """Return ones, zeros for rows of no length."""
         return (self._squared_lengths(A) > 0).astype(np.float64)
+
+    def monomials(self) -> Monomials:
+        """Return those of a kernel whose diagonal is one; of others lengths mix all columns."""
+        if self.unwrapped.has_unit_diagonal:
+            return self.unwrapped.monomials()
+        mixable = self.unwrapped.row_format in ("numbers", "values")
+        return (Monomial(1.0, (self._atom("opaque", mixable=mixable, signed=True),)),)
 
     def _squared_lengths(self, A: Rows) -> Floats:
         diagonal = self.kernel.diagonal(A)

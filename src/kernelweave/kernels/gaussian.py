@@ -9,11 +9,12 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import Decay, Rows, is_number, is_sparse, positive
 from .distances import squared_distances
+from .monomials import Monomial, Monomials, decay_part
 from .vector import VectorKernel
 
 
@@ -46,6 +47,19 @@ class RBF(VectorKernel):
     @property
     def decay(self) -> Decay:
         return Decay("squared", self.width)
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def monomials(self) -> Monomials:
+        """Return the product over columns."""
+        return (Monomial(1.0, (self._atom("product", part=self._part),)),)
+
+    def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
+        if len(columns) > 1:
+            return self.block(A[:, columns], B[:, columns])
+        return decay_part(A, B, columns, np.full(1, np.sqrt(0.5) / self.width), squared=True)
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         # width**2 or the squared distances alone may overflow. A power of two is divided out
@@ -116,6 +130,18 @@ class ARD(_Widths):
            [0.6065, 1.    ]])
     """
 
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def monomials(self) -> Monomials:
+        """Return the product over columns."""
+        return (Monomial(1.0, (self._atom("product", part=self._part),)),)
+
+    def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
+        scales = np.sqrt(0.5) / np.array(self.widths)[columns]
+        return decay_part(A, B, columns, scales, squared=True)
+
     def _block(self, A: Rows, B: Rows) -> Floats:
         self._check_columns(A, B)
         K = squared_distances(A, B, scales=1.0 / np.array(self.widths))
@@ -145,6 +171,23 @@ class Additive(_Widths):
     array([[1.    , 0.8033],
            [0.8033, 1.    ]])
     """
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def monomials(self) -> Monomials:
+        """Return the sum over columns."""
+        key = ("additive", self.view, self.widths)
+        return (Monomial(1.0, (self._atom("sum", part=self._part, key=key),)),)
+
+    def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
+        scales = np.sqrt(0.5) / np.array(self.widths)
+        parts = (
+            decay_part(A, B, columns[j : j + 1], scales[columns[j : j + 1]], squared=True)
+            for j in range(len(columns))
+        )
+        return np.asarray(sum(parts) / len(self.widths))
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         self._check_columns(A, B)
@@ -215,6 +258,19 @@ class Laplacian(VectorKernel):
     @property
     def decay(self) -> Decay:
         return Decay("absolute", self.width)
+
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def monomials(self) -> Monomials:
+        """Return the product over columns."""
+        return (Monomial(1.0, (self._atom("product", part=self._part),)),)
+
+    def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
+        if len(columns) > 1:
+            return self.block(A[:, columns], B[:, columns])
+        return decay_part(A, B, columns, np.full(1, 1.0 / self.width), squared=False)
 
     def prepare(self, X: Any) -> Rows:
         """Return the chosen columns as float64."""

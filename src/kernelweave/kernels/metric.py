@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
 
 from .base import Kernel
 from .distances import squared_distances
 from .encoding import TableEncoding
-from .table import columns_key
+from .monomials import Monomial, Monomials, decay_part
+from .table import columns_key, read_table
+
+_FIRST, _LAST, _STEP = -5.2, 33.0, 1.0 / 3.0  # logarithms of the rates of Gaussians in a mixture
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,42 @@ class MetricLaplacian(Kernel):
             K += K2
         return K
 
+    @property
+    def has_unit_diagonal(self) -> bool:
+        return True
+
+    def positions(self, X: Any) -> Indices:
+        """Return the column of ``X`` of every encoded column."""
+        table = read_table(X, str(self))
+        return np.array(table.positions(self.encoding, str(self)))[self.encoding.owners]
+
+    def monomials(self) -> Monomials:
+        """Return the product Laplacian, and Gaussians for the other where its metric is diagonal.
+
+        ``exp(-D)`` is a mixture of the Gaussians ``exp(-u D^2)``, which are products over columns
+        where D^2 is a sum over them. A full metric compares all columns together.
+        """
+        found: list[Monomial] = []
+        first, second = self.widths
+        weights, root = self.metric.weights / first, np.diagonal(self.metric.root) / second
+        if self.share > 0.0:
+            part = _picked(partial(decay_part, squared=False), weights)
+            whole = partial(_scaled, self.metric.absolute, first)
+            atom = self._atom("product", part=part)
+            found.append(Monomial(self.share, (replace(atom, whole=whole),)))
+        if self.share == 1.0:
+            return tuple(found)
+        if np.count_nonzero(self.metric.root) > np.count_nonzero(root):
+            whole = partial(_scaled, self.metric.euclidean, second)
+            atom = replace(self._atom("opaque", sampled=True), whole=whole)
+            return (*found, Monomial(1.0 - self.share, (atom,)))
+        rates, masses, error = laplacian_mixture()
+        for rate, mass in zip(np.sqrt(rates), masses * (1.0 - self.share), strict=True):
+            part = _picked(partial(decay_part, squared=True), rate * root)
+            atom = replace(self._atom("product", part=part), whole=partial(_every_column, part))
+            found.append(Monomial(float(mass), (atom,)))
+        return (*found[:-1], replace(found[-1], error=(1.0 - self.share) * error))
+
     def diagonal(self, A: Floats) -> Floats:
         """Return ones."""
         return np.ones(len(A))
@@ -143,6 +183,35 @@ class MetricLaplacian(Kernel):
 
     def __repr__(self) -> str:
         return f"<MetricLaplacian on {', '.join(map(str, self.encoding.keys))}>"
+
+
+def _picked(part: Any, scales: Floats) -> Any:
+    """Return a part whose scales are those of the columns asked for."""
+    return lambda A, B, columns: part(A, B, columns, scales=scales[columns])
+
+
+def _every_column(part: Any, A: Floats, B: Floats) -> Floats:
+    return np.asarray(part(A, B, np.arange(A.shape[1])))
+
+
+def _scaled(distances: Any, width: float, A: Floats, B: Floats) -> Floats:
+    return _laplacian(distances(A, B), width)
+
+
+@lru_cache(maxsize=1)
+def laplacian_mixture() -> tuple[Floats, Floats, float]:
+    """Return rates u, masses c and a bound e with ``|exp(-D) - sum c exp(-u D^2)| <= e``.
+
+    The trapezoidal rule in ``v = log u`` for ``exp(-sqrt t) = int (4 pi)^(-1/2) u^(-3/2)
+    exp(-1/(4u) - u t) du``. The integrand is analytic for ``|Im v| < pi/2``, so that a step h costs
+    ``exp(-pi^2 / h)``. Masses beyond the last rate U are given to it, which is right for D = 0 and
+    wherever ``U D^2`` is large, and wrong by ``(pi U)^(-1/2)`` at most in between.
+    """
+    v = np.arange(_FIRST, _LAST, _STEP)
+    rates = np.exp(v)
+    masses = _STEP * np.exp(-v / 2.0 - 0.25 / rates) / np.sqrt(4.0 * np.pi)
+    masses[-1] += 1.0 - masses.sum()
+    return rates, masses, float(1.0 / np.sqrt(np.pi * rates[-1])) + 1e-13
 
 
 def _laplacian(D: Floats, width: float) -> Floats:

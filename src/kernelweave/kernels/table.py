@@ -34,6 +34,11 @@ class Encoding(ABC):
     def n_encoded(self) -> int:
         """Number of columns after encoding."""
 
+    @property
+    @abstractmethod
+    def owners(self) -> list[int]:
+        """The place in `keys` of the column that each encoded column comes from."""
+
     @abstractmethod
     def encode(self, X: Any) -> Floats:
         """Return the encoded rows, of shape (n_rows, n_encoded)."""

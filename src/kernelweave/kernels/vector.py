@@ -13,11 +13,12 @@ import numpy as np
 
 from kernelweave._linalg import all_finite
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, RowFormat, Rows, finite, is_number, is_sparse, positive
 from .distances import inner_products, squared_norms
+from .monomials import Monomial, Monomials, dense_columns
 from .table import Encoding, columns_key, read_table
 
 _CHUNK = 256  # rows worked on at a time, so that temporaries stay in cache
@@ -40,6 +41,11 @@ class VectorKernel(Kernel):
         if isinstance(self.columns, Encoding):
             return self.columns.encode(X)
         return read_table(X, str(self)).numbers(self.columns, str(self))
+
+    def positions(self, X: Any) -> Indices:
+        """Return the column of ``X`` of every prepared column."""
+        found = super().positions(X)
+        return found[self.columns.owners] if isinstance(self.columns, Encoding) else found
 
     def block(self, A: Rows, B: Rows) -> Floats:
         """Compare every prepared row of ``A`` with every one of ``B``."""
@@ -119,6 +125,16 @@ class Linear(VectorKernel):
 
     def linear_rows(self, A: Rows) -> Floats | None:
         return None if is_sparse(A) else self.centred(A)
+
+    def monomials(self) -> Monomials:
+        """Return the sum over columns of ``x_l z_l``."""
+        key = ("inner", self.view, self.centre, 0.0)
+        return (Monomial(1.0, (self._atom("sum", part=self._part, key=key, signed=True),)),)
+
+    def _part(self, A: Rows, B: Rows, columns: Indices) -> Floats:
+        centre = 0.0 if self.centre is None else np.array(self.centre)[columns]
+        a, b = dense_columns(A, columns) - centre, dense_columns(B, columns) - centre
+        return np.asarray(a @ b.T)
 
     def _block(self, A: Rows, B: Rows) -> Floats:
         left = self.centred(A)
@@ -201,11 +217,22 @@ class Polynomial(VectorKernel):
     def _diagonal(self, A: Rows) -> Floats:
         return self._power(squared_norms(A))
 
+    def monomials(self) -> Monomials:
+        """Return the power of a sum over columns."""
+        options: Any = {"part": _inner_part, "signed": True}
+        options |= {"constant": self.coef0, "power": self.degree}
+        key = ("inner", self.view, None, self.coef0)
+        return (Monomial(1.0, (self._atom("sum", key=key, **options),)),)
+
     def _power(self, K: Floats) -> Floats:
         K += self.coef0
         if self.degree > 1:  # in pieces, for threads and so that Ctrl-C is heard
             run_blocks(lambda rows: np.power(K[rows], self.degree, out=K[rows]), len(K), _CHUNK)
         return K
+
+
+def _inner_part(A: Rows, B: Rows, columns: Indices) -> Floats:
+    return np.asarray(dense_columns(A, columns) @ dense_columns(B, columns).T)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,6 +267,10 @@ class FromCallable(VectorKernel):
                 f"FromCallable(function={self.function!r}): function must be callable, "
                 "as in function(A, B)."
             )
+
+    def monomials(self) -> Monomials:
+        """Return the function itself; columns of its rows may be replaced one by one."""
+        return (Monomial(1.0, (self._atom("opaque"),)),)
 
     def _title(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)

@@ -27,20 +27,20 @@ def check_count(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
 
 
-def new_axes(size: tuple[float, float], n: int = 1, **options: Any) -> Any:
-    """Return the axes of a new figure."""
+def new_axes(size: tuple[float, float], n: int = 1, rows: int = 1, **options: Any) -> Any:
+    """Return the axes of a new figure, ``n`` beside each other in each row."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise KernelweaveError(
             'Plots need matplotlib; install it with pip install "kernelweave[report]".'
         ) from error
-    return plt.subplots(1, n, figsize=size, layout="constrained", **options)[1]
+    return plt.subplots(rows, n, figsize=size, layout="constrained", **options)[1]
 
 
-def wrap(name: Any, most: int = 92) -> str:
+def wrap(name: Any, most: int = 92, width: int = 46) -> str:
     """Return a name in two lines at most; dollars do not start a formula."""
-    lines = textwrap.wrap(clip(visible(name), most), 46, max_lines=2, placeholder=" ...")
+    lines = textwrap.wrap(clip(visible(name), most), width, max_lines=2, placeholder=" ...")
     return "\n".join(lines).replace("$", r"\$") or str(name)
 
 

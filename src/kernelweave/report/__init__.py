@@ -1,17 +1,16 @@
-"""HTML reports on fitted models: weights, performance, convergence, data, and how to reproduce."""
+"""HTML reports on fitted models: how good, what decides, then weights, certificate and data."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelweave.errors import DataError, InputTypeError
+from kernelweave.io import FitRecord
 
-from .held_out import HeldOut
-
-__all__ = ["HeldOut", "to_html", "write"]
+__all__ = ["to_html", "write"]
 
 
 def to_html(
@@ -21,16 +20,19 @@ def to_html(
     *,
     cv: Any = 5,
     scoring: Any = None,
-    held_out: HeldOut | None = None,
+    record: FitRecord | None = None,
+    evaluation: Any = None,
+    data_name: str | None = None,
+    warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a self-contained page about a fitted model.
 
-    It holds a headline, the weights of the kernels, the convergence of the fit, its performance,
-    sections of the method (rules, structure, suspect labels, pairs, clusters, radius), a summary of
-    the data, parameters and versions. It loads nothing from the network. Pages need jinja2, which
-    ``pip install "kernelweave[report]"`` brings.
+    The first screen says what is predicted, how good the model is beside others, and what decides.
+    Sections follow on scores, on the method (kernels, rules, structure, suspect labels, pairs,
+    clusters, radius), on the optimiser, the data, parameters and versions. The page loads nothing
+    from the network. Pages need jinja2, which ``pip install "kernelweave[report]"`` brings.
 
     Parameters
     ----------
@@ -39,15 +41,22 @@ def to_html(
     X : array, sparse matrix or data frame, optional
         Rows for the summary of the data, best those of `fit`.
     y : array of shape (n_samples,), optional
-        Their target. With it, performance is measured: the model is fitted once per fold.
+        Their target. With it, the method is measured: models are fitted again, one per fold.
     cv : int, splitter or None
         Folds; a number means that many in random order, the same in every call. None skips the
         measurement.
     scoring : str, callable, list or dict, optional
         Scores, as in scikit-learn. None: accuracy, balanced accuracy and (two classes)
         the area under the ROC curve; R squared and the mean absolute error for regression.
-    held_out : HeldOut, optional
-        A score that was measured before, to be shown where ``cv`` is None.
+    record : FitRecord, optional
+        How the model compared when it was fitted, as its file keeps it:
+        ``kernelweave.io.describe(path)["record"]``.
+    evaluation : Evaluation, optional
+        Scores of this model on rows that it was not fitted to, of `kernelweave.tables`.
+    data_name : str, optional
+        Name of the table that was evaluated.
+    warnings : sequence of str
+        Sentences for the top of the page, before those of the record.
     title : str, optional
         Heading; by default the name of the target and the method.
     facts : dict, optional
@@ -72,11 +81,13 @@ def to_html(
 
     if title is not None and not isinstance(title, str):
         raise InputTypeError(f"title: must be text, got {type(title).__name__}.")
-    if held_out is not None and not isinstance(held_out, HeldOut):
+    if record is not None and not isinstance(record, FitRecord):
         raise InputTypeError(
-            f"held_out: must be a kernelweave.report.HeldOut, got {type(held_out).__name__}."
+            f"record: must be a kernelweave.io.FitRecord, got {type(record).__name__}."
         )
-    return render(Subject(model, X, y, cv, scoring, dict(facts or {}), held_out), title)
+    shown = {**({} if record is None else record.facts), **(facts or {})}
+    measured = (record, evaluation, data_name, tuple(warnings))
+    return render(Subject(model, X, y, cv, scoring, shown, *measured), title)
 
 
 def write(
@@ -87,7 +98,10 @@ def write(
     *,
     cv: Any = 5,
     scoring: Any = None,
-    held_out: HeldOut | None = None,
+    record: FitRecord | None = None,
+    evaluation: Any = None,
+    data_name: str | None = None,
+    warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -99,7 +113,7 @@ def write(
         A fitted model.
     path : str or path
         The file; an existing one is replaced.
-    X, y, cv, scoring, held_out, title, facts
+    X, y, cv, scoring, record, evaluation, data_name, warnings, title, facts
         As in `to_html`.
 
     Returns
@@ -123,7 +137,19 @@ def write(
         where = Path(path).expanduser()
     except TypeError:
         raise InputTypeError(f"path: must be a string or a path, got {path!r}.") from None
-    page = to_html(model, X, y, cv=cv, scoring=scoring, held_out=held_out, title=title, facts=facts)
+    page = to_html(
+        model,
+        X,
+        y,
+        cv=cv,
+        scoring=scoring,
+        record=record,
+        evaluation=evaluation,
+        data_name=data_name,
+        warnings=warnings,
+        title=title,
+        facts=facts,
+    )
     try:
         with replacing(where) as stream:
             stream.write(page.encode("utf-8"))

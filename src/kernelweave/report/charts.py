@@ -7,7 +7,7 @@ pixels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ _NAMED = 24  # groups of a map beyond which names would hide the points
 _DOTS = 60  # points of a line beyond which they are not marked
 _TOP, _LINE = 18.0, 22.0  # pixels above the plot, and for a line of text below it
 _STEP = 58.0  # pixels for each score
+SMALL = 240.0  # height of charts that stand side by side
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,17 @@ class Axis:
         return (x - low) / ((high - low) or 1.0)
 
 
-def linear(low: float, high: float, form: str = "{:g}", n_ticks: int = 4) -> Axis:
+def _short(value: float) -> str:
+    """Return a round number in few letters, such as 20k."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if 10 * size <= abs(value) < 1e4 * size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def linear(
+    low: float, high: float, form: Callable[[float], str] = _short, n_ticks: int = 4
+) -> Axis:
     """Return an axis with ticks at round numbers that covers a range."""
     if not high > low:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
@@ -49,7 +60,7 @@ def linear(low: float, high: float, form: str = "{:g}", n_ticks: int = 4) -> Axi
     step = size * next(m for m in (1, 2, 2.5, 5, 10) if m * size >= raw * 0.999)
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
     values = [round(float(k * step), 12) for k in np.arange(first, last + 1)]
-    return Axis(values[0], values[-1], [(v, form.format(v)) for v in values])
+    return Axis(values[0], values[-1], [(v, form(v)) for v in values])
 
 
 def logarithmic(low: float, high: float, form: Any, most: int = 6) -> Axis:
@@ -77,8 +88,18 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A point with the ends of its interval (NaN: none)."""
+
+    x: float
+    y: float
+    low: float = np.nan
+    high: float = np.nan
+
+
+@dataclass(frozen=True)
 class Chart:
-    """A line, a histogram or intervals over one horizontal axis.
+    """Lines, points, a histogram or intervals over one horizontal axis.
 
     Parameters
     ----------
@@ -86,16 +107,34 @@ class Chart:
         Without a vertical axis, heights have no numbers.
     label, caption : str
         Description for screen readers, and text below the chart.
-    title : str
-        Title of the horizontal axis.
+    title, y_title : str
+        Titles of the axes.
+    heading : str
+        Text above the chart.
     line : pair of arrays, optional
         Points of a line.
+    reference : pair of arrays, optional
+        A dashed line to compare it with.
+    faint : sequence of pairs of arrays
+        Further lines, drawn thin.
+    band : three arrays, optional
+        Positions, lower and upper ends of a band around the line.
+    marks : sequence of Mark
+        Points with intervals.
+    cloud : pair of arrays, optional
+        Many small points.
+    rug : array
+        Positions of rows on the horizontal axis.
     level, upright : (float, str), optional
         A dashed horizontal or vertical line with its name.
     edges, counts : array, and dict of arrays by colour, optional
         Bins of a histogram and their contents.
     intervals : sequence of Interval
         Scores, one below the other.
+    step : float
+        Pixels for each of them.
+    margin : float
+        Per cent of the width for the numbers of the vertical axis.
     """
 
     x: Axis
@@ -104,24 +143,39 @@ class Chart:
     title: str = ""
     y: Axis | None = None
     height: float = 260.0
+    y_title: str = ""
+    heading: str = ""
     line: tuple[Floats, Floats] | None = None
+    reference: tuple[Floats, Floats] | None = None
+    faint: Sequence[tuple[Floats, Floats]] = ()
+    band: tuple[Floats, Floats, Floats] | None = None
+    marks: Sequence[Mark] = ()
+    cloud: tuple[Floats, Floats] | None = None
+    rug: Any = ()
     level: tuple[float, str] | None = None
     upright: tuple[float, str] | None = None
     edges: Any = ()
     counts: Any = None
     intervals: Sequence[Interval] = ()
+    step: float = _STEP
+    margin: float = _LEFT
 
-    right, top, step = RIGHT, _TOP, _STEP
+    right = RIGHT
+
+    @property
+    def top(self) -> float:
+        """Where the plot begins, in pixels from the top: below the title of its axis."""
+        return _TOP + (8.0 if self.y_title else 0.0)
 
     @property
     def left(self) -> float:
         """Where data begin, in per cent of the width."""
-        return _EDGE if self.y is None else _LEFT
+        return _EDGE if self.y is None else self.margin
 
     @property
     def floor(self) -> float:
         """Height of the horizontal axis, in pixels from the top."""
-        return self.height - 2 * _LINE
+        return self.height - (2 if self.title else 1) * _LINE
 
     def across(self, values: Any) -> Any:
         """Return horizontal positions in per cent."""
@@ -130,19 +184,46 @@ class Chart:
     def down(self, values: Any) -> Any:
         """Return vertical positions in pixels."""
         assert self.y is not None
-        return self.floor - (self.floor - _TOP) * self.y.at(values)
+        return self.floor - (self.floor - self.top) * self.y.at(values)
 
     @property
     def points(self) -> list[tuple[float, float]]:
         """Points of the line."""
-        if self.line is None:
+        return self._places(self.line)
+
+    @property
+    def reference_points(self) -> list[tuple[float, float]]:
+        """Points of the line to compare with."""
+        return self._places(self.reference)
+
+    @property
+    def faint_points(self) -> list[list[tuple[float, float]]]:
+        """Points of the thin lines."""
+        return [self._places(line) for line in self.faint]
+
+    @property
+    def cloud_points(self) -> list[tuple[float, float]]:
+        """Places of the many points."""
+        return self._places(self.cloud)
+
+    @property
+    def band_points(self) -> list[tuple[float, float]]:
+        """Corners of the band: along its lower end, and back along its upper end."""
+        if self.band is None:
             return []
-        return list(zip(self.across(self.line[0]), self.down(self.line[1]), strict=True))
+        x, low, high = self.band
+        return self._places((np.append(x, x[::-1]), np.append(low, high[::-1])))
+
+    def _places(self, values: tuple[Floats, Floats] | None) -> list[tuple[float, float]]:
+        if values is None:
+            return []
+        return list(zip(self.across(values[0]), self.down(values[1]), strict=True))
 
     @property
     def dots(self) -> list[tuple[float, float]]:
         """Points that are marked: all, unless they are too many."""
-        return self.points if len(self.points) <= _DOTS else []
+        plain = self.reference is None and self.band is None
+        return self.points if plain and len(self.points) <= _DOTS else []
 
     @property
     def bars(self) -> list[dict[str, Any]]:
@@ -154,7 +235,7 @@ class Chart:
             {
                 "x": a + 0.1,
                 "width": max(b - a - 0.2, 0.1),
-                "height": (self.floor - _TOP) * float(n) / most,
+                "height": (self.floor - self.top) * float(n) / most,
                 "colour": colour,
             }
             for colour, heights in counts.items()
@@ -165,7 +246,7 @@ class Chart:
 
 def interval_chart(rows: Sequence[Interval], x: Axis, caption: str) -> Chart:
     """Return one line for each score."""
-    height = _TOP + _STEP * len(rows) + 2 * _LINE + 4
+    height = _TOP + _STEP * len(rows) + _LINE + 4
     return Chart(x, "; ".join(map(str, rows)), caption, height=height, intervals=rows)
 
 

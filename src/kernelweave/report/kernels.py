@@ -72,7 +72,7 @@ def _columns(subject: Subject, weights: Any) -> dict[str, Any]:
         out["norm"] = lambda j: number(model.block_norms_[j], ".3g")
     if "lower_bound_" in saved:
         out["scale"] = lambda j: number(model.scales_[j], ".3g")
-    folds = [one.weights_ for one in subject.performance.models]
+    folds = [one.weights_ for one in subject.folds.models]
     if folds and "active_nodes_" not in saved:
         if all(len(own) == len(weights) for own in folds):
             kept = np.count_nonzero(folds, axis=0)

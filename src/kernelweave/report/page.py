@@ -10,16 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kernelweave._declaration import has_aspect
-from kernelweave._summary import (
-    APPROXIMATE,
-    fit_status,
-    headline,
-    percentage,
-    relative_landmark_gap,
-    weight_noun,
-)
+from kernelweave._summary import count, describe_goal, fit_status, headline
 from kernelweave._text import clip
 
+from .answers import how_good
 from .rendering import TEMPLATES, environment
 from .reproduce import versions
 
@@ -27,13 +21,14 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")  # where a long class name may be broken on a phone
-_COMMON = ("performance", "convergence", "data", "reproduce")  # sections of every page
+_FIRST = ("performance", "decides")  # sections of every page, before and after those of the method
+_LAST = ("convergence", "data", "reproduce")
 
 
 def render(subject: Subject, title: str | None) -> str:
     """Return the whole page."""
     pages = environment()
-    names = (*subject.estimator._declaration.aspects, *_COMMON)
+    names = (*_FIRST, *subject.estimator._declaration.aspects, *_LAST)
     found = (import_module(f".{name}", __package__).section(subject) for name in names)
     sections = [section for section in found if section is not None]
     heading = title or _title(subject)
@@ -48,8 +43,10 @@ def render(subject: Subject, title: str | None) -> str:
         policy=policy,
         heading=heading,
         heading_parts=_HUMP.split(heading),
-        lead=headline(subject.estimator, subject.target),
-        tiles=_tiles(subject),
+        lead=_lead(subject),
+        warnings=_warnings(subject),
+        answer=how_good(subject),
+        decides=subject.decides,
         sections=[(section, section.render()) for section in sections],
         version=dict(versions())["kernelweave"],
         style=style,
@@ -58,36 +55,39 @@ def render(subject: Subject, title: str | None) -> str:
 
 
 def _title(subject: Subject) -> str:
-    return subject.name if subject.target is None else f"{clip(subject.target)} by {subject.name}"
+    return subject.name if subject.target is None else f"Predicting {clip(subject.target)}"
 
 
-def _tiles(subject: Subject) -> list[tuple[str, str, bool]]:
-    """Return the key figures of a model: value, description, and whether the value is good."""
-    model, found, out = subject.estimator, subject.performance, []
-    learns = model._declaration.learns
-    if found.tile is not None:
-        out.append((*found.tile, True))
+def _lead(subject: Subject) -> str:
+    """Return what the model predicts, from what, and by which method."""
+    model = subject.estimator
+    learns, columns = model._declaration.learns, subject.columns
+    if learns in ("clusters", "pairs"):
+        return headline(model)
+    text = describe_goal(model, subject.target)
+    if columns is not None:
+        text += f" from {count(len(columns), 'column')}"
     if learns == "rules":
-        out.append((f"{len(model.rules_):,}", "rules", True))
-    elif learns == "clusters":
-        out.append((f"{len(set(model.labels_.tolist())):,}", "clusters", True))
-    elif len(model.weights_):
-        used = int((model.weights_ != 0).sum())
-        text = f"{weight_noun(model)}s in use"
-        out.append((f"{used:,} of {len(model.weights_):,}", text, True))
+        text += f" by {count(len(model.rules_), 'rule')}"
+    known = subject.record is not None and bool(subject.record.models)
+    named = subject.record.models[0].name if known and subject.record is not None else "this model"
+    method = subject.name if named == "this model" else f"{clip(named)} ({subject.name})"
+    fitted = "" if subject.n_rows is None else f", fitted to {count(subject.n_rows, 'row')}"
+    text += f". Method: {method}{fitted}."
+    text += "" if subject.decides is None else subject.decides.sentence
     if has_aspect(model, "labels"):
-        out.append((f"{model.suspects().n_wrong:,}", "labels look wrong", True))
-    end = fit_status(model)
-    if end.short.endswith("%"):
-        out.append((end.short, "certified gap to the optimum", end.good))
-    elif end.short == APPROXIMATE:
-        near = percentage(relative_landmark_gap(model))
-        out.append((near, f"gap of the Nystroem problem ({APPROXIMATE})", end.good))
-    elif learns != "clusters":
-        out.append((end.short, "status of the fit", end.good))
-    if subject.n_rows is not None:
-        out.append((f"{subject.n_rows:,}", "rows", True))
-    return out
+        wrong = model.suspects()
+        looks = "label looks" if wrong.n_wrong == 1 else "labels look"
+        text += f" {wrong.n_wrong:,} of its {wrong.n_samples:,} training {looks} wrong."
+    return text
+
+
+def _warnings(subject: Subject) -> list[str]:
+    """Return what a reader must know before the scores."""
+    kept = () if subject.record is None else subject.record.warnings
+    end = fit_status(subject.estimator)
+    stopped = [] if end.good else [f"The optimiser did not converge. {end.text}"]
+    return [*subject.warnings, *kept, *stopped]
 
 
 @cache

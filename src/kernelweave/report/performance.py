@@ -1,289 +1,106 @@
-"""Section on performance: scores by cross-validation with intervals."""
+"""Section on how good the model is: on new rows, when it was fitted, and on folds."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from scipy import stats
-from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_validate
-from sklearn.pipeline import Pipeline
-from sklearn.utils.multiclass import type_of_target
-
-from kernelweave._text import clip
-from kernelweave._types import Floats
+from kernelweave._summary import SMALLER, show_score
 from kernelweave.errors import InputError
+from kernelweave.io import FitRecord
 
-from .charts import Chart, Interval, interval_chart, linear
+from .answers import title_of
+from .cross_validation import NotMeasured
+from .curves import draw_curves, from_plain
 from .rendering import Section
-from .tables import Cell, Column, Table, percent, text_column
-
-if TYPE_CHECKING:
-    from .subject import Subject
-
-_LEVEL = 0.95
-_MOST_FOLDS = 10  # that have columns of their own
-_MOST_WARNINGS = 3
-_PAIRS = "area under the ROC curve of pairs"
-_R2 = "R\u00b2"
-# Scorer of scikit-learn, range (to which intervals of Student's t are clipped), and format.
-_MEASURES: dict[str, tuple[str | None, float, float, str]] = {
-    "accuracy": ("accuracy", 0.0, 1.0, ".1%"),
-    "balanced accuracy": ("balanced_accuracy", 0.0, 1.0, ".1%"),
-    "area under the ROC curve": ("roc_auc", 0.0, 1.0, ".1%"),
-    _PAIRS: (None, 0.0, 1.0, ".1%"),
-    _R2: ("r2", -np.inf, 1.0, ".3f"),
-    "mean absolute error": ("neg_mean_absolute_error", 0.0, np.inf, ".4g"),
-}
-_OTHER = (None, -np.inf, np.inf, ".4g")  # a score that the caller has named
-
-
-@dataclass(frozen=True)
-class Score:
-    """One score on every fold.
-
-    ``low`` and ``high`` are the ends of the interval for its mean; NaN where all folds are equal,
-    because then they are too few or too small to estimate a spread.
-    """
-
-    name: str
-    folds: Floats
-    low: float
-    high: float
-
-    @property
-    def mean(self) -> float:
-        """Mean over the folds."""
-        return float(self.folds.mean())
-
-    def show(self, value: float) -> str:
-        """Return a value of this score as text."""
-        form = _MEASURES.get(self.name, _OTHER)[3]
-        return "\u2013" if np.isnan(value) else format(value, form)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the score is shown in per cent."""
-        return self.name in _MEASURES and _MEASURES[self.name][3].endswith("%")
-
-    @property
-    def spread(self) -> str:
-        """The interval of the mean in words."""
-        if np.isnan(self.low):
-            return f"the same in all {len(self.folds)} folds"
-        return f"95% interval {self.show(self.low)} to {self.show(self.high)}"
-
-
-@dataclass(frozen=True)
-class Performance:
-    """Scores by cross-validation; the first is the one to quote."""
-
-    scores: tuple[Score, ...]
-    n_rows: int
-    models: list[Any]  # estimators of the folds, without preceding steps of a pipeline
-    stopped: int  # folds that did not reach their tolerance
-    reference: str  # score of a constant prediction, in a sentence
-    warnings: tuple[str, ...]  # of the fits, each once; without early stopping
-
-    @property
-    def tile(self) -> tuple[str, str]:
-        """The key figure: value and description."""
-        first = self.scores[0]
-        return first.show(first.mean), f"{first.name}, {first.spread}"
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of the template."""
-        shares = [score for score in self.scores if score.is_share]
-        return {
-            "found": self,
-            "first": self.scores[0],
-            "chart": _chart(shares or list(self.scores[:1])),
-            "scores": _folds(self),
-            "warnings": self.warnings[:_MOST_WARNINGS],
-        }
-
-
-@dataclass(frozen=True)
-class NotMeasured:
-    """The reason why there are no scores."""
-
-    reason: str
-    lacks_data: bool = False
-
-    tile = None
-    models = ()
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of the template."""
-        return {"reason": self.reason, "lacks_data": self.lacks_data}
-
-
-def measure(
-    model: Any, estimator: Any, X: Any, y: Any, cv: Any, scoring: Any
-) -> Performance | NotMeasured:
-    """Return cross-validated scores, or the reason why there are none."""
-    if reason := _refuse(estimator, X, y, cv):
-        return NotMeasured(reason, X is None or y is None)
-    y = np.asarray(y) if not hasattr(y, "iloc") else y
-    splitter = _splitter(cv, y, is_classifier(estimator))
-    if isinstance(splitter, str):
-        return NotMeasured(splitter)
-    scorers = _scorers(model, estimator, y) if scoring is None else _given(model, scoring)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # warnings of folds belong into the report
-        found = cross_validate(
-            model,
-            X,
-            y,
-            cv=splitter,
-            scoring=scorers,
-            return_estimator=True,
-            return_indices=True,
-            error_score="raise",
-        )
-    tests = [len(rows) for rows in found["indices"]["test"]]
-    ratio = float(np.mean([len(t) / len(r) for r, t in _pairs(found["indices"])]))
-    models = [_last(one) for one in found["estimator"]]
-    return Performance(
-        tuple(_score(name, found[f"test_{name}"], ratio) for name in scorers),
-        sum(tests),
-        models,
-        sum(not getattr(one, "converged_", True) for one in models),
-        _reference(estimator, y) if scoring is None else "",
-        tuple(
-            dict.fromkeys(str(w.message) for w in caught if w.category is not ConvergenceWarning)
-        ),
-    )
-
-
-def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
-    """Return the reason why nothing can be measured; empty if it can."""
-    if X is None or y is None:
-        return "no data were given with the model"
-    if cv is None:
-        return "cross-validation was left out (cv=None)"
-    if estimator._declaration.learns == "clusters":
-        return "clusters belong to the rows they were found in, so there is nothing to hold out"
-    if hasattr(estimator, "tasks_"):
-        return "the model was fitted with tasks, which cross-validation cannot pass on"
-    if estimator._declaration.learns == "pairs" and _is_graph(estimator.setting_):
-        return "links are part of this kernel, so it is defined on its training rows only"
-    return ""
-
-
-def _is_graph(setting: Any) -> bool:
-    return setting is not None and setting.shape == "graph"
-
-
-def _splitter(cv: Any, y: Any, classes: bool) -> Any:
-    """Return folds in random order that are the same in every call."""
-    if not isinstance(cv, Integral):
-        return check_cv(cv, y, classifier=classes)
-    if cv < 2:
-        raise InputError(f"cv: must be 2 folds or more, a splitter, or None, got {cv!r}.")
-    if not classes or type_of_target(y).startswith("multilabel"):
-        return KFold(min(int(cv), len(y)), shuffle=True, random_state=0)
-    labels, counts = np.unique(y, return_counts=True)
-    if counts.min() < 2:
-        return f"the class {clip(labels[counts.argmin()], 40)} has one row only"
-    return StratifiedKFold(min(int(cv), int(counts.min())), shuffle=True, random_state=0)
-
-
-def _scorers(model: Any, estimator: Any, y: Any) -> dict[str, Any]:
-    if is_regressor(estimator):
-        names = [_R2, "mean absolute error"]
-    elif not is_classifier(estimator):
-        return {_PAIRS: check_scoring(model)}
-    else:
-        kind = type_of_target(y)
-        names = ["accuracy"]
-        if not kind.startswith("multilabel"):
-            names += ["balanced accuracy"]
-        if kind == "binary":
-            names += ["area under the ROC curve"]
-    return {name: _MEASURES[name][0] for name in names}
-
-
-def _given(model: Any, scoring: Any) -> dict[str, Any]:
-    if isinstance(scoring, Mapping):
-        return dict(scoring)
-    names = [scoring] if isinstance(scoring, str) or callable(scoring) else list(scoring)
-    return {getattr(name, "__name__", str(name)): check_scoring(model, name) for name in names}
-
-
-def _pairs(indices: Any) -> Any:
-    return zip(indices["train"], indices["test"], strict=True)
-
-
-def _last(model: Any) -> Any:
-    model = getattr(model, "best_estimator_", model)
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def _score(name: str, folds: Floats, ratio: float) -> Score:
-    """Return a score with its interval.
-
-    Folds share training rows, so their scores vary together; Nadeau and Bengio (2003), Inference
-    for the generalization error, Machine Learning 52, add the ratio of test to training rows.
-    """
-    if name == "mean absolute error":
-        folds = -folds
-    k = len(folds)
-    spread = float(folds.std(ddof=1)) * np.sqrt(1.0 / k + ratio)
-    half = float(stats.t.ppf(0.5 + 0.5 * _LEVEL, k - 1)) * spread
-    if np.ptp(folds) == 0:
-        return Score(name, folds, np.nan, np.nan)
-    _, least, most, _ = _MEASURES.get(name, _OTHER)
-    low, high = float(folds.mean()) - half, float(folds.mean()) + half
-    return Score(name, folds, max(low, least), min(high, most))
-
-
-def _reference(estimator: Any, y: Any) -> str:
-    if is_regressor(estimator):
-        return "Always predicting the mean has an R\u00b2 of about 0."
-    if not is_classifier(estimator) or np.ndim(y) != 1:
-        return ""
-    labels, counts = np.unique(np.asarray(y), return_counts=True)
-    most = clip(labels[counts.argmax()], 40)
-    return f"Always saying {most} would have an accuracy of {percent(counts.max() / counts.sum())}."
+from .subject import Subject
+from .tables import Cell, Column, Table, number, text_column
 
 
 def section(subject: Subject) -> Section:
-    """Return the scores, or the reason why there are none."""
-    values = {"held_out": None, "found": None, "chart": None, "scores": None}
-    return Section("performance", "Performance", values | subject.performance.values())
+    """Return all scores, each with the rows that it was measured on, and curves."""
+    folds, record = subject.folds, subject.record
+    measured = record is not None and bool(record.models)
+    nothing = subject.evaluation is None and not measured
+    missing = isinstance(folds, NotMeasured)
+    values: dict[str, Any] = {
+        "where": subject.measured_on,
+        "scores": None if subject.evaluation is None else _scores(subject.evaluation),
+        "notes": () if subject.evaluation is None else subject.evaluation.notes,
+        "record": record if measured else None,
+        "compared": _compared(record) if record is not None and measured else None,
+        "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
+        "fewer": measured and any(m.same_rows is not None for m in record.models),
+        "pooled": measured and "folds" in record.measured,
+        "folds": None if missing else folds.values(),
+        "reason": folds.reason if missing and nothing else "",
+        "curves": _curves(subject),
+        "of_fit": subject.evaluation is None,
+    }
+    return Section("performance", "Scores in detail", values)
 
 
-def _chart(scores: list[Score]) -> Chart:
-    rows = [Interval(s.name, s.mean, s.low, s.high, s.folds) for s in scores]
-    low = min(np.fmin(s.low, s.folds.min()) for s in scores)
-    high = max(np.fmax(s.high, s.folds.max()) for s in scores)
-    share = scores[0].is_share
-    if share and low == high:
-        low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
-    axis = linear(low, high)
-    if share:
-        axis = replace(axis, ticks=[(v, f"{100 * v:g}%") for v, _ in axis.ticks])
-    caption = "Large dots are means, lines are 95% intervals, small dots are the folds."
-    return interval_chart(rows, axis, caption)
+def _names(record: FitRecord | None) -> list[str]:
+    return list(record.models[0].scores) if record is not None and record.models else []
 
 
-def _folds(found: Performance) -> Table:
-    n_folds = len(found.scores[0].folds)
-    shown = n_folds if n_folds <= _MOST_FOLDS else 0
-    columns = [text_column("measure"), Column("mean"), Column("from"), Column("to")]
-    columns += [Column(f"fold {k + 1}") for k in range(shown)]
+def _curves(subject: Subject) -> dict[str, Any] | None:
+    """Return the charts of this model on new rows, or of the rows left out by its fit."""
+    if subject.evaluation is not None:
+        outputs = getattr(subject.evaluation, "outputs", None)
+        return draw_curves(subject.evaluation) if not outputs else None
+    if subject.record is None or subject.record.evaluation is None:
+        return None
+    try:
+        return draw_curves(from_plain(dict(subject.record.evaluation)))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError("record: its evaluation is damaged, so it cannot be drawn.") from error
+
+
+def _scores(found: Any) -> Table:
+    columns = [text_column("score"), Column("value"), text_column("95% interval")]
+    columns += [Column("constant prediction"), text_column("better than that?")]
     rows = []
     for score in found.scores:
-        values = [score.mean, score.low, score.high, *score.folds[:shown]]
-        keys = np.where(np.isnan(values), score.mean, values)  # unknown ends sort as the mean
-        cells = (Cell(score.show(v), float(k)) for v, k in zip(values, keys, strict=True))
-        rows.append([score.name, *cells])
-    return Table("scores by fold", columns, rows)
+        ends = score.interval
+        between = "\u2013" if ends is None else f"{score.show(ends[0])} to {score.show(ends[1])}"
+        sure = score.gain is not None and score.gain[0] > 0
+        worse = score.gain is not None and score.gain[1] < 0
+        word = "yes" if sure else "no, worse" if worse else "not significantly"
+        title = score.title.replace("R2", "R\u00b2")
+        cells = (Cell(score.show(v), float(v)) for v in (score.value, score.constant))
+        value, constant = cells
+        rows.append([title, value, between, constant, word])
+    return Table("scores", columns, rows)
+
+
+def _compared(record: FitRecord) -> Table:
+    """Return all models that were compared, with all scores."""
+    names = _names(record)
+    fewer = any(one.same_rows is not None for one in record.models)
+    judged = any(one.verdict for one in record.models)
+    columns = [text_column("model"), *(Column(title_of(name)) for name in names), Column("rows")]
+    columns += [Column("this model on the same rows")] if fewer else []
+    by = "" if record.compared_by is None else f", by {title_of(record.compared_by)}"
+    columns += [text_column(f"against this model{by}")] if judged else []
+    rows = []
+    for k, one in enumerate(record.models):
+        title = "this model" if k == 0 else one.name
+        if k == 0 and one.name != title:
+            title = f"this model: {one.name}"
+        row: list[Any] = [title, *(_score(name, one.scores[name]) for name in names)]
+        row.append(number(one.rows, ",d"))
+        if fewer:
+            row.append(Cell("", 0.0) if one.same_rows is None else _score(names[0], one.same_rows))
+        rows.append(row + ([one.verdict] if judged else []))
+    if record.constant:
+        known = [
+            _score(name, record.constant[name]) if name in record.constant else Cell("\u2013", 0.0)
+            for name in names
+        ]
+        row = ["constant prediction", *known, number(record.models[0].rows, ",d")]
+        rows.append(row + [""] * (fewer + judged))
+    return Table("models compared", columns, rows)
+
+
+def _score(name: str, value: float) -> Cell:
+    return Cell(show_score(name, value), float(value))

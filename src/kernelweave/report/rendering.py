@@ -45,7 +45,7 @@ def environment() -> Environment:
     """Return the environment of the templates; it escapes every value that is not markup."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
+        from markupsafe import Markup, escape
     except ImportError as error:
         raise KernelweaveError(
             'Reports need jinja2; install it with pip install "kernelweave[report]".'
@@ -54,6 +54,10 @@ def environment() -> Environment:
     def shown(value: Any) -> Any:
         # A page is UTF-8 and may hold neither lone surrogates nor control characters.
         return value if isinstance(value, Markup) else visible(value, lines=True)
+
+    def breakable(text: Any) -> Markup:
+        # Names of columns are broken after an underscore before they are broken anywhere.
+        return Markup(str(escape(shown(text))).replace("_", "_<wbr/>"))
 
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -66,8 +70,10 @@ def environment() -> Environment:
     filters: dict[str, Callable[..., str]] = {
         "counted": count,
         "clip": clip,
+        "breakable": breakable,
         "listed": listed,
         "percent": percent,
+        "sentence": lambda text: f"{text[:1].upper()}{text[1:].rstrip('.')}.",
         "px": lambda value: f"{float(value):.1f}",
         "across": lambda value: f"{float(value):.2f}%",
         "exact": lambda value: f"{value:.17g}",

@@ -82,7 +82,7 @@ def _search(model: Any) -> dict[str, Any] | None:
         f"Mean score over C; the best is {best}.",
         "Mean score on held-out folds of the training rows; C was chosen by it.",
         title="C, the cost of errors",
-        y=linear(low, high, "{:.3g}"),
+        y=linear(low, high, lambda v: f"{v:.3g}"),
         level=(means.max(), f"best: {best}"),
         line=(costs, means),
     )

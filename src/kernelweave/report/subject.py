@@ -13,13 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from kernelweave._declaration import declared, has_aspect
-from kernelweave._summary import column_names, listed
+from kernelweave._summary import column_names, count, listed
 from kernelweave._validation import is_frame
 from kernelweave.errors import InputError, InputTypeError
-from kernelweave.io import TablePreparer
+from kernelweave.io import FitRecord, TablePreparer
 
-from .held_out import HeldOut
-from .performance import NotMeasured, Performance, measure
+from .cross_validation import CrossValidation, NotMeasured, measure
+from .decides import Deciding, what_decides
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,10 @@ class Subject:
     cv: Any = 5
     scoring: Any = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    held_out: HeldOut | None = None
+    record: FitRecord | None = None
+    evaluation: Any = None
+    data_name: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if declared(self.estimator) is None:
@@ -124,8 +127,19 @@ class Subject:
         return column_names(known, int(known.n_features_in_))
 
     @cached_property
-    def performance(self) -> Performance | HeldOut | NotMeasured:
-        """Scores by cross-validation, a known score, or the reason why there are none."""
-        if self.cv is None and self.held_out is not None:
-            return self.held_out
+    def decides(self) -> Deciding | None:
+        """The columns that decide, or the heaviest parts of the model."""
+        return what_decides(self)
+
+    @cached_property
+    def measured_on(self) -> str:
+        """On which rows the model was evaluated."""
+        if self.evaluation is None:
+            return ""
+        rows = count(int(self.evaluation.n_rows), "row")
+        return f"on the {rows} of {self.data_name or 'the table given'}; it was not refitted"
+
+    @cached_property
+    def folds(self) -> CrossValidation | NotMeasured:
+        """Scores by cross-validation, or the reason why there are none."""
         return measure(self.model, self.estimator, self.X, self.y, self.cv, self.scoring)

@@ -52,13 +52,20 @@ def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
     return true
 
 
-def _coverage(table: Table) -> Callable[[Rule], Bools]:
-    """Return a function from a rule to the rows it covers; columns and conditions are cached."""
+def cached_truths(table: Table) -> Callable[[Proposition], Bools]:
+    """Return a function from a condition to the rows where it holds; columns are read once."""
     column = cache(table.find)
 
     @cache
     def true(condition: Proposition) -> Bools:
         return condition.holds(column(condition.feature, condition.position))
+
+    return true
+
+
+def _coverage(table: Table) -> Callable[[Rule], Bools]:
+    """Return a function from a rule to the rows it covers; columns and conditions are cached."""
+    true = cached_truths(table)
 
     def holds(rule: Rule) -> Bools:
         found = np.ones(table.n_rows, dtype=bool)

@@ -1,9 +1,9 @@
 """From a table to a model: what the commands of the command line do, for use from Python.
 
 Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` compares models
-on folds and fits the best one; `evaluate_table` scores a model on new rows; `compare_table`
-compares with methods of scikit-learn; `cluster_table` groups rows; `find_suspects` lists labels
-that look wrong.
+on folds and fits the best one; `evaluate_table` scores a model on new rows; `explain_table`
+explains predictions; `compare_table` compares with methods of scikit-learn; `cluster_table` groups
+rows; `find_suspects` lists labels that look wrong.
 """
 
 from importlib import import_module
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .columns import ColumnKind, describe_columns
     from .comparing import Comparison, compare_table
     from .evaluating import Evaluation, evaluate_table
+    from .explaining import explain_table
     from .fitting import TableFit, fit_table
     from .kernels import offer_kernels
     from .label_errors import find_suspects
@@ -39,6 +40,7 @@ __all__ = [
     "compare_table",
     "describe_columns",
     "evaluate_table",
+    "explain_table",
     "find_suspects",
     "fit_table",
     "make_model",
@@ -68,6 +70,7 @@ _HOMES = {
     "compare_table": "comparing",
     "describe_columns": "columns",
     "evaluate_table": "evaluating",
+    "explain_table": "explaining",
     "find_suspects": "label_errors",
     "fit_table": "fitting",
     "make_model": "methods",

@@ -29,7 +29,7 @@ from .blending import Calibration, best_scale, blend, calibrate, learn_calibrati
 from .candidates import Candidate, Task, make_preparer
 from .methods import Settings
 from .problem import Problem
-from .scoring import Scoring, paired_difference, score_interval, total_score
+from .scoring import Scoring, constant_score, paired_difference, score_interval, total_score
 from .search import Announce, sample_rows
 from .sureness import SureFit, fit_surely
 
@@ -110,6 +110,11 @@ class Choice:
         95% interval of the first score of the chosen model.
     n_folds : int
         Folds; 1 where one part of the rows was held out.
+    constant : dict of float
+        Scores of the best constant prediction.
+    rows, predicted : ndarray
+        Rows that the chosen model predicted without being fitted to them, by position, and
+        its predictions or probabilities.
     left_out : ndarray of shape (n_rows,)
         Of its predictions for left-out rows, for intervals and sets: residuals, those of logarithms
         where all members learn them; or margins of the true class.
@@ -120,6 +125,9 @@ class Choice:
     scoring: Scoring
     interval: tuple[float, float] | None
     n_folds: int
+    constant: dict[str, float]
+    rows: Indices
+    predicted: Floats
     left_out: Floats
 
     @property
@@ -341,8 +349,18 @@ def decide(race: Race) -> Choice:
     y = race.codes[rows]
     interval = score_interval(measure, y, predicted, race.part[rows])
     parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
-    left_out = _left_out_scores(y, predicted, parts, race.problem.regression)
-    return Choice(parts, tuple(ranking), race.scoring, interval, len(race.folds), left_out)
+    constant = {name: constant_score(name, y) for name in race.scoring.shows}
+    return Choice(
+        parts,
+        tuple(ranking),
+        race.scoring,
+        interval,
+        len(race.folds),
+        constant,
+        rows,
+        predicted,
+        _left_out_scores(y, predicted, parts, race.problem.regression),
+    )
 
 
 def _left_out_scores(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kernelweave._summary import TITLES
 from kernelweave._types import Floats
 from kernelweave.errors import DataError, InputError
 
@@ -21,7 +22,7 @@ from .fitting import choose_model
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
 from .problem import Problem, make_problem
 from .reference_models import reference_models
-from .scoring import TITLES, paired_difference, row_losses, total_score
+from .scoring import paired_difference, row_losses, total_score
 from .search import FOLDS, Announce, make_splitter, sample_rows, search_cost, silent
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ from .columns import note_columns
 from .held_out import evaluate_model, hold_out
 from .hints import table_hints
 from .kernels import MANY_COLUMNS
+from .left_out import chosen_predictions, held_out_predictions
+from .measures import Classes, Values
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
 from .planning import LEAST_ROWS, MAX_ROWS, make_folds, make_plan
 from .problem import Problem, make_problem
@@ -63,6 +65,11 @@ class TableFit:
         The part of it that calibration, sets or intervals took.
     notes : tuple of str
         A sentence for every step that changed the data or the model.
+    warnings : tuple of str
+        Sentences that a reader must know before the scores: copies of rows, columns that give the
+        target away, rare classes, rows that were not used, a model that may have learned nothing.
+    left_out : Classes or Values or None
+        Predictions for rows that were left out, or held out, beside the truth.
     """
 
     model: Pipeline
@@ -75,6 +82,8 @@ class TableFit:
     seconds: float
     sure_seconds: float
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    left_out: Classes | Values | None = None
 
 
 def fit_table(
@@ -183,12 +192,13 @@ def fit_table(
     fit = plan.first
     if fit is None and (rows.test is not None or plan.sampled):
         fit = job.fit(plan.train, cost.C, plan.kernels)
-    held_out, doubts = None, []
+    held_out, left_out, doubts = None, None, []
     if fit is not None and rows.test is not None:
         announce(f"evaluating on {len(rows.test.y)} rows", 0.0)
         held_out = evaluate_model(fit.model, name, plan.train, rows.test, cost.C, settings.seed)
         held_out["same_model"] = plan.sampled
         doubts = _doubts(held_out)
+        left_out = None if name == "pairs" else held_out_predictions(fit.model, rows.test)
     if fit is None or not plan.sampled:
         fit = job.fit(job.problem, cost.C, plan.kernels)
     return TableFit(
@@ -201,7 +211,9 @@ def fit_table(
         held_out,
         fit.seconds,
         fit.sure_seconds,
-        (*_describe(job), *cost.notes, *plan.notes, *doubts, *_note_limit(name, fit.model[-1])),
+        (*_describe(job), *cost.notes, *plan.notes, *_note_limit(name, fit.model[-1])),
+        (*doubts, *plan.warnings, *table_hints(job.problem, settings.seed)),
+        left_out,
     )
 
 
@@ -227,11 +239,11 @@ def choose_model(
             f"method {method}: {LEAST_ROWS} rows or more, and 4 of each class, are needed to "
             f"compare it, got {len(problem.y)} rows; use the method mkl."
         )
-    whole, notes = problem, []
+    whole, fewer = problem, []
     limit = MAX_ROWS if max_rows is None else max_rows
     if len(problem.y) > limit:
         problem = problem.take(sample_rows(problem, limit, settings.seed))
-        notes.append(
+        fewer.append(
             f"{limit} of {len(whole.y)} rows are used, drawn at random; the others would make the "
             "model more accurate, as a rule slightly (--max-rows changes that)"
         )
@@ -251,8 +263,6 @@ def choose_model(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
         fit = build_model(choice, problem, settings)
     spent = time.perf_counter() - began
-    hints = table_hints(problem, settings.seed)
-    notes = [*hints, *whole.notes, *note_columns(whole.kinds, encoded=True), *notes]
     return TableFit(
         fit.model,
         method,
@@ -263,7 +273,9 @@ def choose_model(
         None,
         spent,
         fit.seconds,
-        tuple(notes),
+        (*whole.notes, *note_columns(whole.kinds, encoded=True)),
+        (*fewer, *table_hints(problem, settings.seed)),
+        chosen_predictions(choice, problem),
     )
 
 
@@ -353,6 +365,7 @@ class _Plan:
     kernels: list[Kernel] | None = None
     first: _Fit | None = None  # the fit to `train`, where it was needed to choose
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def _plan(job: _Job, rows: _Rows, C: float) -> _Plan:
@@ -372,32 +385,38 @@ def _plan(job: _Job, rows: _Rows, C: float) -> _Plan:
             )
             return _Plan(rows.rest, False, kernels, None, (note,))
     hint = "" if job.name == "rules" else "; --method rules takes up to 10000"
-    note = (
+    warning = (
         f"{rows.limit} of {len(job.problem.y)} rows are fitted to, drawn at random, since "
         f"{job.name} would take long on all of them (--max-rows changes that{hint})"
     )
-    return _Plan(rows.train, True, None, first, (note,))
+    return _Plan(rows.train, True, None, first, warnings=(warning,))
 
 
 def _describe(job: _Job) -> list[str]:
     """Return notes on the columns."""
     problem = job.problem
-    notes = table_hints(problem, job.settings.seed)
-    notes += [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
+    notes = [*problem.notes, *note_columns(problem.kinds, kept=job.name == "rules")]
     if len(problem.columns("number", "date")) > MANY_COLUMNS and job.name == "mkl":
         notes.append(f"more than {MANY_COLUMNS} columns of numbers are offered together only")
     return notes
 
 
 def _doubts(held_out: dict[str, Any]) -> list[str]:
-    """Return a note where the model may have learned nothing."""
-    low = held_out["score"] if held_out["interval"] is None else held_out["interval"][0]
-    if low > held_out["constant_prediction"]:
-        return []
-    return [
-        "on held-out rows the model is not significantly better than a constant prediction, so "
-        "the columns may carry little information about the target"
-    ]
+    """Return sentences where the model may have learned nothing, or an SVM is better."""
+    out, score, svm = [], held_out["score"], held_out["svm_baseline"]
+    low = score if held_out["interval"] is None else held_out["interval"][0]
+    if low <= held_out["constant_prediction"]:
+        out.append(
+            "on held-out rows the model is not significantly better than a constant prediction, "
+            "so the columns may carry little information about the target"
+        )
+    if svm is not None and svm > score:
+        form = ".1%" if held_out["measure"] == "accuracy" else ".3f"
+        out.append(
+            f"an SVM baseline was better on the held-out rows: {held_out['measure']} {svm:{form}} "
+            f"against {score:{form}}"
+        )
+    return out
 
 
 def _note_limit(name: str, estimator: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hints on a table that an expert would give: copies of rows, and columns that give it away."""
+"""Hints on a table that an expert would give: rare classes, copies, columns that give it away."""
 
 from __future__ import annotations
 
@@ -14,12 +14,38 @@ from .search import sample_rows
 
 _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
+_RARE = 0.2  # share of a class, relative to equal shares, below which classes are imbalanced
+_COMMON = 0.8  # share of a class from which on accuracy says little
 _LEAKS = 0.98  # share of the errors of a constant that one column avoids
 
 
 def table_hints(problem: Problem, seed: int = 0) -> list[str]:
-    """Return sentences on copies of rows and on columns that alone predict the target."""
-    return [*_copies(problem), *_leaks(problem, seed)]
+    """Return sentences on rare classes, copies of rows and columns that predict the target."""
+    return [*_imbalance(problem), *_copies(problem), *_leaks(problem, seed)]
+
+
+def _imbalance(problem: Problem) -> list[str]:
+    if problem.regression:
+        return []
+    shares = problem.y.value_counts(normalize=True)
+    rare = float(shares.iloc[-1])
+    if rare * len(shares) >= _RARE:
+        return []
+    common = float(shares.iloc[0])
+    constant = (
+        f", and a constant prediction has an accuracy of {_percent(common)}, so accuracy says little"
+        if common > _COMMON
+        else ""
+    )
+    return [
+        f"imbalanced: {_percent(rare)} of the rows are {str(shares.index[-1])!r}{constant}; "
+        "--class-weight balanced makes all classes count the same"
+    ]
+
+
+def _percent(share: float) -> str:
+    """Return two digits, more near 100%."""
+    return f"{100 * share:.2g}%" if share < 0.99 else f"{100 * share:.1f}%"
 
 
 def _copies(problem: Problem) -> list[str]:

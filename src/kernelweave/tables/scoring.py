@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from kernelweave._summary import SMALLER
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
 
 CLASS_SCORES = ("log_loss", "roc_auc", "accuracy", "balanced_accuracy")
 VALUE_SCORES = ("r2", "absolute_error")
-TITLES = {
-    "r2": "R2",
-    "absolute_error": "mean error",
-    "roc_auc": "AUC",
-    "log_loss": "log-loss",
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-}
-SMALLER = {"log_loss", "absolute_error"}  # of which smaller values are better
 _LEAST = 1e-6  # probability below which all count alike
 _UNEQUAL = 0.5  # share of a class, relative to equal shares, from which classes are unequal
 
@@ -163,8 +155,17 @@ def paired_difference(one: Floats, other: Floats) -> tuple[float, float]:
     return float(differences.mean()), error
 
 
-def show_score(name: str, value: float) -> str:
-    """Return a score as text."""
-    if name in ("accuracy", "balanced_accuracy"):
-        return f"{value:.1%}"
-    return f"{value:.4g}" if name == "absolute_error" else f"{value:.3f}"
+def constant_score(name: str, y: Any) -> float:
+    """Return the score of the best constant prediction.
+
+    ``y`` holds numbers for "r2" and "absolute_error", positions of classes for the others.
+    """
+    if name == "absolute_error":
+        return float(np.abs(y - np.median(y)).mean())
+    if name in ("r2", "roc_auc"):
+        return 0.0 if name == "r2" else 0.5
+    shares = np.bincount(y) / len(y)
+    shares = shares[shares > 0]
+    if name == "log_loss":
+        return float(-(shares * np.log(shares)).sum())
+    return float(shares.max()) if name == "accuracy" else 1.0 / len(shares)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernelweave._summary import TITLES, show_score
+
 from .choosing import Choice, Ranked
-from .scoring import TITLES, show_score
 
 _SURE = 2.0  # standard errors from which a difference is called significant
-_CHANCE = {"r2": 0.0, "roc_auc": 0.5}  # scores of a constant prediction
 
 
 def describe_choice(choice: Choice) -> list[str]:
@@ -27,12 +27,18 @@ def describe_choice(choice: Choice) -> list[str]:
     able = [other for other in choice.ranking[1:] if other.written]
     if able:
         lines.append(f"Next best: {_beside(choice, able[0])}.")
+    return [*lines, *doubt_choice(choice)]
+
+
+def doubt_choice(choice: Choice) -> list[str]:
+    """Return sentences on models that are better, and on a model that may have learned nothing."""
+    lines, measure, first = [], choice.scoring.shows[0], choice.ranking[0]
     better = [other for other in choice.ranking[1:] if other.behind[0] < 0]
     for other in better:
         where = "" if other.written else ", which kernelweave cannot write"
         lines.append(f"Better here: {_beside(choice, other)}{where}.")
     low = first.scores[measure] if choice.interval is None else choice.interval[0]
-    if measure in _CHANCE and low <= _CHANCE[measure]:
+    if low <= choice.constant[measure]:  # of all scores that come first, larger is better
         lines.append(
             "It is not significantly better than a constant prediction, so the columns may carry "
             "little information about the target."

@@ -1,0 +1,208 @@
+"""Attributions of pipelines, of combinations of models and of functions that are sampled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from kernelweave._declaration import declared
+from kernelweave._threads import run_each
+from kernelweave._types import Bools, Floats, Indices
+from kernelweave.banks.nystroem.build import even_rows
+from kernelweave.errors import InputError, InputTypeError
+from kernelweave.estimators.terms import FunctionTerms, MemberTerms
+
+from .coalitions import MOST_ENUMERATED, all_coalitions, sample_values, value_weights
+from .game import (
+    DEFAULT_PERMUTATIONS,
+    Game,
+    Link,
+    Players,
+    Shares,
+    attribute,
+    linked,
+    mean_and_error,
+)
+from .tables import Mixer, cells, pick_rows
+
+_TRIED = 100  # rows on which steps are tried
+
+
+def last_step(model: Any) -> Any:
+    """Return the estimator of a pipeline, or of none."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def check_model(estimator: Any) -> None:
+    """Refuse what is no estimator of kernelweave that predicts."""
+    if declared(estimator) is None:
+        hint = ""
+        if hasattr(estimator, "calibrated_classifiers_"):
+            hint = " Hint: probabilities do not add up; explain its calibrated_classifiers_."
+        raise InputTypeError(
+            "model: must be an estimator of kernelweave, or a pipeline or search around one, "
+            f"got {type(estimator).__name__}.{hint}"
+        )
+    if not hasattr(estimator, "_terms"):
+        raise InputTypeError(
+            f"model: {type(estimator).__name__} has no decision or prediction to explain."
+        )
+
+
+def shares_of(model: Any, game: Game) -> Shares:
+    """Return the values of the players of one model, which may be a pipeline."""
+    game, _ = through_steps(model, game)
+    return attribute(last_step(model)._terms(), game)
+
+
+def links_of(model: Any, game: Game) -> list[Link]:
+    """Return which players the kernels of a model connect."""
+    game, _ = through_steps(model, game)
+    return linked(last_step(model)._terms(), game)
+
+
+def through_steps(model: Any, game: Game) -> tuple[Game, bool]:
+    """Return the game as it reaches the last step of a pipeline, and whether players are the same.
+
+    Steps that turn each player into columns of its own commute with mixing rows, so that values of
+    the derived columns are those of the player. Where steps mix players, the derived columns are
+    the players.
+    """
+    if not isinstance(model, Pipeline) or len(model) == 1:
+        return game, True
+    steps = model[:-1]
+    rows, background = steps.transform(game.rows), steps.transform(game.background)
+    depends = _dependences(steps, game)
+    if (depends.sum(axis=1) <= 1).all():
+        columns = [tuple(np.flatnonzero(depends[:, p]).tolist()) for p in range(len(game.players))]
+        players = Players(game.players.names, tuple(columns))
+        return replace(game, rows=rows, background=background, players=players), True
+    try:
+        names = [str(name) for name in steps.get_feature_names_out()]
+    except (AttributeError, ValueError):
+        names = [f"derived {j}" for j in range(rows.shape[1])]
+    players = Players(tuple(names), tuple((j,) for j in range(len(names))))
+    return replace(game, rows=rows, background=background, players=players), False
+
+
+def _dependences(steps: Pipeline, game: Game) -> Bools:
+    """Return which derived columns change with which players, of shape (n_derived, n_players).
+
+    On some rows, the columns of one player at a time are replaced by those of the next row.
+    """
+    n, n_players = game.rows.shape[0], len(game.players)
+    mixer = Mixer(game.rows, game.background)
+    tried = even_rows(n + game.background.shape[0], _TRIED)
+    table = pick_rows(mixer.stacked, tried)
+    owner = game.players.owner(game.rows.shape[1])
+    mixer = Mixer(table, table)
+    size = len(tried)
+    x, z = np.tile(np.arange(size), n_players), np.tile(np.roll(np.arange(size), -1), n_players)
+    changed = owner == np.repeat(np.arange(n_players), size)[:, None]
+    before, after = (steps.transform(part) for part in (table, mixer.rows(x, z, ~changed)))
+    every = range(before.shape[1])
+    old = np.tile(cells(before, every), (n_players, 1))
+    new = cells(after, every)
+    missing = (old != old) & (new != new)
+    differs = np.asarray((old != new) & ~missing, dtype=bool)
+    return np.asarray(differs.reshape(n_players, size, -1).any(axis=1)).T
+
+
+@linked.register
+def _(terms: MemberTerms, game: Game) -> list[Link]:
+    return [link for model, _ in terms.members for link in links_of(model, game)]
+
+
+@attribute.register
+def attribute_members(terms: MemberTerms, game: Game) -> Shares:
+    """Return the weighted sum of the values of the members; kernels stand side by side."""
+    parts: list[tuple[Any, Floats]] = []
+    for model, slopes in terms.members:
+        check_model(last_step(model))
+        _, same = through_steps(model, game)
+        if not same and game.by == "column":
+            raise InputError(
+                "model: the steps of a member mix columns, so that members have no columns in "
+                "common; explain the members_ one by one."
+            )
+        parts.append((shares_of(model, game), slopes))
+    base = terms.intercept + sum(slopes @ shares.base for shares, slopes in parts)
+    values = [shares.values @ slopes.T for shares, slopes in parts]
+    errors = None
+    if all(shares.errors is not None for shares, _ in parts):
+        # Standard errors of a sum of dependent estimates are at most the sum of theirs.
+        sizes = [shares.errors @ np.abs(slopes).T for shares, slopes in parts]
+        errors = _joined(sizes, game)
+    pairs: Any = None
+    names = parts[0][0].names
+    if game.by == "column" and game.interactions:
+        pairs = sum((shares.interactions @ slopes.T for shares, slopes in parts), np.zeros(1))
+    if game.by != "column":
+        names = tuple(name for shares, _ in parts for name in shares.names)
+    data = [shares.data for shares, _ in parts]
+    kept = data[0] is not None and game.by != "column"
+    return Shares(
+        names,
+        _joined(values, game),
+        np.asarray(base),
+        errors,
+        pairs,
+        max(shares.nodes for shares, _ in parts),
+        sum(float(np.abs(s).sum(axis=0).max()) * shares.error_bound for shares, s in parts),
+        max(shares.n_permutations for shares, _ in parts),
+        np.concatenate(data, axis=1) if kept else None,
+    )
+
+
+def _joined(arrays: list[Any], game: Game) -> Floats:
+    if game.by == "column":
+        return np.asarray(sum(arrays))
+    return np.concatenate(arrays, axis=1)
+
+
+@attribute.register
+def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
+    """Return values by evaluating mixed rows: all coalitions of few players, else a sample."""
+    if game.by != "column":
+        raise InputError(
+            f"by: {game.by!r} is not possible for this model, because {terms.reason}; pass "
+            "by='column' or explain its members_."
+        )
+    if game.value != "joint":
+        raise InputError(
+            f"value: {game.value!r} is not possible for this model, because {terms.reason}; pass "
+            "value='joint'."
+        )
+    if game.interactions:
+        raise InputError(
+            f"interactions: are not possible for this model, because {terms.reason}; pass "
+            "interactions=False."
+        )
+    n, m, n_players = game.rows.shape[0], len(game.weights), len(game.players)
+    mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
+    wanted = game.n_permutations or DEFAULT_PERMUTATIONS
+    n_pairs = max(1, -(-wanted // (2 * m)))
+    exact = n_players <= MOST_ENUMERATED
+
+    def of_row(row: int) -> Floats:
+        def values(other: Indices, coalitions: Bools) -> Floats:
+            present = np.column_stack([coalitions, np.zeros(len(other), dtype=bool)])
+            return terms.function(mixer.rows(np.full(len(other), row), other, present[:, owner]))
+
+        if exact:
+            coalitions = all_coalitions(n_players)
+            which = np.repeat(coalitions, m, axis=0)
+            found = values(np.tile(np.arange(m), len(coalitions)), which)
+            found = found.reshape(len(coalitions), m, -1)
+            return np.asarray(np.einsum("ls,sto->tlo", value_weights(n_players), found))
+        random = np.random.default_rng([game.random_state, row])
+        return sample_values(values, n_players, m, n_pairs, random)
+
+    by_row = np.stack(run_each(of_row, range(n)))
+    drawn = 0 if exact else 2 * n_pairs * m
+    mean, errors = mean_and_error(by_row, game, axis=1, drawn=drawn)
+    base = game.weights @ terms.function(game.background)
+    return Shares(game.players.names, mean, base, errors, n_permutations=drawn)

@@ -1,0 +1,145 @@
+"""Kernels as sums of products whose factors are products or sums over single columns.
+
+An exponential of a sum of squares is a product over columns; an inner product is a sum over them.
+Explanations replace single columns of a row, and need these parts one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelweave._types import Floats, Indices
+from kernelweave.errors import InputError
+
+from .table import is_sparse
+
+MOST_MONOMIALS = 10_000  # summands of a product of sums that is multiplied out
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """A factor of a monomial: a product or a power of a sum over columns, or neither.
+
+    Parameters
+    ----------
+    kind : {"product", "sum", "opaque"}
+        ``prod_l part_l``, ``(constant + sum_l part_l)^power``, or anything.
+    name : str
+        The kernel, for messages.
+    whole : callable
+        ``whole(A, B)``: its values between prepared rows.
+    positions : callable
+        ``positions(X)``: the column of the table of every prepared column; of an opaque atom, the
+        columns that it looks at.
+    part : callable or None
+        ``part(A, B, columns)``: the product or sum over some prepared columns.
+    constant, power : float and int
+        Of a sum.
+    key : hashable
+        Equal for sums with equal parts, whose powers then add up.
+    path : tuple of int
+        Where its rows are in nested tuples of prepared rows.
+    signed : bool
+        Whether factors may be negative.
+    mixable : bool
+        Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
+    sampled : bool
+        Whether values of more than a few columns are sampled without being asked for.
+    prepare : callable or None
+        Prepares the rows of a table for ``whole``.
+    """
+
+    kind: Literal["product", "sum", "opaque"]
+    name: str
+    whole: Callable[[Any, Any], Floats]
+    positions: Callable[[Any], Indices]
+    part: Callable[[Any, Any, Indices], Floats] | None = None
+    constant: float = 0.0
+    power: int = 1
+    key: Hashable = None
+    path: tuple[int, ...] = ()
+    signed: bool = False
+    mixable: bool = True
+    sampled: bool = False
+    prepare: Callable[[Any], Any] | None = None
+
+    def moved(self, place: int) -> Atom:
+        """Return this atom with its rows inside a tuple."""
+        return replace(self, path=(place, *self.path))
+
+    def rows_of(self, rows: Any) -> Any:
+        """Return its rows out of nested tuples."""
+        for place in self.path:
+            rows = rows[place]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Monomial:
+    """``scale * prod(atoms)``.
+
+    Parameters
+    ----------
+    scale : float
+        May be of any sign.
+    atoms : tuple of Atom
+        None for a constant.
+    error : float
+        Bound on what it lacks to be exact, as a part of a kernel that is an integral.
+    """
+
+    scale: float
+    atoms: tuple[Atom, ...] = ()
+    error: float = 0.0
+
+    def moved(self, place: int) -> Monomial:
+        """Return this monomial for rows inside a tuple."""
+        return replace(self, atoms=tuple(atom.moved(place) for atom in self.atoms))
+
+    def __mul__(self, other: Monomial) -> Monomial:
+        # Factors are at most one, so that errors are those of the other factor at most.
+        error = abs(self.scale) * other.error + abs(other.scale) * self.error
+        return Monomial(self.scale * other.scale, self.atoms + other.atoms, error)
+
+
+Monomials = tuple[Monomial, ...]
+
+
+def multiply(parts: Iterable[Monomials], name: str) -> Monomials:
+    """Return the product of sums of monomials as a sum of monomials."""
+    found: Monomials = (Monomial(1.0),)
+    for part in parts:
+        if len(found) * len(part) > MOST_MONOMIALS:
+            raise InputError(
+                f"{name}: multiplied out, it has more than {MOST_MONOMIALS:,} summands. Hint: "
+                "by='kernel'."
+            )
+        found = tuple(left * right for left in found for right in part)
+    return found
+
+
+def dense_columns(rows: Any, columns: Indices) -> Floats:
+    """Return some columns of prepared rows as a dense array."""
+    picked = rows[:, columns]
+    return np.asarray(picked.toarray() if is_sparse(rows) else picked, dtype=np.float64)
+
+
+def differences(A: Any, B: Any, columns: Indices, scales: Floats) -> list[Floats]:
+    """Return ``(a_l - b_l) * scale_l`` between rows, for some columns; each is exact in 1-d."""
+    a, b = dense_columns(A, columns), dense_columns(B, columns)
+    return [
+        np.subtract.outer(a[:, j], b[:, j]) * scale for j, scale in enumerate(scales) if scale != 0
+    ]
+
+
+def decay_part(A: Any, B: Any, columns: Indices, scales: Floats, *, squared: bool) -> Floats:
+    """Return ``exp(-sum_l |scale_l (a_l - b_l)|^p)`` with p two or one."""
+    total = np.zeros((A.shape[0], B.shape[0]))
+    with np.errstate(all="ignore"):
+        for difference in differences(A, B, columns, scales):
+            total -= np.square(difference, out=difference) if squared else np.abs(difference)
+        return np.asarray(np.exp(total, out=total))
