@@ -159,6 +159,8 @@ class Evaluation:
         The column of the groups.
     differences : tuple of Difference
         Comparison with another model.
+    against : str or None
+        Its name.
     sources : tuple of SourceScore
         The main score without each source.
     notes : tuple of str
@@ -183,6 +185,7 @@ class Evaluation:
     groups: tuple[GroupScores, ...] = ()
     by: str | None = None
     differences: tuple[Difference, ...] = ()
+    against: str | None = None
     sources: tuple[SourceScore, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -205,6 +208,19 @@ class Evaluation:
         known = ", ".join(found.name for found in self.scores)
         raise InputError(f"name: must be one of {known}, got {name!r}.")
 
+    def blocks(self) -> list[Any]:
+        """Return the tables that were asked for, as text with titles, for a terminal or a page.
+
+        Returns
+        -------
+        blocks : list of Block
+            Of another model, of single targets, of groups and of sources; each has ``title``,
+            ``remark``, ``names`` and ``rows``.
+        """
+        from .findings import further_blocks
+
+        return list(further_blocks(self))
+
 
 def evaluate_table(
     model: Any,
@@ -214,6 +230,7 @@ def evaluate_table(
     weight: str | None = None,
     by: str | None = None,
     against: Any = None,
+    against_name: str = "the other model",
     sources: bool = False,
     positive: Any = None,
     seed: int = 0,
@@ -240,6 +257,8 @@ def evaluate_table(
         A column; scores are also given for each of its values, or for four ranges of many numbers.
     against : estimator, Pipeline or search, optional
         Another fitted model, to be compared on the same rows.
+    against_name : str
+        Its name in sentences.
     sources : bool
         Whether to score without each source: its columns are exchanged between rows, so that the
         model learns nothing from it about a row.
@@ -278,7 +297,7 @@ def evaluate_table(
     if against is not None:
         announce("comparing", 0.7)
         other = predict_rows(unwrap(against), rows, (), positive)
-        found = _compare(found, outcome, other, rows, seed)
+        found = replace(_compare(found, outcome, other, rows, seed), against=against_name)
     if sources:
         announce("scoring without each source", 0.8)
         parts, said = score_sources(model, rows, outcome.predicted, found.main, positive, seed)
