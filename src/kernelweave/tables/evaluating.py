@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
@@ -37,6 +38,7 @@ from .measures import (
     percentiles,
 )
 from .new_rows import NewRows, Outcome, predict_rows, take_rows, unwrap
+from .predicting import last_step
 from .search import Announce, silent
 from .sources import SourceScore, score_sources
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 COVERAGES = (0.8, 0.9, 0.95)  # of intervals and sets
 FEW = 30  # rows below which a group says little
+_SOME = 10  # rows from which on a model without errors is better than a constant
 
 
 @dataclass(frozen=True)
@@ -296,6 +299,11 @@ def evaluate_table(
         found = _by_group(found, outcome, rows, seed)
     if against is not None:
         announce("comparing", 0.7)
+        if is_classifier(last_step(unwrap(against))) != is_classifier(last_step(model)):
+            raise InputError(
+                "--against: one of the models predicts classes and the other numbers, so that they "
+                "cannot be compared."
+            )
         other = predict_rows(unwrap(against), rows, (), positive)
         found = replace(_compare(found, outcome, other, rows, seed), against=against_name)
     if sources:
@@ -396,7 +404,7 @@ def score_predictions(
                 None if np.isnan(value) else ends,
                 exact,
                 constant.value,
-                _gain(model, constant, measure.smaller),
+                _gain(model, constant, measure.smaller, len(weight)),
             )
         )
     return tuple(out)
@@ -427,10 +435,13 @@ def title_of(name: str, predicted: Predicted | Several) -> str:
     return title
 
 
-def _gain(model: Draws, other: Draws, smaller: bool) -> tuple[float, float] | None:
-    """Return the interval of how much better a model is than another, on the same resamples."""
+def _gain(model: Draws, other: Draws, smaller: bool, n: int) -> tuple[float, float] | None:
+    """Return the interval of how much better a model is than another, on the same resamples.
+
+    A model without errors has the same gain in all resamples, which says something of many rows.
+    """
     sign = -1.0 if smaller else 1.0
-    return percentiles(sign * (model.resampled - other.resampled))
+    return percentiles(sign * (model.resampled - other.resampled), equal=n >= _SOME)
 
 
 def _remarks(outcome: Outcome, found: Evaluation) -> list[str]:
@@ -475,7 +486,7 @@ def _compare(
     """Return the evaluation with differences of all scores that both models have."""
     if outcome.kind != other.kind:
         raise InputError(
-            f"--against: the models predict different things ({outcome.kind} and {other.kind}), so "
+            f"--against: one of the models predicts {outcome.kind} and the other {other.kind}, so "
             "that they cannot be compared."
         )
     one, two = outcome.predicted.evaluators(), other.predicted.evaluators()
