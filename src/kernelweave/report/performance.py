@@ -26,6 +26,7 @@ def section(subject: Subject) -> Section:
         "where": subject.measured_on,
         "scores": None if subject.evaluation is None else _scores(subject.evaluation),
         "notes": () if subject.evaluation is None else subject.evaluation.notes,
+        "blocks": [] if subject.evaluation is None else _blocks(subject.evaluation),
         "record": record if measured else None,
         "compared": _compared(record) if record is not None and measured else None,
         "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
@@ -37,6 +38,15 @@ def section(subject: Subject) -> Section:
         "of_fit": subject.evaluation is None,
     }
     return Section("performance", "Scores in detail", values)
+
+
+def _blocks(found: Any) -> list[tuple[str, str, Table]]:
+    """Return title, remark and table of comparisons, groups and sources."""
+    out = []
+    for block in found.blocks():
+        columns = [Column(name, number=k not in block.texts) for k, name in enumerate(block.names)]
+        out.append((block.title, block.remark, Table(block.title, columns, block.rows)))
+    return out
 
 
 def _names(record: FitRecord | None) -> list[str]:
