@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from kernelweave._summary import count, largest, listed, show_number, weight_noun
 from kernelweave._text import clip
+from kernelweave._validation import is_frame
+from kernelweave.inspection.coalitions import MOST_ENUMERATED
 
 from .charts import Axis, Chart, Interval, linear
 from .rendering import Section
@@ -22,7 +25,10 @@ _FIRST = 6  # bars of the first screen
 _FIRST_SHAPES, _SHAPES = 3, 6  # shape functions of the first screen, and of the section
 _BARS = 25  # columns of the section
 _PAIRS = 5
-_ROWS = 200  # rows explained at most
+_ROWS, _LEAST_ROWS = 200, 20  # rows explained
+_BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
+_WORK = 1.5e10  # operations that importance may take: five seconds, more or less
+_NODES = 6.0  # of the quadrature of a product of kernels on columns, as a rule
 _LEVELS = 6  # categories of a shape function
 _RUG = 60  # rows marked below a shape function
 _DATES = 4  # ticks of an axis of dates
@@ -125,12 +131,22 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
 
     model, X, refused = subject.model, subject.X, []
     values = curves = None
+    size = _affordable(subject)
     try:
-        values = explain(model, _some(X), background=X)
-    except (TypeError, ValueError, NotImplementedError) as error:  # those of the library too
+        values = explain(
+            model,
+            _some(X, size.n_rows),
+            background=_some(X, size.n_background),
+            n_permutations=size.n_permutations,
+        )
+    except (TypeError, ValueError) as error:  # errors of the library are among these
         refused.append(f"Importance is not shown: {error}")
     try:
-        curves = effects(model, X, pairs=_PAIRS if X.shape[1] > 1 else 0)
+        columns = None
+        if values is not None:
+            sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1)
+            columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
+        curves = effects(model, X, columns, pairs=_PAIRS if X.shape[1] > 1 else 0)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
     if values is None and curves is None:
@@ -155,13 +171,49 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
     return Deciding(bars[:_BARS], title, note, shapes, words, pairs, n_all, tuple(refused)), refused
 
 
-def _some(X: Any) -> Any:
-    """Return the rows to explain, spread evenly."""
+@dataclass(frozen=True)
+class _Sizes:
+    """Rows to explain, rows to compare each with, and permutations where values are sampled."""
+
+    n_rows: int
+    n_background: int
+    n_permutations: int | None = None
+
+
+def _affordable(subject: Subject) -> _Sizes:
+    """Return how much is explained in some seconds.
+
+    The work for one row and one background row is that of a prediction for every coalition of
+    columns that is looked at; of a sum of products over columns it is that of a quadrature.
+    """
+    model, d = subject.estimator, int(subject.X.shape[1])
+    n_outputs = np.size(getattr(model, "classes_", 0))
+    members = getattr(model, "members_", [model])
+    parts = [one[-1] if hasattr(one, "steps") else one for one in members]
+    kept = sum(max(np.size(getattr(one, "support_", ())), 1) for one in parts)
+    sampled = model._declaration.learns in ("metric", "members")
+    few = d <= MOST_ENUMERATED
+    if sampled:
+        work = kept * (d + n_outputs) * (2.0**d if few else 2.0 * (d + 1))
+    else:
+        work = kept * d * _NODES * max(np.count_nonzero(getattr(model, "weights_", [1.0])), 1)
+    n_background = _SAMPLED if sampled else _BACKGROUND
+    n_rows = _WORK / (work * n_background)
+    if n_rows < _LEAST_ROWS:
+        n_background = int(np.clip(_WORK / (work * _LEAST_ROWS), _LEAST_ROWS, n_background))
+    n_rows = int(np.clip(n_rows, _LEAST_ROWS, _ROWS))
+    return _Sizes(n_rows, n_background, 2 * n_background if sampled and not few else None)
+
+
+def _some(X: Any, most: int) -> Any:
+    """Return rows, spread evenly."""
     n = X.shape[0]
-    if n <= _ROWS:
+    if n <= most:
         return X
-    rows = np.linspace(0, n - 1, _ROWS).round().astype(int)
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    rows = np.linspace(0, n - 1, most).round().astype(int)
+    if is_frame(X):
+        return nw.to_native(nw.from_native(X, eager_only=True)[rows])
+    return X[rows]
 
 
 def _words(values: Any, curves: Any) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-from .planning import row_groups, sample_rows
+from .planning import row_groups
 from .problem import Problem
+from .search import sample_rows
 
 _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
@@ -32,7 +33,7 @@ def _imbalance(problem: Problem) -> list[str]:
         return []
     common = float(shares.iloc[0])
     constant = (
-        f", and a constant prediction has an accuracy of {_percent(common)}, so it says little"
+        f", and a constant prediction has an accuracy of {_percent(common)}: read AUC instead"
         if common > _COMMON
         else ""
     )
