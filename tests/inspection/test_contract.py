@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
-from test_contract import CONFIGURATIONS
 
 import kernelweave
+from estimators.test_contract import CONFIGURATIONS
 from game_oracles import outputs
 from kernelweave.inspection import explain
 

@@ -101,7 +101,7 @@ def test_kernels_and_groups_of_one(problem):
 @given(problems())
 def test_symmetry(problem):
     """Twins share; exchanging two columns everywhere exchanges their values."""
-    model, X, _ = problem
+    _, X, _ = problem
     X = X.copy()
     X[:, 1] = X[:, 0]
     y = np.random.default_rng(0).normal(size=N)

@@ -77,7 +77,7 @@ def test_tables(three, two):
     row = table.set_index("name").loc["age"]
     assert row["importance"] == pytest.approx(sizes[:, 0].mean())
     assert row["error"] == pytest.approx(sizes[:, 0].std(ddof=1) / np.sqrt(12))
-    assert list(three.importance().columns)[0] == "output"
+    assert three.importance().columns[0] == "output"
     assert np.isnan(two[0].importance()["error"]).all()
 
 
