@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 from command_table import TABLE, fit, run
+from kernelweave import KernelSpectralClustering
 from kernelweave.inspection import explain
-from kernelweave.io import load
+from kernelweave.io import load, save
 from kernelweave.tables import read_for
 
 
-@pytest.mark.parametrize("method", ["mkl", "metric", "rules"])
+@pytest.mark.parametrize("method", ["mkl", "noisy", "rules", "structure"])
 def test_the_same_numbers_as_in_python(patients, capsys, method):
     fit(capsys, method)
     out, _ = run(capsys, "explain", "t.kw", "t.csv", "--rows", "0,5,7", "--json")
@@ -31,10 +32,23 @@ def test_the_same_numbers_as_in_python(patients, capsys, method):
     assert np.allclose([line["prediction"] for line in report["values"]], decisions)
 
 
+def test_the_model_that_fit_chooses_by_itself(patients, capsys):
+    run(capsys, "fit", "t.csv", "--target", "ill", "--quiet", "--no-report")
+    model, values = (
+        load("t.kw"),
+        json.loads(run(capsys, "explain", "t.kw", "t.csv", "--rows", "0,5", "--json")[0])["values"],
+    )
+    decisions = model.decision_function(read_for(model, "t.csv").frame.iloc[[0, 5]])
+    assert np.allclose([line["prediction"] for line in values], decisions)
+    assert "Mean change" in run(capsys, "explain", "t.kw", "t.csv")[0]
+
+
 def test_tables_of_importance(patients, capsys):
     fit(capsys, "mkl")
     out, err = run(capsys, "explain", "t.kw", "t.csv", "--top", 2)
-    assert "age" in out.split("Mean change")[0].splitlines()[3]
+    lines = out.splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("\u2500")) + 1
+    assert lines[first].startswith("age ")
     assert "decision for yes over 100 rows" in out
     assert "they describe" not in out
     assert "values describe the model, not causes" in out
@@ -128,4 +142,7 @@ def test_bad_input_gets_one_sentence(patients, capsys, options, message):
 
 
 def test_models_that_predict_no_rows_are_refused(patients, capsys):
-    run(capsys, "cluster", "t.csv", "--clusters", 2, "--model-out", "c.kw", "--quiet", code=None)
+    table = TABLE[["age", "dose"]].fillna(40.0)
+    save(KernelSpectralClustering(2, random_state=0).fit(table), "c.kw")
+    _, err = run(capsys, "explain", "c.kw", "t.csv", code=2)
+    assert "KernelSpectralClustering has no decision or prediction to explain" in err
