@@ -27,6 +27,7 @@ from .pieces import Piece
 from .tables import Mixer
 
 _LANES = 32  # terms that the core handles together
+_VANISHING = 1e-18  # value of a term, relative to its coefficient, that is below rounding
 _FACTORS = 1_000_000  # numbers in an array of factors
 _MIXED = 1_000_000  # entries of blocks between mixed rows and terms
 
@@ -131,7 +132,10 @@ class Board:
         rule = quadrature(self._n_nodes(piece, series, coef, weights, inside, outside))
         players = np.array(piece.players)
         out = np.zeros((len(self.rows), outside.shape[2], len(players), coef.shape[1]))
-        _core.product_games(inside, outside, coef, series.start, series.steps, rule, out, extra)
+        least = _VANISHING if piece.vanishes else 0.0
+        _core.product_games(
+            inside, outside, coef, series.start, series.steps, rule, out, extra, least
+        )
         self.values[:, other, players] += out
         if self.pairs is not None:
             n_pairs = len(players) * (len(players) - 1) // 2
