@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from coalition_oracles import grid_of, interaction_indices, joint_game, shapley
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.errors import InputError
 from kernelweave.inspection import explain
 from kernelweave.inspection.rules import explain_each_rule, explain_rules
 from kernelweave.rules import Proposition, Rule, score_rules
-from coalition_oracles import grid_of, interaction_indices, joint_game, shapley
 
 
 def mixed_table(n: int, seed: int) -> pd.DataFrame:

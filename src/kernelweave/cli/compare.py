@@ -29,8 +29,8 @@ from .terminal import (
 _HELP = """\
 Nested cross-validation: every method sees the same folds and chooses its options on the training
 part alone. kernelweave auto is what fit would write; the others are a tuned SVM, a tuned linear
-model and gradient boosting, with CatBoost and LightGBM where they are installed. Says which is
-best, and how far the others are behind, with 95% intervals from the same rows.
+model and gradient boosting, and CatBoost, LightGBM and xRFM where they are installed. Says which
+is best, and how far the others are behind, with 95% intervals from the same rows.
 
 examples:
   kernelweave compare patients.csv --target outcome

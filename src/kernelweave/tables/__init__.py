@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .clustering import TableClusters, cluster_table, read_pairs_table
+    from .clustering import TableClusters, cluster_table
     from .columns import ColumnKind, describe_columns
     from .comparing import Comparison, compare_table
     from .evaluating import Evaluation, evaluate_table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .methods import METHODS, Settings, choose_method, make_model
     from .predicting import predict_pairs_table, predict_table, read_for
     from .problem import Problem, make_problem
-    from .reading import Table, read_table
+    from .reading import Table, read_pairs_table, read_table
     from .search import Search, search_cost
 
 __all__ = [
@@ -79,7 +79,7 @@ _HOMES = {
     "predict_pairs_table": "predicting",
     "predict_table": "predicting",
     "read_for": "predicting",
-    "read_pairs_table": "clustering",
+    "read_pairs_table": "reading",
     "read_table": "reading",
     "search_cost": "search",
 }

@@ -44,6 +44,7 @@ _SKEW = 1.0  # skewness of a positive target from which on its logarithm is trie
 _BETTER = 2.0  # standard errors by which a combination must be better
 _HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
+_ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
 
 Announce: TypeAlias = Callable[[str, float], None]
@@ -198,8 +199,15 @@ class Race:
                     self._fit(entry, k, further)
         self._narrow()
         for k in range(len(search), len(self.folds)):
-            self._fit_fold(k)
+            if not self._is_over():
+                self._fit_fold(k)
         self._tasks.clear()
+
+    def _is_over(self) -> bool:
+        """Tell whether further folds can change neither the choice nor its score by much."""
+        active = [entry for entry in self.entries if entry.active]
+        rows = np.isfinite(next(iter(active[0].values.values()))).reshape(len(self.part), -1)
+        return len(active) == 1 and np.count_nonzero(rows[:, 0]) >= _ENOUGH_ROWS
 
     def _fit_fold(self, k: int) -> None:
         racing = [entry for entry in self.entries if entry.active]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,6 @@ from .kernels import offer_kernels
 from .methods import make_preparer
 from .predicting import last_step
 from .problem import Problem, check_column
-from .reading import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 MAX_ROWS = 4000  # rows whose similarities are held at once
 _SMALL = 0.01  # share of the rows below which a cluster is doubted
 _MOST = 10  # maximum number of clusters that is chosen by eigenvalues
-_LABELS = dict.fromkeys(("same", "1", "1.0", "true", "yes"), 1)
-_LABELS |= dict.fromkeys(("different", "-1", "-1.0", "0", "0.0", "false", "no"), -1)
 
 Similarity: TypeAlias = Callable[[Any, Any], Floats]
 
@@ -238,42 +234,3 @@ def _count_clusters(K: Floats, seed: int) -> int:
     spectral = KernelSpectralClustering(most, affinity="precomputed", n_init=1, random_state=seed)
     values = spectral.fit((K + K.T) / 2).eigenvalues_
     return int(np.argmax(-np.diff(values)[1:])) + 2
-
-
-def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indices, Indices]:
-    """Read pairs of rows from a file.
-
-    Parameters
-    ----------
-    path : str or path
-        A table whose first two columns are row numbers, from 0, and whose third is "same" or
-        "different" (or 1 and -1, 1 and 0, true and false, yes and no).
-    labelled : bool
-        Whether the third column is required.
-
-    Returns
-    -------
-    pairs, labels : ndarray of shape (n_pairs, 2), ndarray of shape (n_pairs,)
-        Labels are +1 and -1; all 0 where they are not required.
-    """
-    frame = read_table(path).frame
-    if len(frame.columns) < 2 + labelled:
-        raise DataError(
-            f"The table in {path} must have two columns of row numbers"
-            f"{' and one that says same or different' if labelled else ''}."
-        )
-    try:
-        pairs = frame.iloc[:, :2].to_numpy().astype(np.float64)
-    except (TypeError, ValueError):
-        pairs = np.full((1, 2), np.nan)
-    if not (pairs == np.floor(pairs)).all():
-        raise DataError(f"The first two columns of {path} must be row numbers, counted from 0.")
-    if not labelled:
-        return pairs.astype(np.intp), np.zeros(len(pairs), dtype=np.intp)
-    words = frame.iloc[:, 2].map(lambda value: str(value).strip().lower())
-    if unknown := [word for word in words.unique() if word not in _LABELS]:
-        raise DataError(
-            f"The third column of {path} must say same or different, but has {unknown[0]!r}."
-        )
-    labels = np.array([_LABELS[word] for word in words], dtype=np.intp)
-    return pairs.astype(np.intp), labels

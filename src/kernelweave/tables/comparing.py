@@ -156,7 +156,7 @@ def compare_table(
 
     All methods see the same folds, and each chooses its options on the training part alone: ours
     as `fit_table` does, an SVM and a linear model their penalties, gradient boosting its learning
-    rate. CatBoost and LightGBM take part where they are installed.
+    rate. CatBoost, LightGBM and xRFM take part where they are installed.
 
     Parameters
     ----------

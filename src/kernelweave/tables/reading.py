@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelweave._types import Indices
 from kernelweave.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), ".parquet")
 _GAPS = ["?", "-", "--", "n.a.", "N.A.", "k.A."]  # beside those that pandas knows
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SAMPLE = 1_000_000  # bytes by which separators are detected
+_LABELS = dict.fromkeys(("same", "1", "1.0", "true", "yes"), 1)
+_LABELS |= dict.fromkeys(("different", "-1", "-1.0", "0", "0.0", "false", "no"), -1)
 _MOSTLY = 0.9  # share of numbers from which a column of text is one of numbers with mistakes
 
 
@@ -212,3 +215,42 @@ def _convert_numbers(frame: pd.DataFrame, text: set[str], numbers: set[str] | No
                 "as missing"
             )
     return notes
+
+
+def read_pairs_table(path: str | Path, *, labelled: bool = True) -> tuple[Indices, Indices]:
+    """Read pairs of rows from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A table whose first two columns are row numbers, from 0, and whose third is "same" or
+        "different" (or 1 and -1, 1 and 0, true and false, yes and no).
+    labelled : bool
+        Whether the third column is required.
+
+    Returns
+    -------
+    pairs, labels : ndarray of shape (n_pairs, 2), ndarray of shape (n_pairs,)
+        Labels are +1 and -1; all 0 where they are not required.
+    """
+    frame = read_table(path).frame
+    if len(frame.columns) < 2 + labelled:
+        raise DataError(
+            f"The table in {path} must have two columns of row numbers"
+            f"{' and one that says same or different' if labelled else ''}."
+        )
+    try:
+        pairs = frame.iloc[:, :2].to_numpy().astype(np.float64)
+    except (TypeError, ValueError):
+        pairs = np.full((1, 2), np.nan)
+    if not (pairs == np.floor(pairs)).all():
+        raise DataError(f"The first two columns of {path} must be row numbers, counted from 0.")
+    if not labelled:
+        return pairs.astype(np.intp), np.zeros(len(pairs), dtype=np.intp)
+    words = frame.iloc[:, 2].map(lambda value: str(value).strip().lower())
+    if unknown := [word for word in words.unique() if word not in _LABELS]:
+        raise DataError(
+            f"The third column of {path} must say same or different, but has {unknown[0]!r}."
+        )
+    labels = np.array([_LABELS[word] for word in words], dtype=np.intp)
+    return pairs.astype(np.intp), labels

@@ -12,10 +12,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
+from sklearn.utils.metaestimators import available_if
 
 from kernelweave.io import TablePreparer
 
@@ -37,7 +38,7 @@ def svm_baseline(problem: Problem, C: float) -> Pipeline:
 def reference_models(problem: Problem, folds: Any) -> dict[str, Any]:
     """Return rivals that choose their options by cross-validation on ``folds``.
 
-    CatBoost and LightGBM, with their defaults, are added where they are installed.
+    CatBoost, LightGBM and xRFM, with their defaults, are added where they are installed.
     """
     svm: Any = svm_baseline(problem, 1.0)
     frame = make_preparer(problem, "frame")
@@ -62,7 +63,7 @@ def reference_models(problem: Problem, folds: Any) -> dict[str, Any]:
 
 
 def installed_rivals(problem: Problem) -> dict[str, Any]:
-    """Return CatBoost and LightGBM with their defaults, as far as they are installed."""
+    """Return CatBoost, LightGBM and xRFM with their defaults, as far as they are installed."""
     found: dict[str, Any] = {}
     kind = "Regressor" if problem.regression else "Classifier"
     frame = make_preparer(problem, "frame")
@@ -74,6 +75,8 @@ def installed_rivals(problem: Problem) -> dict[str, Any]:
         options = {"cat_features": categories, "thread_count": 1, "verbose": False}
         model = getattr(import_module("catboost"), f"CatBoost{kind}")(**options)
         found["CatBoost"] = make_pipeline(clone(frame), TypedColumns(texts, as_text=True), model)
+    if find_spec("xrfm") is not None:
+        found["xRFM"] = make_pipeline(*_encoded(problem), RecursiveFeatures(problem.regression))
     return found
 
 
@@ -134,6 +137,56 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             names = [f"{name} {k}" for k in range(_WORDS)]
             parts.append(pd.DataFrame(counts.toarray(), X.index, names))
         return pd.concat(parts, axis=1)
+
+
+class RecursiveFeatures(BaseEstimator):  # type: ignore[misc]
+    """xRFM as its page recommends it: a fifth of the rows chooses the number of iterations."""
+
+    def __init__(self, regression: bool) -> None:
+        self.regression = regression
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to a matrix of encoded rows."""
+        torch, xrfm = import_module("torch"), import_module("xrfm")
+        y = np.asarray(y)
+        if self.regression:
+            self.shift_, self.scale_ = float(y.mean()), float(y.std())
+            codes: Any = ((y - self.shift_) / self.scale_).astype(np.float32)
+        else:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        apart = (
+            not self.regression
+            and np.bincount(codes).min() > 1
+            and len(self.classes_) < len(y) // 5
+        )
+        train, check = train_test_split(
+            np.arange(len(y)), test_size=0.2, random_state=0, stratify=codes if apart else None
+        )
+        X = np.asarray(X, dtype=np.float32)
+        kernel = {"kernel": "l2", "bandwidth": 10.0, "exponent": 1.0, "diag": False}
+        options = {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True}
+        self.model_ = xrfm.xRFM(
+            rfm_params={"model": kernel | {"bandwidth_mode": "constant"}, "fit": options},
+            device=torch.device("cpu"),
+            tuning_metric="mse" if self.regression else "brier",
+            n_threads=1,
+            random_state=0,
+            verbose=False,
+        )
+        self.model_.fit(X[train], codes[train], X[check], codes[check])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return numbers or classes."""
+        if not self.regression:
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        found = self.model_.predict(np.asarray(X, dtype=np.float32))
+        return np.ravel(found) * self.scale_ + self.shift_
+
+    @available_if(lambda self: not self.regression)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes."""
+        return np.asarray(self.model_.predict_proba(np.asarray(X, dtype=np.float32)))
 
 
 def _to_dense(rows: Any) -> Any:
