@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .banks import enclosing_ball
     from .candidates import ProductLattice
     from .estimators import (
+        AnnotatorKernelClassifier,
         CombinedClassifier,
         CombinedRegressor,
         HierarchicalMKLClassifier,
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
         rbf_ladder,
         views,
     )
-    from .noise import estimate_noise, estimate_rates, label_quality, suspects
+    from .noise import (
+        answers_from_triples,
+        estimate_noise,
+        estimate_rates,
+        label_quality,
+        suspects,
+    )
     from .pairs import constraints_from_graph, estimate_pair_rates
     from .ridge import learned_metric
     from .rules import Propositions
@@ -56,6 +63,7 @@ __all__ = [
     "ARD",
     "RBF",
     "Additive",
+    "AnnotatorKernelClassifier",
     "CombinedClassifier",
     "CombinedRegressor",
     "FromCallable",
@@ -87,6 +95,7 @@ __all__ = [
     "SumProductMKLClassifier",
     "Words",
     "__version__",
+    "answers_from_triples",
     "complete_ladder",
     "constraints_from_graph",
     "enclosing_ball",
@@ -106,6 +115,7 @@ __all__ = [
 _HOMES = {
     "ProductLattice": "candidates",
     "Propositions": "rules",
+    "answers_from_triples": "noise",
     "constraints_from_graph": "pairs",
     "enclosing_ball": "banks",
     "estimate_noise": "noise",

@@ -36,7 +36,7 @@ def test_ladders_are_written_out():
     [
         ({"ladders": []}, InputError, "the list is empty"),
         ({"ladders": 3}, InputTypeError, "ladders must be a list of kernels.*got int"),
-        ({"ladders": [RBF(), "x"]}, InputTypeError, "ladder 1 must be a kernel.*got 'x'"),
+        ({"ladders": [RBF(), "x"]}, InputTypeError, "ladder 1 holds 'x', which is not"),
         ({"ladders": [[RBF(), 2]]}, InputTypeError, "ladder 0 holds 2, which is not a kernel"),
         ({"ladders": [[]]}, InputTypeError, "ladder 0 must be a kernel"),
         ({"base": 0}, InputError, "base must be a finite number > 0"),

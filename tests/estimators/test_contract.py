@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernelweave
 from kernelweave import (
     RBF,
+    AnnotatorKernelClassifier,
     CombinedClassifier,
     CombinedRegressor,
     HierarchicalMKLClassifier,
@@ -44,6 +45,10 @@ FEW = {"Cs": [0.1, 1.0], "cv": 2}
 
 # Each public estimator with default parameters, then in other configurations.
 CONFIGURATIONS = {
+    AnnotatorKernelClassifier: [
+        AnnotatorKernelClassifier(),
+        AnnotatorKernelClassifier([RBF(1.0), Linear()], kappa=0.5, class_prior="equal"),
+    ],
     HierarchicalMKLClassifier: [
         HierarchicalMKLClassifier(),
         HierarchicalMKLClassifier(

@@ -5,6 +5,7 @@ Equal weights of all columns, the simplest baseline for methods that learn from 
 """
 
 from .balanced_svm import BalancedKernelSVM
+from .dawid_skene import DawidSkene
 from .ender import EnderClassifier
 from .global_metric import GlobalDistanceMetric
 from .information_metric import InformationTheoreticMetric
@@ -17,6 +18,7 @@ from .two_stage import HKLTwoStageClassifier
 
 __all__ = [
     "BalancedKernelSVM",
+    "DawidSkene",
     "EnderClassifier",
     "GlobalDistanceMetric",
     "HKLTwoStageClassifier",

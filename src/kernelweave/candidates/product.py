@@ -130,8 +130,8 @@ def _read_ladders(ladders: Any) -> tuple[KernelFamily | tuple[Kernel, ...], ...]
         if isinstance(item, KernelFamily):
             out.append(item)
             continue
-        rungs = (item,) if isinstance(item, Kernel) else item
-        if not isinstance(rungs, list | tuple) or not rungs:
+        rungs = item if isinstance(item, list | tuple) else (item,)
+        if not rungs:
             raise InputTypeError(
                 f"ProductLattice: ladder {j} must be a kernel, a list of kernels or a family, "
                 f"got {item!r}."

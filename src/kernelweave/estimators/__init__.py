@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .annotators import AnnotatorKernelClassifier
     from .combined import CombinedClassifier, CombinedRegressor
     from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
     from .metric_kernel import MetricKernelClassifier, MetricKernelRegressor
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .sum_product import SumProductMKLClassifier
 
 __all__ = [
+    "AnnotatorKernelClassifier",
     "CombinedClassifier",
     "CombinedRegressor",
     "HierarchicalMKLClassifier",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnnotatorKernelClassifier": "annotators",
     "CombinedClassifier": "combined",
     "CombinedRegressor": "combined",
     "HierarchicalMKLClassifier": "hierarchical",

@@ -8,43 +8,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from kernelweave._dask import by_parts, gather
-from kernelweave._memory import parse_bytes
-from kernelweave._progress import Counter
+from kernelweave._dask import by_parts
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
-from kernelweave.banks import KernelBank, Views, cross_products, make_bank
-from kernelweave.banks.nystroem.landmarks import LandmarkFunction
-from kernelweave.banks.protocol import Predictor
-from kernelweave.banks.row_source import RowSource
+from kernelweave.banks import KernelBank
 from kernelweave.errors import InputError, warn
 from kernelweave.inner import solve_inner
-from kernelweave.kernels import Kernel, complete_ladder
-from kernelweave.kernels.base import take
+from kernelweave.kernels import complete_ladder
 from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.report import label_targets
-from kernelweave.ridge import RidgeAverage, average_ridges
-from kernelweave.ridge.leave_one_out import spectra_pieces
-from kernelweave.ridge.nystroem import NystroemRidge, average_ridges_nystroem, uses_nystroem
+from kernelweave.ridge import RidgeAverage
 
-from .base import BlockFunction
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
-from .label_quality import LabelQuality
+from .ridge_average import AVERAGE, FittedAverage, RidgeAverageClassifier
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
-from .targets import encode_labels, finite_floats, read_rates, refuse_one_class
-from .terms import KernelTerm
+from .targets import encode_labels, read_rates, refuse_one_class
 
-_BANK_TOL = 1e-4  # kernels are stored to a hundred-thousandth of it
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
 _SVM_COST, _SVM_TOL = 3.0, 1e-4  # of the final SVM
 _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
 @shared_attributes(WEIGHTS, CLASSES)
-class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
+class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     """Average of kernel ridge classifiers whose threshold is corrected for wrong labels.
 
     With every kernel and 16 ridges a model ``f(x) = sum_i beta_i k(x, x_i) + b`` is fitted to the
@@ -171,25 +160,16 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
 
     _declaration = BaseClassifier._declaration.extended(
         {
-            "dual_coef_": "float[kernels, outputs, support]",
-            "ridge_weights_": "float[kernels, ridges]",
-            "ridges_": "float[ridges]",
+            **AVERAGE,
             "threshold_": "real",
             "rates_": "float[classes, classes?]",
             "noise_level_": "real",
-            "label_quality_": "quality[rows]",
             "wrong_label_probability_": "float[rows]",
-            "loo_scores_": "float[rows, outputs?]",
-            "loo_error_": "real",
-            "_given": "codes[rows]",
-            "_suggested": "codes[rows]",
             "_slope": "real",
         },
         aspects=("kernels", "labels"),
         method="noisy",
     )
-    _takes_features = True
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
         "mode": [StrOptions({"auto", "class", "symmetric"})],
@@ -240,9 +220,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _takes_gaps(self) -> bool:
-        return self.kernels is not None and super()._takes_gaps()
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a classifier and assess the labels.
@@ -263,33 +240,23 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         _, codes = encode_labels(self, X, y)
         refuse_one_class(self, codes)
         n_classes = len(self.classes_)
-        rates, ridges = self._check_options(n_classes)
-        options = self._options(ridges)
+        rates = self._check_options(n_classes)
         Y = label_targets(codes, n_classes)
         with threads(self.n_jobs), quiet_overflow():
             kernels = [complete_ladder()] if self.kernels is None else self.kernels
-            expanded = self._expand_kernels(kernels, X)
-            if self._reads_in_passes(expanded, len(codes)):
-                report = Counter(self.verbose, 3, "passes over the rows")
-                fitted = average_ridges_nystroem(expanded, X, Y, report=report, **options)
-                correction = self._correct(fitted.average, codes, rates)
-                self._keep(fitted, fitted.average, correction, codes)
-                self._store_predictor(Predictor(function=self._function_of(fitted.source)))
-            else:
-                bank = make_bank(
-                    expanded,
-                    gather(X),
-                    tol=_BANK_TOL,
-                    memory_limit=self.memory_limit,
-                    beside=spectra_pieces(self._n_spectra(expanded), len(codes)),
-                )
-                report = Counter(self.verbose, bank.n_kernels, "kernels")
-                average = average_ridges(bank, Y, report=report, **options)
-                correction = self._correct(average, codes, rates)
-                self._keep(bank, average, correction, codes)
-                if self.final == "svm":
-                    self._end_with_svm(bank, correction)
-                self._store_predictor(bank.predictor(self.support_, np.flatnonzero(self.weights_)))
+            fitted = self._fit_average(
+                self._expand_kernels(kernels, X),
+                X,
+                Y,
+                dense=self.final == "svm",
+                joint=self.average == "kernels",
+                power=_POWER,
+            )
+            correction = self._correct(fitted.average, codes, rates)
+            self._keep(fitted, correction, codes)
+            if self.final == "svm":
+                self._end_with_svm(fitted.held, correction)
+            self._store_predictor(fitted.predictor())
         if not correction.learned:
             warn(
                 f"{type(self).__name__}: the kernels tell no more about these labels than "
@@ -298,8 +265,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             )
         return self
 
-    def _check_options(self, n_classes: int) -> tuple[Floats | None, Floats | None]:
-        """Return rates as a matrix, and ridges."""
+    def _check_options(self, n_classes: int) -> Floats | None:
+        """Return known rates as a matrix."""
         if self.final == "svm" and self.mode != "class":
             raise InputError(
                 f"final='svm': is fitted to expected true labels, which mode={self.mode!r} does "
@@ -309,34 +276,8 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             raise InputError(f"class_prior: is for two classes, but y has {n_classes}.")
         if self.class_prior is not None and self.rates is not None:
             raise InputError("class_prior: cannot be given together with rates; leave one out.")
-        rates = None if self.rates is None else read_rates(self.rates, n_classes)
-        if self.ridges is None:
-            return rates, None
-        ridges = finite_floats(self.ridges)
-        if ridges.ndim != 1 or not ridges.size or not (ridges > 0).all():
-            raise InputError(
-                f"ridges: must be one or more finite numbers > 0, got {self.ridges!r}."
-            )
-        return rates, ridges
-
-    def _reads_in_passes(self, kernels: list[Kernel], n: int) -> bool:
-        """Return whether the Nystroem approximation is used, which reads rows block by block."""
-        if self.final == "svm" or any(kernel.is_precomputed for kernel in kernels):
-            return False
-        return uses_nystroem(self._n_spectra(kernels), n, parse_bytes(self.memory_limit))
-
-    def _n_spectra(self, kernels: list[Kernel]) -> int:
-        return 1 if self.average == "kernels" else len(kernels)
-
-    def _options(self, ridges: Floats | None) -> dict[str, Any]:
-        return {
-            "ridges": ridges,
-            "temperature": self.temperature,
-            "floor": self.floor,
-            "joint": self.average == "kernels",
-            "power": _POWER,
-            "memory": parse_bytes(self.memory_limit),
-        }
+        self._read_ridges()
+        return None if self.rates is None else read_rates(self.rates, n_classes)
 
     def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
         if len(self.classes_) > 2:
@@ -359,25 +300,11 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
             prior=self.class_prior,
         )
 
-    def _keep(
-        self,
-        held: KernelBank | NystroemRidge,
-        average: RidgeAverage,
-        correction: Correction,
-        codes: Indices,
-    ) -> None:
-        self.kernels_: list[Kernel] = list(held.kernels)
-        self.scales_ = held.scales
-        self.weights_ = average.kernel_weights
-        self.ridge_weights_ = average.ridge_weights
-        self.ridges_ = average.ridges
-        self.loo_error_ = self.objective_ = average.error
-        self.duality_gap_, self.n_iter_, self.converged_ = float("nan"), 1, True
-        self.history_: list[Any] = []
-        self.dual_coef_, shift, spread = average.coefficients(correction.targets)
+    def _keep(self, fitted: FittedAverage, correction: Correction, codes: Indices) -> None:
+        shift = self._keep_average(fitted, correction.targets)
         self.intercept_ = correction.intercept + shift - correction.threshold
-        self.support_ = average.support()
-        self.contributions_ = spread / (spread.sum() or 1.0)
+        self.n_iter_, self.converged_ = 1, True
+        self.history_: list[Any] = []
         self.threshold_ = correction.threshold
         self.rates_ = correction.rates
         self.wrong_label_probability_ = correction.wrong_label_probability
@@ -393,38 +320,6 @@ class NoiseTolerantKernelClassifier(LabelQuality, BaseClassifier):
         self.dual_coef_, self.intercept_, self.support_ = dual_coef, intercept, support
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
-
-    def _function_of(self, source: RowSource) -> LandmarkFunction:
-        """Return a function of the landmarks of each kernel, not of those of all kernels."""
-        views = source.take(self.support_)
-        active = np.flatnonzero(self.weights_)
-        own = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
-        pairs = list(zip(active, own, strict=True))
-        return LandmarkFunction(
-            active,
-            tuple(take(views[int(j)], rows) for j, rows in pairs),
-            tuple(
-                np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
-                for j, rows in pairs
-            ),
-        )
-
-    def _support_terms(self) -> list[KernelTerm]:
-        active = np.flatnonzero(self.weights_).tolist()
-        found = zip(active, self._active()[0], strict=True)
-        return [
-            KernelTerm(
-                str(kernel),
-                ((kernel, self._support_views[k]),),
-                self.scales_[j] * self.dual_coef_[j].T,
-            )
-            for k, (j, kernel) in enumerate(found)
-        ]
-
-    def _values(self, block: BlockFunction, rows: Views) -> Floats:
-        active = np.flatnonzero(self.weights_)
-        dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
-        return cross_products(self._active()[0], dual_coef, rows, self._support_views)
 
     @by_parts
     def predict_proba(self, X: Any) -> Floats:

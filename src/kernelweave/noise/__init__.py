@@ -1,5 +1,6 @@
 """Estimates of wrong labels: how many there are, and which."""
 
+from .annotators import Answers, answers_from_triples
 from .estimate import NoiseEstimate, RateEstimate, estimate_noise, estimate_rates
 from .ranking import Suspects, label_quality, suspects
 from .ranking import rank_suspects as rank_suspects  # aliases: for estimators, not documented API
@@ -7,10 +8,12 @@ from .report import LabelReport, assess_labels
 from .report import assess_rows as assess_rows
 
 __all__ = [
+    "Answers",
     "LabelReport",
     "NoiseEstimate",
     "RateEstimate",
     "Suspects",
+    "answers_from_triples",
     "assess_labels",
     "estimate_noise",
     "estimate_rates",

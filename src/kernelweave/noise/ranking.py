@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,8 @@ class Suspects:
         Number of labels assessed.
     n_wrong : int
         Number of them that look wrong, regardless of the limit.
+    annotator : ndarray, optional
+        Who gave each label, where several annotators did; `index` then holds the rows.
     """
 
     index: Indices
@@ -53,12 +55,19 @@ class Suspects:
     suggested: NDArray[Any]
     n_samples: int
     n_wrong: int
+    annotator: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.index)
 
+    def of_answers(self, rows: Indices, annotators: NDArray[Any]) -> Suspects:
+        """Return these suspects with the row and the annotator of each answer."""
+        return replace(self, index=rows[self.index], annotator=annotators[self.index])
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table with the columns index, quality, given and suggested.
+
+        Answers of several annotators have a column annotator after the index.
 
         Returns
         -------
@@ -67,17 +76,21 @@ class Suspects:
         """
         import pandas as pd
 
-        names = ("index", "quality", "given", "suggested")
+        own = () if self.annotator is None else ("annotator",)
+        names = ("index", *own, "quality", "given", "suggested")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
-        lines = [f"{self.n_wrong} of {self.n_samples} labels look wrong"]
+        noun = "labels" if self.annotator is None else "answers"
+        lines = [f"{self.n_wrong} of {self.n_samples} {noun} look wrong"]
         if len(self):
             lines[0] += ", the most suspicious first:"
-        for row in zip(self.index, self.quality, self.given, self.suggested, strict=True):
-            if len(lines) > _SHOWN:
+        for k, row in enumerate(zip(self.index, self.quality, strict=True)):
+            if k == _SHOWN:
                 break
-            lines.append("  example {}: quality {:.3f}, labelled {}, suggested {}".format(*row))
+            by = "" if self.annotator is None else f" by {self.annotator[k]}"
+            labels = f"labelled {self.given[k]}{by}, suggested {self.suggested[k]}"
+            lines.append("  example {}: quality {:.3f}, {}".format(*row, labels))
         if len(lines) <= self.n_wrong:
             lines.append("  ...")
         return "\n".join(lines)

@@ -115,6 +115,9 @@ class Eigen(Protocol):
     def coordinates(self, V: Floats) -> Sequence[Floats]:
         """Return ``U' V`` of every spectrum."""
 
+    def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
+        """Return the linear function from targets to averaged leave-one-out values."""
+
 
 @dataclass(frozen=True)
 class HeldSpectra:
@@ -131,6 +134,22 @@ class HeldSpectra:
 
     def coordinates(self, V: Floats) -> list[Floats]:
         return [spectrum.vectors.T @ V for spectrum in self.spectra]
+
+    def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
+        """Hold the map as a matrix: its diagonal is exactly zero, and it serves many targets."""
+        total: Floats | None = None
+        for spectrum, row in zip(self.spectra, weights, strict=True):
+            U, n = spectrum.vectors, len(spectrum.vectors)
+            shrink = spectrum.values * inverse(spectrum.values, ridges, power)
+            leverages = 1.0 / n + (U * U) @ shrink.T
+            factors = row / np.maximum(1.0 - leverages, _LEVERAGE_GAP)  # (n, n_ridges)
+            part = (U * (factors @ shrink)) @ U.T
+            part += factors.sum(axis=1, keepdims=True) / n
+            total = part if total is None else np.add(total, part, out=total)
+        assert total is not None
+        np.fill_diagonal(total, 0.0)
+        held = total
+        return lambda Y: np.asarray(held @ Y)
 
 
 @dataclass(frozen=True)
@@ -191,6 +210,10 @@ class RidgeAverage:
     def loo(self, Y: Floats) -> Floats:
         """Return averaged leave-one-out values for other targets, with the same weights."""
         return self.eigen.loo(Y, self.weights, self.ridges, self.power)
+
+    def loo_map(self) -> Callable[[Floats], Floats]:
+        """Return the linear function from targets to `loo`, for many targets in turn."""
+        return self.eigen.loo_map(self.weights, self.ridges, self.power)
 
     def support(self) -> Indices:
         """Return the training rows with coefficients."""

@@ -1,0 +1,173 @@
+"""Base class of the classifiers that average kernel ridge models by leave-one-out errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave._dask import gather
+from kernelweave._memory import parse_bytes
+from kernelweave._progress import Counter
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import Views, cross_products, make_bank
+from kernelweave.banks.nystroem.landmarks import LandmarkFunction
+from kernelweave.banks.protocol import Predictor
+from kernelweave.banks.row_source import RowSource
+from kernelweave.errors import InputError
+from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import take
+from kernelweave.ridge import RidgeAverage, average_ridges
+from kernelweave.ridge.leave_one_out import spectra_pieces
+from kernelweave.ridge.nystroem import average_ridges_nystroem, uses_nystroem
+
+from .base import BlockFunction
+from .classifier import BaseClassifier
+from .label_quality import LabelQuality
+from .targets import finite_floats
+from .terms import KernelTerm
+
+_BANK_TOL = 1e-4  # kernels are stored to a hundred-thousandth of it
+
+# Fitted attributes of every average in a model file.
+AVERAGE = {
+    "dual_coef_": "float[kernels, outputs, support]",
+    "ridge_weights_": "float[kernels, ridges]",
+    "ridges_": "float[ridges]",
+    "label_quality_": "quality[rows]",
+    "loo_scores_": "float[rows, outputs?]",
+    "loo_error_": "real",
+    "_given": "codes[rows]",
+    "_suggested": "codes[rows]",
+}
+
+
+@dataclass(frozen=True)
+class FittedAverage:
+    """An average of ridge models over the training rows."""
+
+    held: Any  # the bank, or the Nystroem ridge: kernels and scales
+    average: RidgeAverage
+    predictor: Callable[[], Predictor]  # of the coefficients that the estimator has stored
+
+
+class RidgeAverageClassifier(LabelQuality, BaseClassifier):
+    """Base of the classifiers whose models are averages over kernels and ridges."""
+
+    _takes_features = True
+
+    ridges: Any
+    temperature: float
+    floor: float
+    verbose: int
+
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
+
+    def _read_ridges(self) -> Floats | None:
+        if self.ridges is None:
+            return None
+        ridges = finite_floats(self.ridges)
+        if ridges.ndim != 1 or not ridges.size or not (ridges > 0).all():
+            raise InputError(
+                f"ridges: must be one or more finite numbers > 0, got {self.ridges!r}."
+            )
+        return ridges
+
+    def _fit_average(
+        self,
+        kernels: list[Kernel],
+        X: Any,
+        Y: Floats,
+        *,
+        dense: bool = False,
+        joint: bool = False,
+        power: int = 1,
+        beside: dict[str, float] | None = None,
+    ) -> FittedAverage:
+        """Return the average of ridge models with each kernel for targets Y.
+
+        From 5000 rows on (from 2000, where memory is short) each kernel has a Nystroem
+        approximation, unless ``dense``. ``beside`` is further memory of the exact computation.
+        """
+        n, n_spectra = len(Y), 1 if joint else len(kernels)
+        memory = parse_bytes(self.memory_limit)
+        options: dict[str, Any] = {
+            "ridges": self._read_ridges(),
+            "temperature": self.temperature,
+            "floor": self.floor,
+            "joint": joint,
+            "power": power,
+            "memory": memory,
+        }
+        dense = dense or any(kernel.is_precomputed for kernel in kernels)
+        if not dense and uses_nystroem(n_spectra, n, memory):
+            report = Counter(self.verbose, 3, "passes over the rows")
+            fitted = average_ridges_nystroem(kernels, X, Y, report=report, **options)
+            return FittedAverage(
+                fitted,
+                fitted.average,
+                lambda: Predictor(function=self._function_of(fitted.source)),
+            )
+        bank = make_bank(
+            kernels,
+            gather(X),
+            tol=_BANK_TOL,
+            memory_limit=self.memory_limit,
+            beside={**spectra_pieces(n_spectra, n), **(beside or {})},
+        )
+        report = Counter(self.verbose, bank.n_kernels, "kernels")
+        return FittedAverage(
+            bank,
+            average_ridges(bank, Y, report=report, **options),
+            lambda: bank.predictor(self.support_, np.flatnonzero(self.weights_)),
+        )
+
+    def _keep_average(self, fitted: FittedAverage, targets: Floats) -> Floats:
+        """Store the averaged models of centred targets; return their intercepts."""
+        held, average = fitted.held, fitted.average
+        self.kernels_: list[Kernel] = list(held.kernels)
+        self.scales_ = held.scales
+        self.weights_ = average.kernel_weights
+        self.ridge_weights_ = average.ridge_weights
+        self.ridges_ = average.ridges
+        self.loo_error_ = self.objective_ = average.error
+        self.duality_gap_ = float("nan")
+        self.dual_coef_, shift, spread = average.coefficients(targets)
+        self.support_ = average.support()
+        self.contributions_ = spread / (spread.sum() or 1.0)
+        return shift
+
+    def _function_of(self, source: RowSource) -> LandmarkFunction:
+        """Return a function of the landmarks of each kernel, not of those of all kernels."""
+        views = source.take(self.support_)
+        active = np.flatnonzero(self.weights_)
+        own: list[Indices] = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
+        pairs = list(zip(active, own, strict=True))
+        return LandmarkFunction(
+            active,
+            tuple(take(views[int(j)], rows) for j, rows in pairs),
+            tuple(
+                np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
+                for j, rows in pairs
+            ),
+        )
+
+    def _support_terms(self) -> list[KernelTerm]:
+        active = np.flatnonzero(self.weights_).tolist()
+        found = zip(active, self._active()[0], strict=True)
+        return [
+            KernelTerm(
+                str(kernel),
+                ((kernel, self._support_views[k]),),
+                self.scales_[j] * self.dual_coef_[j].T,
+            )
+            for k, (j, kernel) in enumerate(found)
+        ]
+
+    def _values(self, block: BlockFunction, rows: Views) -> Floats:
+        active = np.flatnonzero(self.weights_)
+        dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
+        return cross_products(self._active()[0], dual_coef, rows, self._support_views)
