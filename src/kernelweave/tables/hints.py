@@ -8,9 +8,8 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-from .planning import row_groups
+from .planning import row_groups, sample_rows
 from .problem import Problem
-from .search import sample_rows
 
 _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
