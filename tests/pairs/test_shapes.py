@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from document_cases import make_documents
 from scipy.sparse import csr_array
 
+from document_cases import make_documents
 from kernelweave.pairs.graphs import adjacency
 from kernelweave.pairs.shapes import ShapedKernel, smoother
 

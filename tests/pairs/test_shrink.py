@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from document_cases import make_documents
 from scipy.sparse import csr_array
 
+from document_cases import make_documents
 from kernelweave.pairs import shrink as module
 from kernelweave.pairs.graphs import adjacency
 from kernelweave.pairs.shrink import (
