@@ -19,6 +19,7 @@ from kernelweave._threads import threads as use_threads
 from kernelweave.banks.nystroem.bank import NystroemBank
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
+from kernelweave.errors import MemoryBudgetError
 from kernelweave.inner import solve_inner
 from kernelweave.losses import Hinge
 
@@ -44,7 +45,8 @@ def svm(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
 def linear_svc(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
     """Solve the same, but for a bias that is penalised, with liblinear."""
     kernel, y = _features(n, rank)
-    Z = np.concatenate(kernel.blocks.blocks) * kernel.roots.astype(np.float32)
+    features = kernel.features()
+    Z = np.concatenate(features.blocks.blocks) * features.roots.astype(np.float32)
     model = LinearSVC(loss="hinge", C=C, tol=tol, max_iter=10_000)
 
     def tell(fitted: LinearSVC) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
     else:
         X, y = _table(n, 0)
         workers = None
-        model.set_params(memory_limit=1e6 if where == "file" else "20GB")
+        model.set_params(memory_limit=_least_limit(model, X, y) if where == "file" else "20GB")
 
     def tell(fitted: MKLClassifier) -> dict[str, Any]:
         return {
@@ -136,6 +138,15 @@ def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
         }
 
     return Task(lambda: model.fit(X, y), tell)
+
+
+def _least_limit(model: MKLClassifier, X: Array, y: Array) -> str:
+    """Return the smallest limit that a fit accepts, at which all features are mapped."""
+    try:
+        model.set_params(memory_limit="1kB").fit(X, y)
+    except MemoryBudgetError as error:
+        return str(error).split("memory_limit='")[1].split("'")[0]
+    raise ValueError("a limit of 1 kB was not refused")
 
 
 def _on_dask(n: int) -> tuple[Any, Any, Any]:
@@ -225,7 +236,8 @@ def _features(n: int, rank: int) -> tuple[Any, Array]:
     mixed = np.zeros(bank.n_kernels)
     mixed[used] = 1.0 / len(used)
     kernel = bank.combine(mixed)
-    columns = kernel.blocks.rows(np.arange(n), kernel.used).astype(np.float32)
-    kernel.blocks, kernel.used = LocalBlocks([columns]), np.arange(columns.shape[1])
-    kernel.squares = kernel.roots**2
+    features = kernel.features()
+    columns = features.blocks.rows(np.arange(n), features.used).astype(np.float32)
+    features.blocks, features.used = LocalBlocks([columns]), np.arange(columns.shape[1])
+    features.squares = features.roots**2
     return kernel, y
