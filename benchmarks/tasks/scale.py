@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from kernelweave import RBF, MKLClassifier, _core
+from kernelweave._memory import parse_bytes
 from kernelweave._threads import threads as use_threads
 from kernelweave.banks.nystroem.bank import NystroemBank
 from kernelweave.banks.nystroem.blocks import LocalBlocks
@@ -140,12 +141,15 @@ def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
     return Task(lambda: model.fit(X, y), tell)
 
 
-def _least_limit(model: MKLClassifier, X: Array, y: Array) -> str:
-    """Return the smallest limit that a fit accepts, at which all features are mapped."""
+def _least_limit(model: MKLClassifier, X: Array, y: Array) -> float:
+    """Return a limit at which all features are mapped: a tenth above the least that is asked for.
+
+    Landmarks that are added later need the tenth.
+    """
     try:
         model.set_params(memory_limit="1kB").fit(X, y)
     except MemoryBudgetError as error:
-        return str(error).split("memory_limit='")[1].split("'")[0]
+        return 1.1 * parse_bytes(str(error).split("memory_limit='")[1].split("'")[0])
     raise ValueError("a limit of 1 kB was not refused")
 
 
