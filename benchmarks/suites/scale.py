@@ -136,10 +136,10 @@ def _places(session: Session, sizes: tuple[int, ...]) -> Table:
         "Scale: the same fit by where its features are, 60 kernels, gap 1e-3",
         ["n", "features", "wall s", "MB added", "MB of workers", "gap", "objective", "acc."],
         notes=[
-            "In a file: memory_limit of one megabyte, so that all features are mapped; pages of "
-            "the file count as memory while they are held. On Dask: processes of one thread, the "
-            "table is there already; what is added is in the client. SVC: one Gaussian on all "
-            "columns, where it ends in reasonable time."
+            "In a file: a tenth above the smallest memory_limit, at which all features are "
+            "mapped; pages of the file count as memory while they are held. On Dask: processes of "
+            "one thread, the table is there already; what is added is in the client. SVC: one "
+            "Gaussian on all columns, where it ends in reasonable time."
         ],
     )
     for n in sizes:

@@ -15,10 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from kernelweave import RBF, MKLClassifier, _core
+from kernelweave._memory import parse_bytes
 from kernelweave._threads import threads as use_threads
 from kernelweave.banks.nystroem.bank import NystroemBank
 from kernelweave.banks.nystroem.blocks import LocalBlocks
 from kernelweave.banks.nystroem.build import make_feature_bank
+from kernelweave.errors import MemoryBudgetError
 from kernelweave.inner import solve_inner
 from kernelweave.losses import Hinge
 
@@ -44,7 +46,8 @@ def svm(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
 def linear_svc(n: int, rank: int, tol: float, threads: int, C: float = 1.0) -> Task:
     """Solve the same, but for a bias that is penalised, with liblinear."""
     kernel, y = _features(n, rank)
-    Z = np.concatenate(kernel.blocks.blocks) * kernel.roots.astype(np.float32)
+    features = kernel.features()
+    Z = np.concatenate(features.blocks.blocks) * features.roots.astype(np.float32)
     model = LinearSVC(loss="hinge", C=C, tol=tol, max_iter=10_000)
 
     def tell(fitted: LinearSVC) -> dict[str, Any]:
@@ -124,7 +127,7 @@ def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
     else:
         X, y = _table(n, 0)
         workers = None
-        model.set_params(memory_limit=1e6 if where == "file" else "20GB")
+        model.set_params(memory_limit=_least_limit(model, X, y) if where == "file" else "20GB")
 
     def tell(fitted: MKLClassifier) -> dict[str, Any]:
         return {
@@ -136,6 +139,18 @@ def elsewhere(n: int, threads: int, where: str, tol: float = 1e-3) -> Task:
         }
 
     return Task(lambda: model.fit(X, y), tell)
+
+
+def _least_limit(model: MKLClassifier, X: Array, y: Array) -> float:
+    """Return a limit at which all features are mapped: a tenth above the least that is asked for.
+
+    Landmarks that are added later need the tenth.
+    """
+    try:
+        model.set_params(memory_limit="1kB").fit(X, y)
+    except MemoryBudgetError as error:
+        return 1.1 * parse_bytes(str(error).split("memory_limit='")[1].split("'")[0])
+    raise ValueError("a limit of 1 kB was not refused")
 
 
 def _on_dask(n: int) -> tuple[Any, Any, Any]:
@@ -225,7 +240,8 @@ def _features(n: int, rank: int) -> tuple[Any, Array]:
     mixed = np.zeros(bank.n_kernels)
     mixed[used] = 1.0 / len(used)
     kernel = bank.combine(mixed)
-    columns = kernel.blocks.rows(np.arange(n), kernel.used).astype(np.float32)
-    kernel.blocks, kernel.used = LocalBlocks([columns]), np.arange(columns.shape[1])
-    kernel.squares = kernel.roots**2
+    features = kernel.features()
+    columns = features.blocks.rows(np.arange(n), features.used).astype(np.float32)
+    features.blocks, features.used = LocalBlocks([columns]), np.arange(columns.shape[1])
+    features.squares = features.roots**2
     return kernel, y

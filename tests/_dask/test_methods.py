@@ -15,8 +15,6 @@ from kernelweave import (
 from many_rows import count_as_many
 
 da = pytest.importorskip("dask.array")
-
-
 dd = pytest.importorskip("dask.dataframe")
 
 

@@ -21,8 +21,6 @@ from kernelweave._dask import PartedTable
 from kernelweave.errors import InputError
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.normal(size=(150, 3))
 
 
@@ -36,8 +34,6 @@ def test_parts_of_equal_lengths():
 
 
 da = pytest.importorskip("dask.array")
-
-
 dd = pytest.importorskip("dask.dataframe")
 
 

@@ -28,14 +28,8 @@ from kernelweave.testing import check_bank, check_collection
 from quick import first
 
 X = np.random.default_rng(0).normal(size=(12, 3))
-
-
 ROWS = np.random.default_rng(1).normal(size=(45, 3))
-
-
 LOW_RANK = [RBF(width=2.0, columns=[0]), Linear(), RBF(width=1.5, columns=[1, 2])]
-
-
 STORAGE = {
     "factor": [RBF(width=2.0, columns=[0]), Linear()],
     "distances": [RBF(width=0.3), RBF(width=0.2), Laplacian(width=0.5)],

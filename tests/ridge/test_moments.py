@@ -10,14 +10,8 @@ from kernelweave.ridge.moments import _groups
 from kernelweave.ridge.nystroem import average_ridges_nystroem
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.normal(size=(150, 3))
-
-
 Y = np.column_stack([np.sign(X[:, 0] + 0.5 * RNG.normal(size=150)), X[:, 1] ** 2])
-
-
 RIDGES = np.geomspace(1e-2, 1e3, 7)
 
 

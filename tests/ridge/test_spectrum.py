@@ -11,17 +11,9 @@ from kernelweave.ridge.leave_one_out import loo_values
 from kernelweave.ridge.spectrum import distinct_kernels, kernel_spectrum
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.normal(size=(40, 3))
-
-
 Y = np.column_stack([np.sign(X[:, 0] + 0.5 * RNG.normal(size=40)), X[:, 1] ** 2])
-
-
 RIDGES = np.array([1e-3, 0.1, 1.0, 50.0])
-
-
 KERNELS = [RBF(1.0), RBF(3.0), Linear(), Polynomial(2), Additive((1.0, 0.5, 2.0))]
 
 

@@ -6,11 +6,7 @@ import pandas as pd
 from kernelweave.tables import make_problem, offer_kernels
 
 N = 40
-
-
 RANDOM = np.random.default_rng(0)
-
-
 SENTENCES = [" ".join(RANDOM.choice(list("abcdefgh"), 5)) for _ in range(N)]
 
 

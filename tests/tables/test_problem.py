@@ -8,8 +8,6 @@ from kernelweave.errors import DataError, InputError
 from kernelweave.tables import make_problem
 
 N = 40
-
-
 RANDOM = np.random.default_rng(0)
 
 

@@ -12,8 +12,6 @@ from kernelweave.errors import MemoryBudgetError
 from many_rows import count_as_many
 
 dask = pytest.importorskip("dask")
-
-
 da = pytest.importorskip("dask.array")
 
 

@@ -344,8 +344,6 @@ def test_chapelle_knows_no_bound():
 
 
 KERNELS = [RBF(2.0, columns=0), RBF(4.0, columns=[1]), RBF(0.8), Polynomial(2), Laplacian(1.0)]
-
-
 MIX, COST = np.array([0.7, 0.5, 0.5, 0.1, 0.6]), 5.0
 
 

@@ -13,8 +13,6 @@ from kernelweave import (
 da = pytest.importorskip("dask.array")
 
 KERNELS = [RBF(width=w, columns=[c]) for c in range(3) for w in (0.7, 2.0)]
-
-
 CHUNKS = (1, 150, 0, 49, 100)  # one row, no rows, uneven
 
 

@@ -25,8 +25,6 @@ EXPECTED = [
     *("colour == red", "colour != red", "side == left", "side == right"),
     *("smoker", "not smoker", "size <= S", "size > S", "size <= M", "size > M"),
 ]
-
-
 ROWS = np.array(
     [
         [1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0],

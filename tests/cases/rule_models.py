@@ -10,8 +10,6 @@ from kernelweave.rules import Proposition, Rule
 from quick import examples
 
 LEVELS = ("small", "it's", "big\\")
-
-
 ODD = [
     "red",
     "",
@@ -33,22 +31,14 @@ ODD = [
     "Red",
     "red ",
 ]
-
-
 names = st.one_of(
     st.sampled_from(["age", "Age2", "score", "part0", "x1", "row", "class", "float", *ODD[2:]]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
 )
-
-
 words = st.one_of(
     st.sampled_from(ODD), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 )
-
-
 finite = st.floats(-1e6, 1e6).map(lambda value: 0.0 if abs(value) < 1e-12 else value)
-
-
 nothing = st.sampled_from([None, float("nan")])
 
 

@@ -23,11 +23,7 @@ LOSSES = {
     "huber": Huber,
     "epsilon_insensitive": EpsilonInsensitive,
 }
-
-
 INSTANCES = dag_instances()
-
-
 NAMES = [instance["id"] for instance in INSTANCES]
 
 

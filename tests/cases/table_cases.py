@@ -5,14 +5,8 @@ import pandas as pd
 import polars as pl
 
 ARRAY = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-
-
 NAMES = ["age", "bmi", "dose"]
-
-
 PANDAS = pd.DataFrame(ARRAY, columns=NAMES)
-
-
 POLARS = pl.DataFrame({name: ARRAY[:, j] for j, name in enumerate(NAMES)})
 
 

@@ -8,8 +8,6 @@ from kernelweave import (
 )
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-
-
 Y = np.where(X[:, 0] + np.sin(2 * X[:, 1]) > 0, 1, -1)
 
 
