@@ -86,6 +86,7 @@ class _Newton:
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
         self.work = 0
+        self.at_rounding = False  # whether no step lowers the objective any more
 
     def approach(self) -> None:
         """Begin from the function of smaller costs, where these are so large that steps are short.
@@ -98,6 +99,8 @@ class _Newton:
             part.a, part.f = self.a, self.f
             part.run(_OPTIONS.rough, 0.0, np.inf)
             self.a, self.f, scale = part.a, part.f, scale / _OPTIONS.growth
+            if part.at_rounding:
+                break  # larger costs would only magnify it
 
     def run(self, tol: float, floor: float, enough: float) -> _Newton:
         loss, Y, cost = self.loss, self.Y, self.cost
@@ -119,7 +122,8 @@ class _Newton:
                     break
                 d, Kd = 0.5 * d, 0.5 * Kd
             else:
-                break  # the rest is rounding
+                self.at_rounding = True
+                break
             self.a, self.f, self.work = a, f, self.work + 1
             here, value = there, new
         return self
