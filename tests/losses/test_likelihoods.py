@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from kernelweave.inner import solve_inner, unsolved
 from kernelweave.losses import Softmax
-from likelihood_cases import LOSSES, problem_for
+from likelihood_cases import LOSSES, bank_of, problem_for
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -54,3 +55,16 @@ def test_biases_are_where_expected_and_true_shares_agree(kind):
     tangent = kind().tangent(fitted, problem.Y, problem.cost)
     free = kind(fit_intercept=False).tangent(fitted + tangent.bias, problem.Y, problem.cost)
     assert_allclose(free.dual_coef.sum(axis=0), 0, atol=1e-12 * problem.cost.sum())
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_start_that_rounding_made_useless_is_left(kind):
+    """Values of 1e12: steps from there would begin far outside of where the loss is curved."""
+    problem = problem_for(kind, 3, n=40, m=1)
+    kernel = bank_of(problem.grams).combine(np.ones(1))
+    cold = solve_inner(kind(), kernel, problem.Y, problem.cost, tol=1e-6)
+    values = 1e12 * np.random.default_rng(0).normal(size=problem.Y.shape)
+    start = unsolved(cold.dual_coef, values)
+    found = solve_inner(kind(), kernel, problem.Y, problem.cost, tol=1e-6, start=start)
+    assert found.work == cold.work
+    assert found.primal == cold.primal

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave.losses import Hinge
+import kernelweave as kw
+from kernelweave.inner import newton
+from kernelweave.losses import Hinge, softmax
 from oracles import random_problem
 from solver_cases import CASES, bank_of, compare, solve
 
@@ -29,3 +32,30 @@ def test_the_objective_falls_as_the_exponent_grows():
         solve(bank, problem.Y, problem.cost, Hinge(), p).objective for p in (1, 1.2, 2.0, 4.0, 50.0)
     ]
     assert (np.diff(values) < 0).all()
+
+
+def counted(monkeypatch, owner, name):
+    """Count the calls of a function."""
+    calls, function = [], getattr(owner, name)
+
+    def count(*args, **options):
+        calls.append(1)
+        return function(*args, **options)
+
+    monkeypatch.setattr(owner, name, count)
+    return calls
+
+
+def test_inner_solves_lost_in_rounding_end_a_fit(monkeypatch):
+    """A linear kernel of 1e197 beside one of 1: no inner solve meets its tolerance."""
+    runs = counted(monkeypatch, newton._Newton, "run")
+    values = counted(monkeypatch, softmax, "_value_and_shares")
+    rng = np.random.default_rng(0)
+    X, y = 4e98 * rng.normal(size=(36, 3)), rng.integers(5, size=36)
+    kernels = [kw.Laplacian(8e98), kw.Linear()]
+    model = kw.MKLClassifier(kernels, loss="logistic", norm=1.1, C=166.0, normalize=None)
+    with pytest.warns(ConvergenceWarning, match="as near as rounding error lets it"):
+        model.fit(X, y)
+    assert model.n_iter_ <= 15
+    assert len(runs) <= model.n_iter_ + 10  # stages of smaller costs end with the first lost one
+    assert len(values) <= 20_000  # and so do searches of a bias

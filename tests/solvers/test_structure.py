@@ -5,7 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
+import kernelweave as kw
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.inner import solve_inner
 from kernelweave.losses import Hinge
@@ -236,3 +238,15 @@ def test_weights_that_vanish_and_grow_again_cost_few_machines():
     prob = Problem(spn_instance(103, fig1(), 7, C=0.3, noise=3.0, n=36))
     assert prob.run().converged
     assert prob.run().history[-1].solves <= 30
+
+
+def test_inner_solves_lost_in_rounding_end_a_fit():
+    """Kernels that are constant but for the last digits: no inner solve meets its tolerance."""
+    rng = np.random.default_rng(0)
+    X, y = 1e3 * rng.uniform(-1, 1, size=(120, 2)), rng.integers(2, size=120)
+    weight = np.where(np.arange(120) % 7, 1.0, 1e3)
+    structure = kw.group(kw.RBF(1500.0), kw.RBF(1e12)) * kw.RBF(1e15) + kw.RBF(3e16)
+    model = kw.SumProductMKLClassifier(structure, C=1e6, lam=1.2, p=1.5)
+    with pytest.warns(ConvergenceWarning, match="as near as rounding error lets it"):
+        model.fit(X, y, sample_weight=weight)
+    assert model.n_iter_ <= 40

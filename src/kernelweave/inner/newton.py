@@ -36,6 +36,7 @@ class DenseNewtonOptions:
     moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
     growth: float = 100.0  # in stages of so much more,
     rough: float = 0.1  # each to this relative gap
+    lost: float = 1e3  # objective of a start, in losses of the zero function, that is not worth it
 
 
 _OPTIONS = DenseNewtonOptions()
@@ -62,7 +63,7 @@ def solve_newton(
         solver = _Newton(loss, K, target, own)
         if start is not None:
             solver.a, solver.f = start.dual_coef[:, outputs], start.fitted[:, outputs]
-        else:
+        if start is None or solver.is_lost():
             solver.approach()
         share = floor / len(together)
         parts.append(solver.run(tol, share, enough if len(together) == 1 else np.inf))
@@ -86,6 +87,16 @@ class _Newton:
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
         self.work = 0
+        self.at_rounding = False  # whether no step lowers the objective any more
+
+    def is_lost(self) -> bool:
+        """Return to the zero function where rounding made a start far worse; tell whether."""
+        zero = self.loss.zero_loss(self.Y, self.cost)
+        here = 0.5 * float(np.vdot(self.a, self.f)) + self.loss.value(self.f, self.Y, self.cost)[0]
+        if here <= _OPTIONS.lost * zero:
+            return False
+        self.a, self.f = np.zeros_like(self.Y), np.zeros_like(self.Y)
+        return True
 
     def approach(self) -> None:
         """Begin from the function of smaller costs, where these are so large that steps are short.
@@ -98,6 +109,8 @@ class _Newton:
             part.a, part.f = self.a, self.f
             part.run(_OPTIONS.rough, 0.0, np.inf)
             self.a, self.f, scale = part.a, part.f, scale / _OPTIONS.growth
+            if part.at_rounding:
+                break  # larger costs would only magnify it
 
     def run(self, tol: float, floor: float, enough: float) -> _Newton:
         loss, Y, cost = self.loss, self.Y, self.cost
@@ -119,7 +132,8 @@ class _Newton:
                     break
                 d, Kd = 0.5 * d, 0.5 * Kd
             else:
-                break  # the rest is rounding
+                self.at_rounding = True
+                break
             self.a, self.f, self.work = a, f, self.work + 1
             here, value = there, new
         return self

@@ -124,6 +124,8 @@ class Softmax(LogLikelihood):
                 with np.errstate(divide="ignore"):
                     step = np.nan_to_num(np.log(wanted) - np.log(found))
                 new, ahead = _value_and_shares(fitted, bias + step, c, wanted)
+                if not new < value:
+                    break  # the rest is rounding
             bias, value, p = bias + step, new, ahead
         return np.asarray(bias - bias.mean())
 

@@ -27,6 +27,7 @@ class LpOptions:
     """Tunable numbers of `lp_alternation`, chosen by hand."""
 
     patience: int = 30  # inner solves without lowering the gap by a tenth before giving up
+    failed: float = 10.0  # gap of an inner solve, relative to its tolerance, that counts as failure
     smallest: float = 1e-14  # weights below this are held there in the logarithms, and may revive
 
 
@@ -57,7 +58,9 @@ def lp_alternation(
         point = evaluator.evaluate(kernel, solution, everything)
         evaluator.offer_lower(point, point.quadratic_forms)
         bounds.note()
-        if evaluator.verify() or patience.is_exhausted(bounds.gap, bounds.solves):
+        solved = solution.gap <= options.failed * inner * abs(solution.primal)
+        if evaluator.verify() or patience.is_exhausted(bounds.gap, bounds.solves, solved):
+            bounds.at_rounding |= patience.is_at_rounding
             break
         if bounds.gap > 0.8 * before:
             # A loose inner solve or a bad mixture is in the way: rule out both.

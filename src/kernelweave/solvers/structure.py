@@ -46,6 +46,7 @@ class StructureOptions:
     patience: int = 40  # inner solves without lowering the gap by a tenth before plain steps
     first_gap: float = 0.03  # largest relative gap of an inner solve
     inner_gap: float = 0.1  # gap of an inner solve, relative to the outer gap or tolerance
+    failed: float = 10.0  # gap of an inner solve, relative to its tolerance, that counts as failure
 
 
 OPTIONS = StructureOptions()
@@ -161,8 +162,10 @@ def alternate_structure(
             if bounds.converged:
                 break
         if certified:
-            if patience.is_exhausted(bounds.gap, bounds.solves):
+            solved = last.gap <= OPTIONS.failed * inner * tighter * abs(last.primal)
+            if patience.is_exhausted(bounds.gap, bounds.solves, solved):
                 if not mix:
+                    bounds.at_rounding = patience.is_at_rounding
                     break
                 mix = False  # plain steps never raise the objective
                 patience.renew(patience.gap, bounds.solves)
@@ -200,7 +203,7 @@ def _offer_zero(problem: StructureProblem, bounds: Bounds, error: float) -> floa
     value += problem.penalty.penalty(u)
     if not value < bounds.upper + error:
         return error
-    bounds.at_rounding = value >= bounds.upper
+    bounds.at_rounding |= value >= bounds.upper
     bounds.upper = np.inf
     bounds.offer_upper(value, np.exp(u), zero, intercept, np.zeros(n))
     bounds.note()
