@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -109,7 +109,7 @@ def section(subject: Subject) -> Section | None:
 
 
 def what_decides(subject: Subject) -> Deciding | None:
-    """Return the columns that decide, or else the heaviest parts of the model."""
+    """Return the columns that decide, or else the heaviest parts of the model; None: neither."""
     model, refused = subject.estimator, []
     if subject.X is not None and (is_classifier(model) or is_regressor(model)):
         found, refused = _explained(subject)
@@ -117,7 +117,7 @@ def what_decides(subject: Subject) -> Deciding | None:
             return found
     heaviest = largest(model, _FIRST)
     if not heaviest:
-        return None
+        return Deciding((), "", refused=tuple(refused)) if refused else None
     rules = model._declaration.learns == "rules"
     title = "The most important rules" if rules else f"Weights of {weight_noun(model)}s"
     note = "" if rules else "Weights are shares of their sum; they are no measure of importance."
@@ -146,7 +146,9 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
         if values is not None:
             sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1)
             columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
-        curves = effects(model, X, columns, pairs=_PAIRS if X.shape[1] > 1 else 0)
+        # Pairs of a slow model would take as long as all the rest.
+        pairs = _PAIRS if X.shape[1] > 1 and size.n_rows > _LEAST_ROWS else 0
+        curves = effects(model, X, columns, pairs=pairs)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
     if values is None and curves is None:
@@ -247,13 +249,23 @@ def draw_importance(names: Sequence[str], sizes: Any) -> tuple[Bar, ...]:
     return tuple(
         Bar(
             names[j],
-            f"{show_number(means[j])} \u00b1 {errors[j]:.2g}",
+            _with_error(float(means[j]), float(errors[j])),
             float(means[j]) / top,
             float(max(means[j] - errors[j], 0.0)) / top,
             float(means[j] + errors[j]) / top,
         )
         for j in np.argsort(-means, kind="stable")
     )
+
+
+def _with_error(mean: float, error: float) -> str:
+    """Return a number and its error with as many digits as the error has two."""
+    if not error > 0:
+        return show_number(mean)
+    places = max(0, 1 - int(np.floor(np.log10(error))))
+    if places > 6:
+        return f"{mean:.2g} \u00b1 {error:.1g}"
+    return f"{mean:,.{places}f} \u00b1 {error:,.{places}f}"
 
 
 def _shares(curves: Any) -> tuple[Bar, ...]:
@@ -337,8 +349,10 @@ def draw_shape(
             for i in kept
         ]
         more = f"{len(points) - len(kept)} rarer values are not shown." if len(points) > 6 else ""
+        step = axis.ticks[1][0] - axis.ticks[0][0]
+        ticks = [tick for tick in axis.ticks if round(tick[0] / step) % 2 == 0]  # zero among them
         return Chart(
-            axis,
+            replace(axis, ticks=ticks),
             spoken,
             more,
             heading=heading,
@@ -348,7 +362,7 @@ def draw_shape(
             height=34.0 * len(levels) + 54.0,
         )
     low, high = float(points[0]), float(points[-1])
-    ticks = _dates(low, high) if kind == "date" else linear(low, high, n_ticks=3).ticks
+    ticks = _dates(low, high) if kind == "date" else linear(low, high).ticks
     inside = np.asarray(rows, dtype=np.float64)
     inside = np.unique(inside[(inside >= low) & (inside <= high)])
     some = inside[np.linspace(0, len(inside) - 1, min(len(inside), _RUG)).round().astype(int)]

@@ -33,6 +33,7 @@ def section(subject: Subject) -> Section:
         "pooled": measured and "folds" in record.measured,
         "folds": None if missing else folds.values(),
         "reason": folds.reason if missing and nothing else "",
+        "lacks_data": subject.X is None or subject.y is None,
         "curves": _curves(subject),
         "of_fit": subject.evaluation is None,
     }
