@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .commands import (
     FILE,
+    check_output,
     command,
     file_argument,
     model_argument,
@@ -59,12 +60,16 @@ examples:
 @option("--against", "compare this model on the same rows", "MODEL", FILE)
 @option("--sources", "score without each source", is_flag=True)
 @option("--weight", "a column that says how much each row counts", "COLUMN")
+@option("--page", "write a page with curves too", "HTML", FILE)
 @option("--positive", "of two classes, the one that F1 and precision refer to", "CLASS")
 @seed_option
 @output_options
 def evaluate(args: Any) -> int:
     """Load, predict, score and print."""
-    from kernelweave.io import load
+    if args.page is not None:
+        check_output("--page", Path(args.page))  # before the work
+
+    from kernelweave.io import describe, load
     from kernelweave.tables import evaluate_table
     from kernelweave.tables.findings import (
         describe_differences,
@@ -89,23 +94,60 @@ def evaluate(args: Any) -> int:
             weight=args.weight,
             by=args.by,
             against=other,
+            against_name=Path(args.against or "").name,
             sources=args.sources,
             positive=args.positive,
             seed=args.seed,
             announce=announce,
         )
+    record = describe(args.model)["record"]
+    warnings = _seen(model, record, table.frame, targets)
+    if args.page is not None:
+        _write_page(args, model, table.frame, found, record, warnings)
     verdict = describe_evaluation(found)
     if found.differences:
-        verdict += describe_differences(found.differences, Path(args.against).name)
+        verdict += describe_differences(found.differences, str(found.against))
     notes = [*table.notes, *found.notes]
     if args.json:
-        report = {"model": args.model, "file": args.file, "against": args.against}
-        return write_json(
-            {**report, "verdict": verdict, **evaluation_as_json(found), "notes": notes}
-        )
+        report = {"model": args.model, "file": args.file, "page": args.page}
+        report |= {"warnings": warnings, "verdict": verdict}
+        return write_json({**report, **evaluation_as_json(found), "notes": notes})
     if console is not None:
-        _print(console, args, found, verdict, notes)
+        _print(console, args, found, [*warnings, *verdict], notes)
     return 0
+
+
+def _seen(model: Any, record: Any, frame: Any, targets: tuple[str, ...]) -> list[str]:
+    """Return a warning where rows of the table are those that the model was fitted to."""
+    if record is None or record.row_hashes is None or len(targets) != 1:
+        return []
+    from kernelweave.tables.recording import count_seen
+
+    known = frame[frame[targets[0]].notna()]
+    seen = count_seen(model, record.row_hashes, known, known[targets[0]])
+    if not seen:
+        return []
+    many = "All rows" if seen == len(known) else f"{seen} of the {len(known)} rows"
+    return [f"Warning: {many} are rows that the model was fitted to, so scores are too good."]
+
+
+def _write_page(
+    args: Any, model: Any, frame: Any, found: Evaluation, record: Any, warnings: list[str]
+) -> None:
+    from kernelweave import report
+
+    named = hasattr(model, "feature_names_in_")
+    report.write(
+        model,
+        args.page,
+        frame if named else None,
+        cv=None,
+        record=record,
+        evaluation=found,
+        data_name=Path(args.file).name,
+        warnings=[text.partition(": ")[2] for text in warnings],
+        facts={"Model file": Path(args.model).name, "Data file": Path(args.file).name},
+    )
 
 
 def _print(
@@ -121,20 +163,15 @@ def _print(
     if notes:
         print_notes(console, notes)
         console.print()
-    if found.differences:
-        _titled(console, f"Beside {shown(args.against, NAME)}, on the same rows")
-        print_table(console, *findings.difference_table(found), texts=(0, 5))
-    if found.outputs:
-        _print_outputs(console, found)
-    else:
+    if not found.outputs:
         _print_details(console, found)
-    if found.groups:
-        _titled(console, f"By {shown(repr(found.by), NAME)}")
-        print_table(console, *findings.group_table(found))
-    if found.sources:
-        _titled(console, "Without each source")
-        console.print(findings.describe_sources(found), soft_wrap=True)
-        print_table(console, *findings.source_table(found))
+    for block in found.blocks():
+        _titled(console, shown(block.title, NAME))
+        if block.remark:
+            console.print(block.remark, soft_wrap=True)
+        print_table(console, block.names, block.rows, texts=block.texts)
+    if args.page is not None:
+        print_facts(console, [("page", args.page)])
 
 
 def _subject(args: Any, found: Evaluation) -> str:
@@ -171,14 +208,3 @@ def _print_details(console: Any, found: Evaluation) -> None:
     if facts := findings.describe_residuals(found):
         print_facts(console, facts)
         console.print()
-
-
-def _print_outputs(console: Any, found: Evaluation) -> None:
-    """Print the scores of each target in one line."""
-    names = [score.name for score in found.scores]
-    titles = [next(iter(found.outputs.values())).score(name).title for name in names]
-    rows = [
-        [target, *(part.score(name).show(part.score(name).value) for name in names)]
-        for target, part in found.outputs.items()
-    ]
-    print_table(console, ["target", *titles], rows)

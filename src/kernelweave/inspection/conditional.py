@@ -193,7 +193,9 @@ class _Exact:
 
     def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
         """Return exact variances; only first-order ones where there are too many terms."""
-        everybody = range(self.table.shape[1] + 1)  # the last one: derived columns that are constant
+        everybody = range(
+            self.table.shape[1] + 1
+        )  # the last one: derived columns that are constant
         found = variances(self.form, self.table, self.shares, everybody, pairs=pairs)
         own = [grid.position for grid in self.grids]
         first = found.first_order[own]

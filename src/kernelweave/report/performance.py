@@ -26,6 +26,7 @@ def section(subject: Subject) -> Section:
         "where": subject.measured_on,
         "scores": None if found is None else _scores(found),
         "notes": () if found is None else found.notes,
+        "blocks": [] if found is None else _blocks(found),
         "record": record,
         "compared": None if record is None else _compared(record),
         "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
@@ -38,6 +39,15 @@ def section(subject: Subject) -> Section:
         "of_fit": found is None,
     }
     return Section("performance", "Scores in detail", values)
+
+
+def _blocks(found: Any) -> list[tuple[str, str, Table]]:
+    """Return title, remark and table of comparisons, groups and sources."""
+    out = []
+    for block in found.blocks():
+        columns = [Column(name, number=k not in block.texts) for k, name in enumerate(block.names)]
+        out.append((block.title, block.remark, Table(block.title, columns, block.rows)))
+    return out
 
 
 def _names(record: FitRecord | None) -> list[str]:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .evaluating import Difference, Evaluation, Score
 from .measures import MEASURES
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table of text with its title and what it means; columns ``texts`` hold no numbers."""
+
+    title: str
+    remark: str
+    names: list[str]
+    rows: list[list[str]]
+    texts: tuple[int, ...] = (0,)
+
 
 TextTable: TypeAlias = tuple[list[str], list[list[str]]]
 """Names of the columns, and rows of text."""
@@ -234,6 +247,39 @@ def describe_sources(found: Evaluation) -> str:
     if (more := len(found.sources) - _SOURCES) > 0:
         said += f" {more} others lose less than those below."
     return said
+
+
+def output_table(found: Evaluation) -> TextTable:
+    """Return the scores of every target in one line."""
+    names = [score.name for score in found.scores]
+    titles = [MEASURES[name].title for name in names]
+    rows = [
+        [target, *(part.score(name).show(part.score(name).value) for name in names)]
+        for target, part in found.outputs.items()
+    ]
+    return ["target", *titles], rows
+
+
+def further_blocks(found: Evaluation) -> list[Block]:
+    """Return the tables that were asked for: of another model, targets, groups and sources."""
+    out = []
+    if found.differences:
+        out.append(
+            Block(
+                f"Beside {found.against}",
+                "Both models predicted the same rows, and the interval is that of the difference.",
+                *difference_table(found),
+                (0, 5),
+            )
+        )
+    if found.outputs:
+        out.append(Block("Target by target", "", *output_table(found)))
+    if found.groups:
+        few = "A group of few rows says little." if any(g.few for g in found.groups) else ""
+        out.append(Block(f"By {found.by}", few, *group_table(found)))
+    if found.sources:
+        out.append(Block("Without each source", describe_sources(found), *source_table(found)))
+    return out
 
 
 def describe_residuals(found: Evaluation) -> list[tuple[str, str]]:

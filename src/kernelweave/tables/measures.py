@@ -341,17 +341,17 @@ def exact_interval(hits: float, n: float) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-def percentiles(values: Floats) -> tuple[float, float] | None:
+def percentiles(values: Floats, *, equal: bool = False) -> tuple[float, float] | None:
     """Return the ends of the middle 95% of resamples.
 
-    None where most resamples have no value, or all have the same one: then the rows are too few to
-    tell how it varies.
+    None where most resamples have no value, or (unless ``equal``) all have the same one: then the
+    rows are too few to tell how it varies.
     """
     known = values[np.isfinite(values)]
     if len(known) < max(_LEAST * len(values), 2):
         return None
     low, high = np.quantile(known, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL])
-    return None if low == high else (float(low), float(high))
+    return None if low == high and not equal else (float(low), float(high))
 
 
 def resamples(n: int, n_outputs: int, strata: Indices | None, seed: int) -> Iterator[Floats]:

@@ -103,7 +103,7 @@ def take_rows(
         counts = _weights(frame[weight][known], weight, len(frame), known)
         if (none := int((known & (counts == 0)).sum())) > 0:
             notes.append(f"{none} row(s) of weight 0 are left out")
-        known &= counts > 0
+        known = known & (counts > 0)
     numbers = np.flatnonzero(known)
     rows = frame.iloc[numbers].reset_index(drop=True)
     others = targets if weight is None else (*targets, weight)
