@@ -214,13 +214,12 @@ class Attributions:
         data = self.data
         if data.dtype == object:  # numbers where possible: they colour the plots
             data = np.where(np.equal(data, None), np.nan, data)  # type: ignore[call-overload]
-        names = list(self.output_names) if self._several else self.output_names[0]
         return shap.Explanation(
             values=self.values,
             base_values=self.base_values,
             data=data,
             feature_names=list(self.feature_names),
-            output_names=names,
+            output_names=list(self.output_names) if self._several else None,
         )
 
     def text(self, top: int = _TOP) -> str:
