@@ -16,6 +16,7 @@ from .charts import Axis, Chart, Interval, linear
 _LEVELS = 6  # categories of a shape function
 _RUG = 60  # rows marked below a shape function
 _DATES = 4  # ticks of an axis of dates
+_TICKS = 12  # letters below a small chart
 _MARGIN = 27.0  # per cent of the width of a small chart, for numbers
 
 
@@ -104,11 +105,14 @@ def draw_shape(
         )
     low, high = float(points[0]), float(points[-1])
     ticks = _dates(low, high) if kind == "date" else list(linear(low, high).ticks)
+    ticks = [tick for tick in ticks if low <= tick[0] <= high]
+    while sum(len(text) for _, text in ticks) > _TICKS and len(ticks) > 1:
+        ticks = ticks[::2]
     inside = np.asarray(rows, dtype=np.float64)
     inside = np.unique(inside[(inside >= low) & (inside <= high)])
     some = inside[np.linspace(0, len(inside) - 1, min(len(inside), _RUG)).round().astype(int)]
     return Chart(
-        Axis(low, high, [tick for tick in ticks if low <= tick[0] <= high]),
+        Axis(low, high, ticks),
         spoken,
         "",
         y=axis,
