@@ -1,71 +1,74 @@
-"""Shapley values and interactions by all coalitions, through a model's own predictions."""
+"""Shapley values by brute force over all coalitions, through the predictions of a model alone."""
 
-from collections.abc import Callable, Sequence
-from itertools import combinations, product
+from itertools import product
 from math import factorial
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 
-def coalitions(n_players: int) -> list[tuple[int, ...]]:
-    """Return all subsets of the players."""
-    numbers = range(n_players)
-    return [S for size in range(n_players + 1) for S in combinations(numbers, size)]
+def outputs(model):
+    """Return the function that is explained, with an axis of outputs."""
+    decide = getattr(model, "decision_function", None) or model.predict
+    return lambda X: np.asarray(decide(X)).reshape(len(X), -1)
 
 
-def joint_game(
-    predict: Callable[[Any], Any],
-    row: pd.DataFrame,
-    background: pd.DataFrame,
-    groups: Sequence[Sequence[Any]],
-) -> dict[tuple[int, ...], Any]:
-    """Return the mean prediction of the background with the columns of each coalition replaced."""
-    mixed = []
-    for S in coalitions(len(groups)):
-        rows = background.copy()
-        for name in [name for player in S for name in groups[player]]:
-            rows[name] = row[name].array.take(np.zeros(len(rows), dtype=int))
-        mixed.append(rows)
-    values = np.asarray(predict(pd.concat(mixed, ignore_index=True)))
-    means = values.reshape(len(mixed), len(background), -1).mean(axis=1)
-    return dict(zip(coalitions(len(groups)), means, strict=True))
+def coalition_values(function, x, Z, groups, weights=None, independent=False):
+    """Return v(S) of all coalitions, for players that are groups of columns."""
+    weights = np.full(len(Z), 1 / len(Z)) if weights is None else weights
+    values = []
+    for present in product([False, True], repeat=len(groups)):
+        absent = [columns for there, columns in zip(present, groups, strict=True) if not there]
+        if independent:  # every absent player is drawn on its own: the whole grid of rows
+            rows, probabilities = [], []
+            for drawn in product(range(len(Z)), repeat=len(absent)):
+                row = x.copy()
+                for t, columns in zip(drawn, absent, strict=True):
+                    row[list(columns)] = Z[t, list(columns)]
+                rows.append(row)
+                probabilities.append(np.prod(weights[list(drawn)]))
+            values.append(np.array(probabilities) @ function(np.array(rows)))
+            continue
+        rows = np.repeat(x[None], len(Z), axis=0)
+        for columns in absent:
+            rows[:, list(columns)] = Z[:, list(columns)]
+        values.append(weights @ function(rows))
+    return np.array(values)
 
 
-def grid_of(background: pd.DataFrame, groups: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """Return all combinations of the groups' values: the product of their distributions."""
-    places = np.array([*product(range(len(background)), repeat=len(groups))])
-    parts = [
-        background[list(group)].iloc[places[:, k]].reset_index(drop=True)
-        for k, group in enumerate(groups)
-    ]
-    return pd.concat(parts, axis=1)[list(background.columns)]
-
-
-def shapley(game: dict[tuple[int, ...], Any]) -> np.ndarray[Any, Any]:
-    """Return the Shapley value of every player, (n_players, n_outputs)."""
-    d = max(map(len, game))
-    out = np.zeros((d, *np.shape(game[()])))
-    for S, value in game.items():
-        for player in range(d):
-            if player in S:
-                others, sign = len(S) - 1, 1.0
-            else:
-                others, sign = len(S), -1.0
-            weight = factorial(others) * factorial(d - others - 1) / factorial(d)
-            out[player] += sign * weight * value
+def shapley(values, n):
+    """Return the Shapley values of a game given by the values of coalitions, last player first."""
+    out = np.zeros((n, *values.shape[1:]))
+    for player in range(n):
+        bit = 1 << (n - 1 - player)
+        for k in range(2**n):
+            if k & bit:
+                continue
+            s = bin(k).count("1")
+            weight = factorial(s) * factorial(n - s - 1) / factorial(n)
+            out[player] += weight * (values[k | bit] - values[k])
     return out
 
 
-def interaction_indices(game: dict[tuple[int, ...], Any]) -> np.ndarray[Any, Any]:
-    """Return the Shapley interaction index of every pair; zeros on the diagonal."""
-    d = max(map(len, game))
-    out = np.zeros((d, d, *np.shape(game[()])))
-    for S, value in game.items():
-        for pair in combinations(range(d), 2):
-            within = len(set(pair) & set(S))
-            size = len(S) - within
-            weight = factorial(size) * factorial(d - size - 2) / factorial(d - 1)
-            out[pair] += weight * value * (-1.0 if within == 1 else 1.0)
-    return np.asarray(out + out.swapaxes(0, 1))
+def interactions(values, n):
+    """Return the Shapley interaction indices of pairs, zero on the diagonal."""
+    out = np.zeros((n, n, *values.shape[1:]))
+    for left in range(n):
+        for right in range(left + 1, n):
+            a, b = 1 << (n - 1 - left), 1 << (n - 1 - right)
+            for k in range(2**n):
+                if k & (a | b):
+                    continue
+                s = bin(k).count("1")
+                weight = factorial(s) * factorial(n - s - 2) / factorial(n - 1)
+                gain = values[k | a | b] - values[k | a] - values[k | b] + values[k]
+                out[left, right] += weight * gain
+            out[right, left] = out[left, right]
+    return out
+
+
+def brute_force(function, X, Z, groups=None, **options):
+    """Return the Shapley values of rows, of shape (n_rows, n_players, n_outputs)."""
+    groups = [(j,) for j in range(X.shape[1])] if groups is None else groups
+    return np.array(
+        [shapley(coalition_values(function, x, Z, groups, **options), len(groups)) for x in X]
+    )

@@ -63,13 +63,14 @@ GameBlock read_games(const Factors& inside, const Factors& outside, const Table<
 
 void games(const Factors& inside, const Factors& outside, const Table<const double>& coef,
            const Vector<const double>& start, const Table<const std::int64_t>& steps,
-           const Table<const double>& quadrature, const Values& out, const std::optional<Extra>& extra) {
+           const Table<const double>& quadrature, const Values& out, const std::optional<Extra>& extra, double least) {
     const auto read = read_steps(steps, inside.shape(1));
-    const GameBlock block = read_games(inside, outside, coef, start, read, quadrature, extra);
+    GameBlock block = read_games(inside, outside, coef, start, read, quadrature, extra);
     require(out.shape(0) == block.n_inside && out.shape(1) == block.n_outside && out.shape(2) == block.n_players &&
                 out.shape(3) == block.n_outputs(),
             "out has the wrong shape");
     const nb::gil_scoped_release release;
+    block.least = block.n_coefficients == 1 ? least : 0.0;
     add_product_games(block, {out.data(), out.size()});
 }
 
@@ -101,7 +102,7 @@ void spreads(const Factors& inside, const Factors& outside, const Vector<const d
 
 void bind_product_games(nb::module_& m) {
     m.def("product_games", &games, "inside"_array, "outside"_array, "coef"_array, "start"_array, "steps"_array,
-          "quadrature"_array, "out"_array, nb::arg("extra").noconvert() = nb::none(),
+          "quadrature"_array, "out"_array, nb::arg("extra").noconvert() = nb::none(), "least"_a = 0.0,
           "Add the Shapley values of all players for every pair of rows, summed over terms, to out.");
     m.def("product_interactions", &interactions, "inside"_array, "outside"_array, "coef"_array, "start"_array,
           "steps"_array, "quadrature"_array, "row_weights"_array, "out"_array,

@@ -40,6 +40,7 @@ struct GameBlock {
     std::span<const double> start;       // (n_coefficients,): a series that multiplies all games
     std::span<const SeriesStep> steps;   // of a product of two series
     std::span<const double> nodes, node_weights;  // of the quadrature on [0, 1]
+    double least = 0.0;  // terms of plain factors whose value is below this for all coalitions are left out
 
     [[nodiscard]] std::size_t n_outputs() const noexcept { return coef.columns; }
     [[nodiscard]] std::size_t width() const noexcept { return n_players * n_coefficients; }
@@ -68,6 +69,19 @@ KW_CLONES static inline void load_pair(const GameBlock& block, std::size_t row, 
         }
         for (std::size_t i = n; i < kTerms; ++i) out[i] = difference[i] = 0.0;
     }
+}
+
+// The largest value of any coalition and any of the terms: the product of the larger of both factors.
+[[nodiscard]] KW_CLONES static inline double largest_value(std::span<const Lane> outside, std::span<const Lane> delta) {
+    alignas(64) double product[kTerms];
+    for (double& x : product) x = 1.0;
+    for (std::size_t l = 0; l < outside.size(); ++l) {
+        const double* w = outside[l].data();
+        const double* d = delta[l].data();
+        KW_SIMD()
+        for (std::size_t i = 0; i < kTerms; ++i) product[i] *= std::max(std::abs(w[i]), std::abs(w[i] + d[i]));
+    }
+    return *std::max_element(product, product + kTerms);
 }
 
 // sums_l += weight prod_{q != l} f_q at one node, for plain numbers.
@@ -190,6 +204,7 @@ inline void add_product_games(const GameBlock& block, std::span<double> out) {
             clear(totals);
             for (std::size_t first = 0; first < block.n_terms; first += kTerms) {
                 load_pair(block, row, other, first, buffers.outside, buffers.delta);
+                if (block.least > 0.0 && largest_value(buffers.outside, buffers.delta) < block.least) continue;
                 clear(buffers.sums);
                 for (std::size_t q = 0; q < block.nodes.size(); ++q) {
                     if (block.n_coefficients == 1)

@@ -84,12 +84,13 @@ template <class T>
 // One function per file of tests; those with a comment are run for several numbers of threads.
 void test_parallel();
 void test_vector_math();
-void test_ladder();     // threads
-void test_distances();  // threads
-void test_cholesky();   // threads
-void test_grams();      // threads
-void test_bits();       // threads
-void test_features();   // threads
+void test_ladder();         // threads
+void test_distances();      // threads
+void test_cholesky();       // threads
+void test_grams();          // threads
+void test_bits();           // threads
+void test_features();       // threads
+void test_product_games();  // threads
 void test_project();
 void test_bias();
 void test_smo();

@@ -20,6 +20,7 @@ int main() {
         test_grams();
         test_bits();
         test_features();
+        test_product_games();
     }
     test_project();
     test_bias();

@@ -24,7 +24,7 @@ from kernelweave import (
 )
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.inspection import effects
-from tests.game_oracles import grid_of
+from coalition_oracles import grid_of
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(80, 4))

@@ -9,7 +9,7 @@ from kernelweave.errors import InputError
 from kernelweave.inspection import explain
 from kernelweave.inspection.rules import explain_each_rule, explain_rules
 from kernelweave.rules import Proposition, Rule, score_rules
-from tests.game_oracles import grid_of, interaction_indices, joint_game, shapley
+from coalition_oracles import grid_of, interaction_indices, joint_game, shapley
 
 
 def mixed_table(n: int, seed: int) -> pd.DataFrame:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.report import HeldOut
 from kernelweave.tables import fit_table
 from kernelweave.tables.held_out import evaluate_model
 
@@ -51,9 +50,3 @@ def test_the_interval_of_a_quantity():
     assert high - low < 0.2
     exact = evaluate("level", y)
     assert exact["interval"] == (1.0, 1.0)
-
-
-def test_a_score_without_an_interval():
-    plain = HeldOut("area under the ROC curve of pairs", 0.8, 12)
-    assert plain.spoken == "0.800"
-    assert plain.values()["chart"] is None

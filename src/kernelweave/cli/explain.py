@@ -21,13 +21,13 @@ from .terminal import (
 
 _BY = ["column", "source", "kernel", "rule"]
 _LEAST = 30  # letters for the names of a table
-_MOST = 200  # rows behind the table of all columns
 
 _HELP = """\
 Shapley values: the prediction of a row minus the average prediction of the background, shared among
 the columns. Without --rows a table shows how much each column changes predictions on average, over
-at most 200 rows. Rows are counted from 0 below the header. Of several classes single rows show the
-predicted one. The table needs the columns the model was fitted to; the target is ignored.
+200 rows of the table (50 for models that compare columns together). Rows are counted from 0 below
+the header. Of several classes single rows show the predicted one. The table needs the columns the
+model was fitted to; the target is ignored.
 
 examples:
   kernelweave explain patients.kw new.csv --background patients.csv
@@ -73,7 +73,7 @@ def explain(args: Any) -> int:
             table.frame,
             None if behind is None else behind.frame,
             rows=args.rows,
-            limit=None if args.out is not None else _MOST,
+            every=args.out is not None,
             by=args.by,
         )
     if args.out is not None:

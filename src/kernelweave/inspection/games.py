@@ -27,6 +27,7 @@ from .pieces import Piece
 from .tables import Mixer
 
 _LANES = 32  # terms that the core handles together
+_VANISHING = 1e-18  # value of a term, relative to its coefficient, that is below rounding
 _FACTORS = 1_000_000  # numbers in an array of factors
 _MIXED = 1_000_000  # entries of blocks between mixed rows and terms
 
@@ -97,14 +98,14 @@ class Board:
         self.values[:, :, piece.players] += inside[:, None] - outside
 
     def _play_products(self, piece: Piece) -> None:
-        series = Series.of(piece)
+        series = PowerSeries.of(piece)
         for some in _blocks(piece.n_terms, self._block_size(piece, series)):
             inside = series.factors(piece, "rows", self.rows, some)
             for other in self._background_blocks(inside):
                 outside = outside_factors(series, piece, self.game, other, some)
                 self._play_block(piece, series, some, other, inside, outside)
 
-    def _block_size(self, piece: Piece, series: Series) -> int:
+    def _block_size(self, piece: Piece, series: PowerSeries) -> int:
         """Return the number of terms at a time: what fits, in multiples of the core's lanes."""
         width = len(piece.players) * len(series.exponents)
         n = max(len(self.rows), len(self.weights) if self.joint else 1)
@@ -119,7 +120,7 @@ class Board:
     def _play_block(
         self,
         piece: Piece,
-        series: Series,
+        series: PowerSeries,
         some: slice,
         other: slice,
         inside: Floats,
@@ -131,7 +132,10 @@ class Board:
         rule = quadrature(self._n_nodes(piece, series, coef, weights, inside, outside))
         players = np.array(piece.players)
         out = np.zeros((len(self.rows), outside.shape[2], len(players), coef.shape[1]))
-        _core.product_games(inside, outside, coef, series.start, series.steps, rule, out, extra)
+        least = _VANISHING if piece.vanishes else 0.0
+        _core.product_games(
+            inside, outside, coef, series.start, series.steps, rule, out, extra, least
+        )
         self.values[:, other, players] += out
         if self.pairs is not None:
             n_pairs = len(players) * (len(players) - 1) // 2
@@ -150,7 +154,7 @@ class Board:
     def _n_nodes(
         self,
         piece: Piece,
-        series: Series,
+        series: PowerSeries,
         coef: Floats,
         weights: Floats,
         inside: Floats,
@@ -255,7 +259,7 @@ class Board:
         """
         rest = Piece(piece.products, piece.sums, (), piece.coef)
         opaque = Piece((), (), piece.opaque, piece.coef)
-        series = Series.of(rest)
+        series = PowerSeries.of(rest)
         players = np.array(piece.players)
         place = np.searchsorted(players, hidden)
         size = self._block_size(piece, series)
@@ -320,7 +324,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Series:
+class PowerSeries:
     """Factors as power series: ``(c + sum_l s_l)^p = p! [y^p] exp(c y) prod_l exp(s_l y)``.
 
     Parameters
@@ -344,7 +348,7 @@ class Series:
     has_products: bool
 
     @classmethod
-    def of(cls, piece: Piece) -> Series:
+    def of(cls, piece: Piece) -> PowerSeries:
         """Return the form of the series of a piece; one coefficient where it has no sums."""
         powers = [power for _, power in piece.sums]
         exponents = list(product(*(range(power + 1) for power in powers)))
@@ -420,7 +424,9 @@ def _blocks(n: int, size: int) -> list[slice]:
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
 
-def outside_factors(series: Series, piece: Piece, game: Game, other: slice, some: slice) -> Floats:
+def outside_factors(
+    series: PowerSeries, piece: Piece, game: Game, other: slice, some: slice
+) -> Floats:
     """Return the factors of absent players, averaged where each comes from a row of its own."""
     if game.value == "functional":
         one = np.zeros((len(piece.players), len(series.exponents), 1, len(piece.coef[some])))
@@ -469,7 +475,7 @@ def empty_value(piece: Piece, game: Game) -> Floats:
         return np.asarray(prod(constants) * piece.coef.sum(axis=0))
     if len(players) == 1:
         return np.asarray(outside_parts(piece, game, _whole)[0, 0])
-    series = Series.of(piece)
+    series = PowerSeries.of(piece)
     total = np.zeros(piece.coef.shape[1])
     for some in _blocks(piece.n_terms, 16 * _LANES):
         # In pieces of background rows: averages of factors are sums over them.

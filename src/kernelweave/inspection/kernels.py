@@ -14,7 +14,7 @@ from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.table import is_sparse
 
 from .game import Game, Link, Shares, attribute, linked, mean_and_error
-from .games import Board, Series, empty_value
+from .games import Board, PowerSeries, empty_value
 from .pieces import Piece, make_pieces
 from .tables import Mixer
 
@@ -127,7 +127,7 @@ def _check_value(pieces: list[Piece], game: Game) -> None:
 def _check_work(pieces: list[Piece], n_rows_explained: int, width: int) -> None:
     work = 0.0
     for piece in pieces:
-        series, d = Series.of(piece), len(piece.players)
+        series, d = PowerSeries.of(piece), len(piece.players)
         if d > 1:
             nodes = min(16, (series.degree(d) + 1) // 2)
             work += float(piece.n_terms) * d * nodes * len(series.steps)

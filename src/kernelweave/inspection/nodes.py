@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from kernelweave._types import Floats
 
-N_BINS = 256  # of the spreads of factors; the core bins them alike
+N_BINS = 1024  # of the spreads of factors; the core bins them alike
 EXACT = 16  # players up to which all nodes are used without asking
 _MOST = 48  # nodes beyond which all are used
 _ROUNDING = 2e-16  # of a sum of weighted powers

@@ -12,7 +12,7 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.terms import KernelTerm, KernelTerms
 from kernelweave.kernels.base import Rows, n_rows, take
-from kernelweave.kernels.monomials import Atom, multiply
+from kernelweave.kernels.monomials import Atom, Monomial, multiply
 
 from .game import Players
 
@@ -67,6 +67,8 @@ class Piece:
         Coefficients, with the scale of the monomial.
     error : float
         Bound on the error of a value of the kernel, times the sizes of the coefficients.
+    vanishes : bool
+        Whether most terms are expected to be zero, so that it pays to look for them.
     """
 
     products: tuple[BoundAtom, ...]
@@ -74,6 +76,7 @@ class Piece:
     opaque: tuple[BoundAtom, ...]
     coef: Floats
     error: float = 0.0
+    vanishes: bool = False
     known: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -149,7 +152,7 @@ def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Pi
         )
         for monomial in _monomials(term):
             bound = [_bind(atom, sides, X, owner) for atom in monomial.atoms]
-            found.append(_piece(bound, monomial.scale * term.coef, monomial.error, term))
+            found.append(_piece(bound, monomial, term))
     return found
 
 
@@ -168,7 +171,7 @@ def _bind(atom: Atom, sides: tuple[Rows, Rows, Rows], X: Any, owner: Indices) ->
     return BoundAtom(atom, terms, rows, background, columns, own)
 
 
-def _piece(bound: list[BoundAtom], coef: Floats, error: float, term: KernelTerm) -> Piece:
+def _piece(bound: list[BoundAtom], monomial: Monomial, term: KernelTerm) -> Piece:
     """Sort atoms by kind; opaque ones of a single player are factors, equal sums one power."""
     products, opaque = [], []
     sums: dict[Hashable, tuple[BoundAtom, int]] = {}
@@ -181,5 +184,11 @@ def _piece(bound: list[BoundAtom], coef: Floats, error: float, term: KernelTerm)
             products.append(item)
         else:
             opaque.append(item)
-    size = error * float(np.abs(term.coef).sum(axis=0).max(initial=0.0))
-    return Piece(tuple(products), tuple(sums.values()), tuple(opaque), coef, size)
+    return Piece(
+        tuple(products),
+        tuple(sums.values()),
+        tuple(opaque),
+        monomial.scale * term.coef,
+        monomial.error * float(np.abs(term.coef).sum(axis=0).max(initial=0.0)),
+        monomial.vanishes,
+    )

@@ -170,7 +170,7 @@ class MetricLaplacian(Kernel):
         for rate, mass in zip(np.sqrt(rates), masses * (1.0 - self.share), strict=True):
             part = _picked(partial(decay_part, squared=True), rate * root)
             atom = replace(self._atom("product", part=part), whole=partial(_every_column, part))
-            found.append(Monomial(float(mass), (atom,)))
+            found.append(Monomial(float(mass), (atom,), vanishes=bool(rate > 1.0)))
         return (*found[:-1], replace(found[-1], error=(1.0 - self.share) * error))
 
     def diagonal(self, A: Floats) -> Floats:

@@ -90,11 +90,14 @@ class Monomial:
         None for a constant.
     error : float
         Bound on what it lacks to be exact, as a part of a kernel that is an integral.
+    vanishes : bool
+        Whether it is zero for most pairs of rows, as a very narrow Gaussian is.
     """
 
     scale: float
     atoms: tuple[Atom, ...] = ()
     error: float = 0.0
+    vanishes: bool = False
 
     def moved(self, place: int) -> Monomial:
         """Return this monomial for rows inside a tuple."""
@@ -103,7 +106,8 @@ class Monomial:
     def __mul__(self, other: Monomial) -> Monomial:
         # Factors are at most one, so that errors are those of the other factor at most.
         error = abs(self.scale) * other.error + abs(other.scale) * self.error
-        return Monomial(self.scale * other.scale, self.atoms + other.atoms, error)
+        vanishes = self.vanishes or other.vanishes
+        return Monomial(self.scale * other.scale, self.atoms + other.atoms, error, vanishes)
 
 
 Monomials = tuple[Monomial, ...]

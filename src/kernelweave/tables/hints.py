@@ -33,7 +33,7 @@ def _imbalance(problem: Problem) -> list[str]:
         return []
     common = float(shares.iloc[0])
     constant = (
-        f", and a constant prediction has an accuracy of {_percent(common)}, so accuracy says little"
+        f", and a constant prediction has an accuracy of {_percent(common)}: read AUC instead"
         if common > _COMMON
         else ""
     )
