@@ -291,12 +291,12 @@ def class_scores(
     out = []
     for k, label in enumerate(found.classes):
         own, said = found.y == k, found.predicted == k
-        shares: list[Any] = []
-        for rows in (own, said):
-            hits = (own & said)[rows]
-            shares += share_interval(hits, weight[rows]) if rows.any() else (np.nan, None)
-        counts = int(own.sum()), int(said.sum())
-        out.append(ClassScore(label, *counts, *shares, known.get(label, np.nan)))
+        (recall, found_in), (precision, right_in) = (
+            share_interval((own & said)[rows], weight[rows]) if rows.any() else (np.nan, None)
+            for rows in (own, said)
+        )
+        n, m, area = int(own.sum()), int(said.sum()), known.get(label, np.nan)
+        out.append(ClassScore(label, n, m, recall, found_in, precision, right_in, area))
     return tuple(out)
 
 
