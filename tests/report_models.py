@@ -181,6 +181,7 @@ def _page(name, data):
     return to_html(model, *((rows, target) if data else ()), cv=2)
 
 
-def parts(name):
-    """Return the names of the parts that the page of a model has."""
-    return ALWAYS | MODELS[name][3]
+def parts(name, data=False):
+    """Return the names of the parts that the page of a model has, without data or with them."""
+    predicts = not {"pairs", "clusters"} & MODELS[name][3]
+    return ALWAYS | MODELS[name][3] | ({"decides"} if data and predicts else set())

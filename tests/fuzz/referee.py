@@ -15,6 +15,7 @@ from kernelweave.errors import KernelweaveError
 
 from .claims import CHECKS, AskingError, values_at
 from .instances import Instance
+from .sureness import check_sure
 
 # Sentences of scikit-learn that a user may see in place of the library's own.
 SKLEARN = (
@@ -77,7 +78,7 @@ def judge(instance: Instance, stage=lambda name: None) -> Outcome:
         _check_same(model, again, outcome)
     try:
         with np.errstate(all="ignore"):
-            for check in (check_finite, *CHECKS[instance.name]):
+            for check in (check_finite, check_sure, *CHECKS[instance.name]):
                 check(instance, model, outcome)
     except AskingError as error:
         # A row of weight zero may have a gap: `fit` does not look at it, and `predict` refuses it.

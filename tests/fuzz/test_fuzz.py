@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuzz import sureness
 from fuzz.instances import Instance, draw
 from fuzz.referee import judge
-from kernelweave import RBF, Laplacian, MKLClassifier
+from kernelweave import RBF, Laplacian, MKLClassifier, MKLRegressor
 from kernelweave.estimators import base
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -174,3 +175,52 @@ def test_a_fit_without_end_is_ended():
     assert slow > 0, done.stderr
     assert done.stdout.endswith(f"{slow} failures\n")
     assert "    python -m tests.fuzz --replay 5 --only MKLClassifier" in done.stdout
+
+
+def spoil_probabilities(monkeypatch):
+    monkeypatch.setattr(MKLClassifier, "predict_proba", lambda self, X: np.full((len(X), 2), 0.4))
+
+
+def spoil_sets(monkeypatch):
+    small = [[True, True]]
+    chosen = {0.5: True, 0.8: False, 0.95: True}
+    monkeypatch.setattr(
+        MKLClassifier, "predict_set", lambda self, X, c: np.repeat(small, len(X), 0) & chosen[c]
+    )
+
+
+def spoil_weights_by_calibration(monkeypatch):
+    leave_out = MKLClassifier._leave_out
+
+    def changed(self, *arguments):
+        leave_out(self, *arguments)
+        self.weights_ = self.weights_ * (1 + 1e-15)
+
+    monkeypatch.setattr(MKLClassifier, "_leave_out", changed)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda monkeypatch: None, None),
+        (spoil_probabilities, "wrong probability"),
+        (spoil_sets, "wrong set"),
+        (spoil_weights_by_calibration, "changed model"),
+    ],
+)
+def test_wrong_probabilities_and_sets_are_seen(instance, monkeypatch, spoil, kind):
+    monkeypatch.setattr(sureness, "SHARE", 1.0)
+    spoil(monkeypatch)
+    assert kinds(instance) == ({kind} if kind else set())
+
+
+def test_wrong_intervals_are_seen(instance, monkeypatch):
+    monkeypatch.setattr(sureness, "SHARE", 1.0)
+    X, y = instance.fit["X"], instance.fit["X"][:, 0]
+    model = MKLRegressor([RBF(1.0)], tol=1e-2, n_jobs=1)
+    number = Instance(0, model, {"X": X, "y": y, "sample_weight": None}, instance.new)
+    assert kinds(number) == set()
+    monkeypatch.setattr(
+        MKLRegressor, "predict_interval", lambda self, X, c: np.tile([c, 1 - c], (len(X), 1))
+    )
+    assert kinds(number) == {"wrong interval"}

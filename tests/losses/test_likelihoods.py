@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gram_banks import bank_of
+from kernelweave.banks import make_bank
 from kernelweave.inner import solve_inner, unsolved
-from kernelweave.losses import Softmax
-from likelihood_cases import LOSSES, bank_of, problem_for
+from kernelweave.kernels import RBF, Linear
+from kernelweave.losses import Logistic, Softmax
+from kernelweave.solvers import Limits, Problem, learn_weights
+from kernelweave.weights import LpBall
+from likelihood_cases import LOSSES, problem_for
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -68,3 +73,22 @@ def test_a_start_that_rounding_made_useless_is_left(kind):
     found = solve_inner(kind(), kernel, problem.Y, problem.cost, tol=1e-6, start=start)
     assert found.work == cold.work
     assert found.primal == cold.primal
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_softmax_of_two_classes_is_logistic_at_twice_the_cost(fit_intercept, norm):
+    """With f_2 = -f_1 and g = f_1 - f_2 the penalty is |g|^2 / 4: half the problem of 2 C."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 2))
+    sign = np.where(X[:, :1] + rng.normal(size=(40, 1)) > 0, 1.0, -1.0)
+    bank = make_bank([Linear(), RBF(1.0), RBF(3.0)], X)
+    limits = Limits(tol=1e-10, max_iter=500)
+    cost = rng.uniform(0.5, 2.0, size=(40, 1))  # weights of rows too
+    both, costs, ball = np.hstack([-sign, sign]), np.hstack([cost, cost]), LpBall(norm)
+    two = learn_weights(Problem(bank, both, costs, Softmax(fit_intercept), ball), limits)
+    one = learn_weights(Problem(bank, sign, 2 * cost, Logistic(fit_intercept), ball), limits)
+    assert two.objective == pytest.approx(0.5 * one.objective, rel=1e-8)
+    assert two.weights == pytest.approx(one.weights, abs=2e-4)
+    g = two.dual_coef[:, 1] - two.dual_coef[:, 0]
+    assert g == pytest.approx(one.dual_coef[:, 0], abs=1e-3)

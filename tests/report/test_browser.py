@@ -34,6 +34,14 @@ def pages(tmp_path_factory):
     return write
 
 
+# Texts of the first screen and of charts that end outside of the window, unless they scroll.
+CLIPPED = """[...document.querySelectorAll('header *, main text')]
+.filter(e => !e.closest('.scroll') && e.textContent.trim() && !e.closest('.unseen, title'))
+.filter(e => { const r = e.getBoundingClientRect();
+               return r.width && (r.left < -1 || r.right > window.innerWidth + 1); })
+.map(e => e.textContent.trim().slice(0, 60))"""
+
+
 def column(browser, section, number):
     """Return the cells of a column that are shown."""
     return browser.run(
@@ -62,6 +70,7 @@ def test_pages_are_quiet_and_fit(browser, pages, name):
     for width, dark in ((1200, False), (390, True)):
         browser.open(pages(name), width, dark)
         assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run(CLIPPED) == []
         assert browser.complaints() == []
         assert browser.requests() == [pages(name).as_uri()]
 

@@ -89,7 +89,7 @@ def check_sound(text):
 @pytest.mark.parametrize("data", [False, True], ids=["alone", "with data"])
 def test_a_page_for_every_estimator(name, data):
     page = check_sound(written(name, data))
-    assert {part.attributes["id"] for part in page.find("section")} == parts(name)
+    assert {part.attributes["id"] for part in page.find("section")} == parts(name, data)
     (lead,) = page.find("p", class_="lead")
     assert lead.text().startswith("This model ")
     assert lead.text().endswith(".")

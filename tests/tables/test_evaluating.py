@@ -107,7 +107,7 @@ def test_numbers_as_scikit_learn_scores_them():
     ends = model.predict_interval(X, 0.9)
     part = next(c for c in found.coverage if c.asked == 0.9)
     inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
-    assert part.reached == inside.mean()
+    assert part.reached == pytest.approx(inside.mean())
     assert part.low < part.reached < part.high
     assert part.size == pytest.approx((ends[:, 1] - ends[:, 0]).mean())
 
@@ -194,6 +194,9 @@ def test_weights_are_copies():
     values = {s.name: s.value for s in copies.scores}
     assert {s.name: s.value for s in heavy.scores} == pytest.approx(values)
     assert np.array_equal(heavy.confusion, copies.confusion)
+    for name in ("recall", "precision"):
+        shares = [getattr(part, name) for part in copies.class_scores]
+        assert [getattr(part, name) for part in heavy.class_scores] == pytest.approx(shares)
     assert heavy.n_rows == (counts > 0).sum()
     assert not heavy.score("accuracy").exact
     assert heavy.notes == (f"{(counts == 0).sum()} row(s) of weight 0 are left out",)
@@ -259,7 +262,7 @@ def test_sets():
     X, y = new.drop(columns="target"), new["target"].to_numpy()
     for part in found.coverage:
         sets = model.predict_set(X, part.asked)
-        assert part.reached == sets[np.arange(len(y)), y].mean()
+        assert part.reached == pytest.approx(sets[np.arange(len(y)), y].mean())
         assert part.size == pytest.approx(sets.sum(axis=1).mean())
         assert part.empty == (sets.sum(axis=1) == 0).mean()
         assert part.low < part.reached < part.high

@@ -16,6 +16,7 @@ from kernelweave.tables.measures import (
     exact_interval,
     percentiles,
     resamples,
+    share_interval,
 )
 
 
@@ -203,6 +204,17 @@ def test_exact_interval(hits, n):
         assert stats.binom.cdf(hits, n, high) == pytest.approx(0.025, rel=1e-6)
     else:
         assert high == 1.0
+
+
+def test_weighted_shares():
+    """Equal weights are rows; of unequal ones fewer count."""
+    hits = np.array([True] * 3 + [False] * 7)
+    assert share_interval(hits, np.full(10, 2.5)) == (pytest.approx(0.3), exact_interval(3, 10))
+    weight = np.linspace(0.1, 2.0, 10)
+    share, (low, high) = share_interval(hits, weight)
+    assert share == pytest.approx(weight[:3].sum() / weight.sum())
+    ends = exact_interval(10 * share, 10)
+    assert low < ends[0] < share < ends[1] < high
 
 
 def test_shown():

@@ -22,9 +22,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._types import Floats
 
+from .nodes import quadrature
+
 MOST_TERMS = 4000  # terms of which variances are computed by pairs
+_WORK = 2e9  # squares of terms times players: some ten seconds
 _BLOCK = 4e6  # numbers at a time: 32 MB
 
 Function: TypeAlias = Callable[[Any], Floats]
@@ -173,7 +177,7 @@ def variances(
     n_outputs, d = len(model.constant), len(players)
     place = {player: k for k, player in enumerate(players)}
     main = np.zeros((d, len(shares), n_outputs))
-    few = model.n_terms <= MOST_TERMS
+    few = model.n_terms <= MOST_TERMS and (model.n_terms * d) ** 2 <= _WORK
     parts = [_stacked(model, table, players, len(shares))] if few else model.products
     for part in parts:
         U = {q: function(table) for q, function in part.factors.items()}
@@ -249,8 +253,8 @@ def _by_pairs_of_terms(
     variance = np.zeros(n_outputs)
     total, shapley = np.zeros((d, n_outputs)), np.zeros((d, n_outputs))
     both = np.zeros((d, d, n_outputs)) if pairs else None
-    nodes, omegas = np.polynomial.legendre.leggauss((d + 1) // 2)  # exact for degree d - 1
-    taus, omegas = (nodes + 1.0) / 2.0, omegas / 2.0
+    rule = quadrature((d + 1) // 2)  # exact for degree d - 1
+    start, steps = np.ones(1), np.zeros((1, 3), dtype=np.int64)  # plain factors, not series
     step = max(1, int(_BLOCK / (max(1, n) * 4 * max(1, d))))
     for first in range(0, n, step):
         rows = slice(first, first + step)
@@ -267,9 +271,12 @@ def _by_pairs_of_terms(
         variance += quadratic(_product(A) - _product(M))
         for k, rest in enumerate(_others(A)):
             total[k] += quadratic(C[k] * rest)
-        for tau, omega in zip(taus, omegas, strict=True):
-            for k, rest in enumerate(_others([m + tau * c for m, c in zip(M, C, strict=True)])):
-                shapley[k] += omega * quadratic(C[k] * rest)
+        # The product game of each pair of terms, with factors A inside and M outside.
+        inside, outside = (np.stack(part).reshape(d, 1, 1, -1) for part in (A, M))
+        weights = (coef[rows, None] * coef).reshape(-1, n_outputs)
+        out = np.zeros((1, 1, d, n_outputs))
+        _core.product_games(inside, outside, weights, start, steps, rule, out)
+        shapley += out[0, 0]
         if both is not None:
             for k in range(d):
                 for j in range(k):

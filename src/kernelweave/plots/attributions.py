@@ -128,7 +128,7 @@ def plot_importance(attributions: Attributions, ax: Any = None, max_players: int
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> model = RuleEnsembleRegressor(C=10).fit(X, 2.0 * (X[:, 0] > 0))
     >>> plot_importance(explain(model, X)).get_title(loc="left")
-    'What changes the prediction of 60 rows, on average'
+    'Mean change of the prediction, 60 rows'
     """
     check_count("max_players", max_players)
     _check(attributions)
@@ -169,13 +169,13 @@ def plot_importance(attributions: Attributions, ax: Any = None, max_players: int
     ax.set_yticks(at, names, fontsize=9 if len(shown) <= 12 else 8)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.margins(x=0.12)
-    ax.set_xlabel(f"mean change of the {attributions.quantity} (bars: standard errors)")
+    ax.set_xlabel("mean change (lines: standard errors)" if beside else "mean change")
     if len(outputs) > 1:
         ax.legend(frameon=False, fontsize=8, loc="lower right")
     more = f"\nthe {len(shown)} largest of {len(order)}" if len(shown) < len(order) else ""
     rows = count(len(attributions), "row")
     ax.set_title(
-        f"What changes the {attributions.quantity} of {rows}, on average{more}",
+        f"Mean change of the {attributions.quantity}, {rows}{more}",
         loc="left",
         fontsize=11,
     )

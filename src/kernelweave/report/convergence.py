@@ -1,4 +1,4 @@
-"""Section on the convergence of the fit and its certificate."""
+"""Section on the optimiser: convergence of the fit and its certificate."""
 
 from __future__ import annotations
 
@@ -24,17 +24,10 @@ def section(subject: Subject) -> Section:
     status = fit_status(model)
     values = {
         "status": status,
-        "badge": _badge(status),
         "chart": _chart(model, status),
         "facts": _facts(model),
     }
-    return Section("convergence", "Convergence and certificate", values)
-
-
-def _badge(status: FitStatus) -> str:
-    if not status.good:
-        return "Not converged"
-    return "Optimum certified" if status.short.endswith("%") else status.short.capitalize()
+    return Section("convergence", "The optimiser and its certificate", values)
 
 
 def _facts(model: Any) -> list[tuple[str, str]]:

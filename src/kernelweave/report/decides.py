@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,14 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from kernelweave._summary import count, largest, listed, show_number, weight_noun
+from kernelweave._summary import count, largest, listed, weight_noun
 from kernelweave._text import clip
 from kernelweave._validation import is_frame
 from kernelweave.inspection.coalitions import MOST_ENUMERATED
 
-from .charts import Axis, Chart, Interval, linear
+from .charts import Chart, linear
 from .rendering import Section
+from .shapes import Bar, draw_importance, draw_shape
 
 if TYPE_CHECKING:
     from .subject import Subject
@@ -29,23 +29,8 @@ _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
 _WORK = 1.5e10  # operations that importance may take: five seconds, more or less
 _NODES = 6.0  # of the quadrature of a product of kernels on columns, as a rule
-_LEVELS = 6  # categories of a shape function
-_RUG = 60  # rows marked below a shape function
-_DATES = 4  # ticks of an axis of dates
-_MARGIN = 27.0  # per cent of the width of a small chart, for numbers
 _LITTLE = 0.02  # length of a bar that is not worth a word
 _SURE = 2.0  # standard errors of a band
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A bar: name, value as text, length and ends of the error from 0 to 1."""
-
-    name: str
-    text: str
-    length: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,15 +94,16 @@ def section(subject: Subject) -> Section | None:
 
 
 def what_decides(subject: Subject) -> Deciding | None:
-    """Return the columns that decide, or else the heaviest parts of the model."""
-    model, refused = subject.estimator, []
+    """Return the columns that decide, or else the heaviest parts of the model; None: neither."""
+    model = subject.estimator
+    refused: list[str] = []
     if subject.X is not None and (is_classifier(model) or is_regressor(model)):
         found, refused = _explained(subject)
         if found is not None:
             return found
     heaviest = largest(model, _FIRST)
     if not heaviest:
-        return None
+        return Deciding((), "", refused=tuple(refused)) if refused else None
     rules = model._declaration.learns == "rules"
     title = "The most important rules" if rules else f"Weights of {weight_noun(model)}s"
     note = "" if rules else "Weights are shares of their sum; they are no measure of importance."
@@ -129,8 +115,10 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
     """Return importance and shape functions, and the reasons why some of them are missing."""
     from kernelweave.inspection import effects, explain
 
-    model, X, refused = subject.model, subject.X, []
-    values = curves = None
+    model, X = subject.model, subject.X
+    refused: list[str] = []
+    values: Any = None
+    curves: Any = None
     size = _affordable(subject)
     try:
         values = explain(
@@ -146,7 +134,9 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
         if values is not None:
             sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1)
             columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
-        curves = effects(model, X, columns, pairs=_PAIRS if X.shape[1] > 1 else 0)
+        # Pairs of a slow model would take as long as all the rest.
+        n_pairs = _PAIRS if X.shape[1] > 1 and size.n_rows > _LEAST_ROWS else 0
+        curves = effects(model, X, columns, pairs=n_pairs)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
     if values is None and curves is None:
@@ -190,13 +180,13 @@ def _affordable(subject: Subject) -> _Sizes:
     n_outputs = np.size(getattr(model, "classes_", 0))
     members = getattr(model, "members_", [model])
     parts = [one[-1] if hasattr(one, "steps") else one for one in members]
-    kept = sum(max(np.size(getattr(one, "support_", ())), 1) for one in parts)
+    kept = float(sum(max(int(np.size(getattr(one, "support_", ()))), 1) for one in parts))
     sampled = model._declaration.learns in ("metric", "members")
     few = d <= MOST_ENUMERATED
     if sampled:
         work = kept * (d + n_outputs) * (2.0**d if few else 2.0 * (d + 1))
     else:
-        work = kept * d * _NODES * max(np.count_nonzero(getattr(model, "weights_", [1.0])), 1)
+        work = kept * d * _NODES * max(int(np.count_nonzero(getattr(model, "weights_", [1.0]))), 1)
     n_background = _SAMPLED if sampled else _BACKGROUND
     n_rows = _WORK / (work * n_background)
     if n_rows < _LEAST_ROWS:
@@ -236,24 +226,6 @@ def _words(values: Any, curves: Any) -> str:
         if curves.additive:
             text += " This model is exactly the sum of its shape functions."
     return text.strip()
-
-
-def draw_importance(names: Sequence[str], sizes: Any) -> tuple[Bar, ...]:
-    """Return bars with standard errors from sizes of shape (n_rows, n_columns), largest first."""
-    means = sizes.mean(axis=0)
-    spread = sizes.std(axis=0, ddof=1) if len(sizes) > 1 else np.zeros(len(means))
-    errors = spread / np.sqrt(len(sizes))
-    top = float((means + errors).max()) or 1.0
-    return tuple(
-        Bar(
-            names[j],
-            f"{show_number(means[j])} \u00b1 {errors[j]:.2g}",
-            float(means[j]) / top,
-            float(max(means[j] - errors[j], 0.0)) / top,
-            float(means[j] + errors[j]) / top,
-        )
-        for j in np.argsort(-means, kind="stable")
-    )
 
 
 def _shares(curves: Any) -> tuple[Bar, ...]:
@@ -303,78 +275,3 @@ def _shapes(curves: Any) -> tuple[Chart, ...]:
         )
         for curve, values, errors, said in found
     )
-
-
-def draw_shape(
-    name: str,
-    points: Any,
-    values: Any,
-    errors: Any,
-    axis: Axis,
-    *,
-    kind: str = "number",
-    rows: Any = (),
-    output: str = "",
-) -> Chart:
-    """Return the shape function of a column: a curve with a band, or a line for each category.
-
-    ``points`` are numbers, days since 1970 or categories, ``errors`` half the width of the band,
-    and ``axis`` that of the effect.
-    """
-    of = f", for {clip(output, 20)}" if output else ""
-    heading = f"{clip(name, 28)}{of}"
-    spoken = f"Effect of {clip(name)}{of}, from {values.min():.3g} to {values.max():.3g}."
-    if kind == "category":
-        kept = range(min(len(points), _LEVELS))
-        levels = [
-            Interval(
-                clip(str(points[i]), 24),
-                float(values[i]),
-                float(values[i] - errors[i]),
-                float(values[i] + errors[i]),
-                np.empty(0),
-            )
-            for i in kept
-        ]
-        more = f"{len(points) - len(kept)} rarer values are not shown." if len(points) > 6 else ""
-        return Chart(
-            axis,
-            spoken,
-            more,
-            heading=heading,
-            intervals=levels,
-            upright=(0.0, ""),
-            step=34.0,
-            height=34.0 * len(levels) + 54.0,
-        )
-    low, high = float(points[0]), float(points[-1])
-    ticks = _dates(low, high) if kind == "date" else linear(low, high, n_ticks=3).ticks
-    inside = np.asarray(rows, dtype=np.float64)
-    inside = np.unique(inside[(inside >= low) & (inside <= high)])
-    some = inside[np.linspace(0, len(inside) - 1, min(len(inside), _RUG)).round().astype(int)]
-    return Chart(
-        Axis(low, high, [tick for tick in ticks if low <= tick[0] <= high]),
-        spoken,
-        "",
-        y=axis,
-        heading=heading,
-        height=170.0,
-        margin=_MARGIN,
-        line=(points, values),
-        band=(points, values - errors, values + errors),
-        reference=(np.array([low, high]), np.zeros(2)),
-        rug=some,
-    )
-
-
-def _dates(low: float, high: float) -> list[tuple[float, str]]:
-    """Return ticks at the start of years, or of months in a short time; days since 1970."""
-    letters = {"Y": 4, "M": 7, "D": 10}  # of a date that is shown
-    ends = np.array([low, high]).astype(np.int64).astype("datetime64[D]")
-    for unit in letters:
-        first, last = ends.astype(f"datetime64[{unit}]")
-        starts = np.arange(first, last + 1)
-        if len(starts) > 3:
-            break
-    days = starts[:: -(-len(starts) // _DATES)].astype("datetime64[D]")
-    return [(float(day.astype(int)), str(day)[: letters[unit]]) for day in days]

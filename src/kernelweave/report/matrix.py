@@ -85,7 +85,7 @@ def confusion_chart(counts: Any, classes: Sequence[Any]) -> Matrix:
     ]
     right = int(np.trace(counts))
     caption = (
-        "Rows are the true classes, columns the predicted ones; darker cells hold a larger share "
+        "Rows are the true classes, columns the predicted ones; the fuller the colour, the larger the share "
         "of their row. Blue is right, orange is wrong."
     )
     return Matrix(

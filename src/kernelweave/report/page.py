@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")  # where a long class name may be broken on a phone
-_FIRST = ("performance", "decides")  # sections of every page, before and after those of the method
-_LAST = ("convergence", "data", "reproduce")
+_LAST = ("convergence", "data", "reproduce")  # sections of every page, after those of the method
 
 
 def render(subject: Subject, title: str | None) -> str:
     """Return the whole page."""
     pages = environment()
-    names = (*_FIRST, *subject.estimator._declaration.aspects, *_LAST)
+    answer, own = how_good(subject), subject.estimator._declaration.aspects
+    measured = not isinstance(answer, str)
+    names = ("performance", "decides", *own) if measured else ("decides", *own, "performance")
+    names += _LAST
     found = (import_module(f".{name}", __package__).section(subject) for name in names)
     sections = [section for section in found if section is not None]
     heading = title or _title(subject)
@@ -45,7 +47,7 @@ def render(subject: Subject, title: str | None) -> str:
         heading_parts=_HUMP.split(heading),
         lead=_lead(subject),
         warnings=_warnings(subject),
-        answer=how_good(subject),
+        answer=answer,
         decides=subject.decides,
         sections=[(section, section.render()) for section in sections],
         version=dict(versions())["kernelweave"],

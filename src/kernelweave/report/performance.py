@@ -18,24 +18,25 @@ from .tables import Cell, Column, Table, number, text_column
 
 def section(subject: Subject) -> Section:
     """Return all scores, each with the rows that it was measured on, and curves."""
-    folds, record = subject.folds, subject.record
-    measured = record is not None and bool(record.models)
-    nothing = subject.evaluation is None and not measured
-    missing = isinstance(folds, NotMeasured)
+    folds, found = subject.folds, subject.evaluation
+    record = subject.record if subject.record is not None and subject.record.models else None
+    models = () if record is None else record.models
+    reason = folds.reason if isinstance(folds, NotMeasured) else ""
     values: dict[str, Any] = {
         "where": subject.measured_on,
-        "scores": None if subject.evaluation is None else _scores(subject.evaluation),
-        "notes": () if subject.evaluation is None else subject.evaluation.notes,
-        "blocks": [] if subject.evaluation is None else _blocks(subject.evaluation),
-        "record": record if measured else None,
-        "compared": _compared(record) if record is not None and measured else None,
+        "scores": None if found is None else _scores(found),
+        "notes": () if found is None else found.notes,
+        "blocks": [] if found is None else _blocks(found),
+        "record": record,
+        "compared": None if record is None else _compared(record),
         "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
-        "fewer": measured and any(m.same_rows is not None for m in record.models),
-        "pooled": measured and "folds" in record.measured,
-        "folds": None if missing else folds.values(),
-        "reason": folds.reason if missing and nothing else "",
+        "fewer": any(one.same_rows is not None for one in models),
+        "pooled": record is not None and "folds" in record.measured,
+        "folds": None if isinstance(folds, NotMeasured) else folds.values(),
+        "reason": reason if found is None and record is None else "",
+        "lacks_data": subject.X is None or subject.y is None,
         "curves": _curves(subject),
-        "of_fit": subject.evaluation is None,
+        "of_fit": found is None,
     }
     return Section("performance", "Scores in detail", values)
 

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._declaration import declared, has_aspect
 from kernelweave._summary import column_names, count, listed
@@ -110,13 +110,13 @@ class Subject:
 
     @cached_property
     def n_rows(self) -> int | None:
-        """Rows that the model was fitted to, or else rows given; None if unknown."""
+        """Rows that the model was fitted to; None if unknown."""
         if self.preparer is not None:
             return int(self.preparer.n_samples_seen_)
         for aspect, attribute in (("labels", "label_quality_"), ("clusters", "labels_")):
             if has_aspect(self.estimator, aspect):
                 return len(getattr(self.estimator, attribute))
-        return None if self.X is None else int(_num_samples(self.X))
+        return None
 
     @cached_property
     def columns(self) -> list[str] | None:

@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from kernelweave._types import Bools, Floats, Indices
 
-from .measures import LEVEL, Classes, Values, exact_interval
+from .measures import LEVEL, Classes, Values, share_interval
 
 _POINTS = 400  # of a curve
 _BINS, _ROWS_PER_BIN = 10, 15
@@ -217,9 +217,7 @@ def reliability(found: Classes, weight: Floats, seed: int) -> Reliability | None
     total = np.bincount(bins, weights=weight, minlength=n_bins)
     predicted = np.bincount(bins, weights=weight * p, minlength=n_bins) / total
     observed = np.bincount(bins, weights=weight * hit, minlength=n_bins) / total
-    ends = [
-        exact_interval(k, n) for k, n in zip(np.bincount(bins, hit, n_bins), counts, strict=True)
-    ]
+    ends = [share_interval(hit[bins == k], weight[bins == k])[1] for k in range(n_bins)]
     random = np.random.default_rng(seed)
     drawn = random.random((_SIMULATIONS, len(p))) < p  # labels for which all p are right
     kinds = np.eye(n_bins)[bins] * weight[:, None]
@@ -273,8 +271,8 @@ def _coverage(
     weight: Floats,
     empty: float = 0.0,
 ) -> Coverage:
-    ends = exact_interval(float(inside.sum()), len(inside))
-    return Coverage(kind, asked, _share(inside, weight), *ends, size, beside, empty)
+    reached, ends = share_interval(inside, weight)
+    return Coverage(kind, asked, reached, *ends, size, beside, empty)
 
 
 def confusion(found: Classes, weight: Floats) -> Floats:
@@ -284,26 +282,21 @@ def confusion(found: Classes, weight: Floats) -> Floats:
     return np.asarray(matrix, dtype=np.float64)
 
 
-def class_scores(found: Classes, areas: tuple[Curve, ...]) -> tuple[ClassScore, ...]:
-    """Return recall and precision of every class; rows count alike."""
+def class_scores(
+    found: Classes, areas: tuple[Curve, ...], weight: Floats | None = None
+) -> tuple[ClassScore, ...]:
+    """Return recall and precision of every class."""
+    weight = np.ones(len(found)) if weight is None else weight
     known = {curve.label: curve.area for curve in areas}
     out = []
     for k, label in enumerate(found.classes):
         own, said = found.y == k, found.predicted == k
-        hits = int((own & said).sum())
-        n, m = int(own.sum()), int(said.sum())
-        out.append(
-            ClassScore(
-                label,
-                n,
-                m,
-                hits / n if n else np.nan,
-                exact_interval(hits, n) if n else None,
-                hits / m if m else np.nan,
-                exact_interval(hits, m) if m else None,
-                known.get(label, np.nan),
-            )
+        (recall, found_in), (precision, right_in) = (
+            share_interval((own & said)[rows], weight[rows]) if rows.any() else (np.nan, None)
+            for rows in (own, said)
         )
+        n, m, area = int(own.sum()), int(said.sum()), known.get(label, np.nan)
+        out.append(ClassScore(label, n, m, recall, found_in, precision, right_in, area))
     return tuple(out)
 
 

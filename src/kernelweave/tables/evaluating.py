@@ -370,7 +370,7 @@ def _single(
         classes=found.classes,
         positive=found.classes[found.positive] if two else None,
         confusion=confusion(found, rows.weight),
-        class_scores=class_scores(found, roc),
+        class_scores=class_scores(found, roc, rows.weight),
         roc=roc,
         precision_recall=precision_recall_curves(found, rows.weight),
         reliability=reliability(found, rows.weight, seed),

@@ -22,8 +22,8 @@ from scipy import stats
 from kernelweave._types import Bools, Floats, Indices
 
 LEVEL = 0.95
-_RESAMPLES, _LEAST_RESAMPLES = 1000, 200
-_WORK = 3e8  # rows times outputs of all resamples, about ten seconds
+_RESAMPLES, _LEAST_RESAMPLES = 1000, 100
+_WORK = 4e7  # rows times outputs of all resamples, some seconds
 _BLOCK = 2e6  # counts held at a time
 _LEAST = 0.5  # share of the resamples that must have a score, such as the AUC with both classes
 
@@ -336,9 +336,24 @@ def _average_precision(own: Bools, scores: Floats) -> Evaluator:
 
 
 def exact_interval(hits: float, n: float) -> tuple[float, float]:
-    """Return the 95% interval of a share by Clopper and Pearson."""
-    found = stats.binomtest(round(hits), round(n)).proportion_ci(LEVEL, method="exact")
-    return float(found.low), float(found.high)
+    """Return the 95% interval of a share by Clopper and Pearson; counts may be effective ones."""
+    tail = 0.5 - 0.5 * LEVEL
+    low = stats.beta.ppf(tail, hits, n - hits + 1) if hits > 0 else 0.0
+    high = stats.beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1.0
+    return float(low), float(high)
+
+
+def share_interval(hits: Any, weight: Floats) -> tuple[float, tuple[float, float]]:
+    """Return the share of rows that are hits, and its interval.
+
+    Rows of different weights count as many as their effective number ``(sum w)^2 / sum w^2`` (Kish
+    1965), which is that of the rows where weights are equal.
+    """
+    total = float(weight.sum())
+    share, n = float(weight[hits].sum()) / total, total**2 / float(weight @ weight)
+    whole = round(share * n)
+    near = abs(share * n - whole) < 1e-9 * n  # counts stay whole
+    return share, exact_interval(whole if near else share * n, round(n) if near else n)
 
 
 def percentiles(values: Floats, *, equal: bool = False) -> tuple[float, float] | None:
