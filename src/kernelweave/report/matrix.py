@@ -85,8 +85,8 @@ def confusion_chart(counts: Any, classes: Sequence[Any]) -> Matrix:
     ]
     right = int(np.trace(counts))
     caption = (
-        "Rows are the true classes, columns the predicted ones; the fuller the colour, the larger the share "
-        "of their row. Blue is right, orange is wrong."
+        "Rows are the true classes, columns the predicted ones; the fuller the colour, the larger "
+        "the share of its row. Blue is right, orange is wrong."
     )
     return Matrix(
         cells,
