@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+from coalition_oracles import grid_of
 from kernelweave import (
     RBF,
     Additive,
@@ -24,7 +25,6 @@ from kernelweave import (
 )
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.inspection import effects
-from coalition_oracles import grid_of
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(80, 4))

@@ -217,6 +217,9 @@ def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attribut
 
 def _outputs(estimator: Any, n_outputs: int) -> tuple[tuple[str, ...], list[Any]]:
     """Return names of the outputs, and the labels by which one is chosen."""
+    tasks = getattr(estimator, "tasks_", None)
+    if tasks is not None and len(tasks) == n_outputs:
+        return tuple(map(str, tasks.tolist())), tasks.tolist()
     labels = getattr(estimator, "classes_", None)
     if labels is not None and is_classifier(estimator):
         found = labels.tolist()
