@@ -248,9 +248,10 @@ class Attributions:
         return f"<Attributions of {rows}, {players}, {count(len(self.output_names), 'output')}>"
 
     def _row_lines(self, top: int) -> list[str]:
+        name = visible(self.output_names[0])
         title = (
-            f"{visible(self.output_names[0])}: {self.quantity} {float(self.predictions):.3g}, "
-            f"average of {count(self.n_background, 'row')} {float(self.base_values):.3g}"
+            f"{'' if name == self.quantity else name + ': '}{self.quantity} "
+            f"{float(self.predictions):.3g}, average of {count(self.n_background, 'row')} {float(self.base_values):.3g}"
         )
         order = np.argsort(-np.abs(self.values), kind="stable")
         shown, rest = order[:top], order[top:]
