@@ -113,7 +113,8 @@ void test_spreads() {
         expected += 2.0 * spread * centre * 1.5 * 0.5;
     }
     for (const double x : out) sum += x;
-    check_close(sum, expected, 1e-12, "spreads of factors");
+    check(sum >= expected, "spreads of factors are rounded up");
+    check_close(sum, expected, 1e-5, "spreads of factors");
     const std::vector<double> coef(n_terms, 1.0), one{1.0};
     const std::vector<SeriesStep> steps{{0, 0, 0}};
     block.coef = as_matrix(coef, n_terms, 1);

@@ -53,6 +53,8 @@ def far(A, B):
         ({"output": "ill"}, "output: must be 'sick' or 'well', got 'ill'"),
         ({"output": "sick"}, "two classes have one decision, for 'well'"),
         ({"n_permutations": 0}, "n_permutations: must be 1 or more, got 0"),
+        ({"n_permutations": 2.5}, "n_permutations: must be 1 or more, got 2.5"),
+        ({"random_state": None}, "random_state: must be a whole number >= 0, got None"),
         ({"background": FRAME[:0]}, "background: has no rows"),
         ({"background": FRAME[["age", "iron"]]}, "background: lacks 'height' and 'weight'"),
         ({"background": X[:, :3]}, "background: has 3 columns, but the model was fitted to 4"),

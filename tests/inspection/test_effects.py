@@ -8,13 +8,20 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from coalition_oracles import grid_of
 from kernelweave import (
     RBF,
     Additive,
+    CombinedRegressor,
     Laplacian,
     Linear,
+    MetricKernelRegressor,
     MKLClassifier,
     MKLRegressor,
     Overlap,
@@ -285,3 +292,62 @@ def test_text_lists_columns_and_pairs():
     assert "of the variance" in text
     assert "column 1 and column 2 together" in text
     assert repr(effects(model, table)) == "<Effects of 4 columns, 0 pairs, 1 output>"
+
+
+def pipelines():
+    """Return models around an estimator, and whether they are sums of products of columns."""
+    numbers = ["a", "b", "c", "d"]
+    one_hot = ColumnTransformer(
+        [("numbers", StandardScaler(), numbers), ("town", OneHotEncoder(), ["town"])]
+    )
+    rbf = MKLRegressor([RBF(width=2.0)])
+    members = [("one", rbf), ("two", MKLRegressor([Linear()]))]
+    return {
+        "scaled": (make_pipeline(StandardScaler(), rbf), MIXED[numbers], True),
+        "one-hot": (make_pipeline(one_hot, rbf), MIXED, True),
+        "pca": (make_pipeline(PCA(2), rbf), MIXED[numbers], False),
+        "search": (GridSearchCV(rbf, {"C": [1, 10]}, cv=2), MIXED[numbers], True),
+        "combined": (CombinedRegressor(members, weights=[1, 3]), MIXED[numbers], True),
+        "scaled members": (
+            CombinedRegressor([("scaled", make_pipeline(StandardScaler(), rbf))]),
+            MIXED[numbers],
+            True,
+        ),
+        "logarithm": (
+            CombinedRegressor(members, logarithms=[(9.0, 1.0), None]),
+            MIXED[numbers],
+            False,
+        ),
+        "metric": (MetricKernelRegressor(n_steps=1), MIXED, False),
+    }
+
+
+@pytest.mark.parametrize("name", pipelines())
+def test_pipelines_have_effects_of_the_columns_that_users_have(name):
+    model, table, exact = pipelines()[name]
+    model.fit(table, Y)
+    found = effects(model, table, n_points=4, pairs=1)
+    assert found.exact == exact
+    assert sorted(found.names) == sorted(table.columns)
+    before = model.predict(table)
+    for curve in found:
+        for g, value in enumerate(curve.points):
+            after = model.predict(table.assign(**{curve.name: value}))
+            assert np.allclose(curve.values[g], (after - before).mean(), atol=1e-10)
+    assert len(found.pairs) == 1
+
+
+def test_levels_that_are_too_rare_to_be_tried_are_predicted():
+    """Derived columns are found by trying rows; what is missed must not change the curves."""
+    rare = pd.DataFrame({"x": np.linspace(0, 1, 400), "kind": ["a", "b"] * 200})
+    rare.loc[[7, 211], "kind"] = "z"
+    y = np.sin(5 * rare["x"]) + 3.0 * (rare["kind"] == "z")
+    encoder = ColumnTransformer([("kind", OneHotEncoder(), ["kind"])], remainder="passthrough")
+    model = make_pipeline(encoder, MKLRegressor([RBF(width=1.0)], C=100)).fit(rare, y)
+    curve = effects(model, rare)["kind"]
+    assert curve.points.tolist() == ["a", "b", "z"]
+    some = rare if len(curve.ice) == 400 else rare.iloc[np.linspace(0, 399, 200).astype(int)]
+    before = model.predict(some)
+    for g, level in enumerate("abz"):
+        change = model.predict(some.assign(kind=level)) - before
+        assert curve.values[g] == pytest.approx(change.mean(), abs=1e-10)

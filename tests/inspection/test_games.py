@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from game_oracles import brute_force, coalition_values, interactions, outputs, product, shapley
@@ -321,3 +322,14 @@ def test_sampled_values_cover_the_exact_ones():
     assert errors.max() > 1e-9  # it is a sample
     assert (errors <= 4 * e.errors + 1e-12).all()
     assert np.abs(e.predictions - model.predict(rows)).max() <= 1e-12
+
+
+def test_sparse_rows():
+    X, y = numbers()
+    X[np.abs(X) < 0.8] = 0.0
+    kernels = [RBF(2.0), Linear() * RBF(3.0), Polynomial(2)]
+    model = MKLRegressor(kernels, norm=2.0, C=10).fit(sp.csr_array(X), y)
+    e = explain(model, sp.csr_array(X[:3]), sp.csr_array(X[10:17]))
+    found = brute_force(lambda rows: model.predict(sp.csr_array(rows))[:, None], X[:3], X[10:17])
+    assert np.abs(e.values - found[..., 0]).max() <= 1e-12
+    assert np.array_equal(e.data, X[:3])

@@ -176,3 +176,14 @@ def test_several_labels_and_targets():
     e = explain(model, X[:3], X[10:17])
     assert np.abs(e.predictions - model.predict(X[:3])).max() <= 1e-12
     assert e.output_names == ("output 0", "output 1")
+
+
+def test_levels_that_are_rare_belong_to_their_column():
+    """A derived column that differs in two rows of 400 only still has its player."""
+    rare = pd.DataFrame({"x": np.linspace(0, 1, 400), "kind": ["a", "b"] * 200})
+    rare.loc[[7, 211], "kind"] = "z"
+    y = np.sin(5 * rare["x"]) + 3.0 * (rare["kind"] == "z")
+    encoder = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    model = make_pipeline(encoder, MKLRegressor([RBF(width=1.0)], C=100)).fit(rare, y)
+    found = explain(model, rare)
+    assert np.abs(found.predictions - model.predict(rare)).max() < 1e-9

@@ -7,7 +7,7 @@ import pytest
 from coalition_oracles import grid_of, interaction_indices, joint_game, shapley
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.errors import InputError
-from kernelweave.inspection import explain
+from kernelweave.inspection import effects, explain
 from kernelweave.inspection.rules import explain_each_rule, explain_rules
 from kernelweave.rules import Proposition, Rule, score_rules
 
@@ -254,6 +254,18 @@ def test_explain_takes_rule_ensembles(name):
     assert by_rule.feature_names == tuple(rule.text for rule in model.rules_)
     pairs = explain(model, X, background=Z, interactions=True)
     assert np.allclose(pairs.interaction_values.sum(axis=2), pairs.values, atol=1e-12)
+
+
+def test_tasks_are_the_outputs_of_explain_and_effects():
+    X = mixed_table(200, 0)
+    task = np.where(np.arange(200) % 2, "north", "south")
+    model = RuleEnsembleRegressor(C=10).fit(X, score(X) + (task == "north"), task=task)
+    found = explain(model, X[:5], background=X)
+    assert found.output_names == ("north", "south")
+    assert np.allclose(found[..., "north"].predictions, model.predict(X[:5], task="north"))
+    curves = effects(model, X)
+    assert curves.output_names == ("north", "south")
+    assert np.allclose(curves.base, [model.predict(X, task=t).mean() for t in model.tasks_])
 
 
 def test_standard_errors_of_explain_are_those_of_the_mean():

@@ -280,7 +280,7 @@ def _centred(curves: Floats, predictions: Floats) -> tuple[Floats, Floats]:
 
 
 def _relative(part: Floats, whole: Any) -> Floats:
-    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0))
 
 
 def _squeezed(values: Any) -> Any:

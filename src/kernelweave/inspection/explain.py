@@ -109,8 +109,11 @@ def explain(
             f"{type(by).__name__}."
         )
     value = _VALUES[find_name(value, _VALUES, "value")]
-    if n_permutations is not None and not n_permutations >= 1:
+    whole = isinstance(n_permutations, int | np.integer)
+    if n_permutations is not None and not (whole and n_permutations >= 1):
         raise InputError(f"n_permutations: must be 1 or more, got {n_permutations!r}.")
+    if not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise InputError(f"random_state: must be a whole number >= 0, got {random_state!r}.")
     first = chosen.steps[0][1] if isinstance(chosen, Pipeline) else chosen
     rows = model_columns(first, X)
     if not rows.shape[0]:
@@ -217,6 +220,9 @@ def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attribut
 
 def _outputs(estimator: Any, n_outputs: int) -> tuple[tuple[str, ...], list[Any]]:
     """Return names of the outputs, and the labels by which one is chosen."""
+    tasks = getattr(estimator, "tasks_", None)
+    if tasks is not None and len(tasks) == n_outputs:
+        return tuple(map(str, tasks.tolist())), tasks.tolist()
     labels = getattr(estimator, "classes_", None)
     if labels is not None and is_classifier(estimator):
         found = labels.tolist()

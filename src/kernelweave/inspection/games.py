@@ -129,7 +129,8 @@ class Board:
     ) -> None:
         coef = np.ascontiguousarray(piece.coef[some] * series.scale)
         weights = np.ascontiguousarray(self.weights[other])
-        rule = quadrature(self._n_nodes(piece, series, coef, weights, inside, outside))
+        exact = extra is not None  # the certificate knows no further factor
+        rule = quadrature(self._n_nodes(piece, series, coef, weights, inside, outside, exact))
         players = np.array(piece.players)
         out = np.zeros((len(self.rows), outside.shape[2], len(players), coef.shape[1]))
         least = _VANISHING if piece.vanishes else 0.0
@@ -159,13 +160,14 @@ class Board:
         weights: Floats,
         inside: Floats,
         outside: Floats,
+        exact: bool,
     ) -> int:
         """Return the number of nodes: exact, or certified to be enough for these terms."""
         n_players = len(piece.players)
         n_nodes = (series.degree(n_players) + 1) // 2
         # The certificate is that of values, for plain factors that are not negative.
         certifiable = len(series.exponents) == 1 and not piece.signed and self.pairs is None
-        if n_players > EXACT and certifiable:
+        if n_players > EXACT and certifiable and not exact:
             spreads = np.zeros((len(self.rows), N_BINS))
             sizes = np.abs(coef / self.scales).max(axis=1)
             _core.product_game_spreads(inside, outside, weights, sizes, spreads)

@@ -91,24 +91,32 @@ def through_steps(model: Any, game: Game) -> tuple[Game, bool]:
 def _dependences(steps: Pipeline, game: Game) -> Bools:
     """Return which derived columns change with which players, of shape (n_derived, n_players).
 
-    On some rows, the columns of one player at a time are replaced by those of the next row.
+    On some rows, the columns of one player at a time are replaced by those of another row. Every
+    derived column that varies at all differs between two of these rows.
     """
-    n, n_players = game.rows.shape[0], len(game.players)
-    mixer = Mixer(game.rows, game.background)
-    tried = even_rows(n + game.background.shape[0], _TRIED)
-    table = pick_rows(mixer.stacked, tried)
+    n_players = len(game.players)
+    stacked = Mixer(game.rows, game.background).stacked
+    derived = steps.transform(stacked)
+    known = cells(derived, range(derived.shape[1]))
+    some = even_rows(len(known), _TRIED)
+    apart = np.unique(_differs(known, known[:1]).argmax(axis=0))  # first row unlike row 0
+    rows = np.concatenate([some, np.zeros_like(apart)])
+    others = np.concatenate([np.roll(some, -1), apart])
+    mixer = Mixer(pick_rows(stacked, rows), pick_rows(stacked, others))
     owner = game.players.owner(game.rows.shape[1])
-    mixer = Mixer(table, table)
-    size = len(tried)
-    x, z = np.tile(np.arange(size), n_players), np.tile(np.roll(np.arange(size), -1), n_players)
+    size = len(rows)
+    index = np.tile(np.arange(size), n_players)
     changed = owner == np.repeat(np.arange(n_players), size)[:, None]
-    before, after = (steps.transform(part) for part in (table, mixer.rows(x, z, ~changed)))
-    every = range(before.shape[1])
-    old = np.tile(cells(before, every), (n_players, 1))
-    new = cells(after, every)
-    missing = (old != old) & (new != new)
-    differs = np.asarray((old != new) & ~missing, dtype=bool)
+    after = steps.transform(mixer.rows(index, index, ~changed))
+    new = cells(after, range(derived.shape[1]))
+    differs = _differs(np.tile(known[rows], (n_players, 1)), new)
     return np.asarray(differs.reshape(n_players, size, -1).any(axis=1)).T
+
+
+def _differs(old: Any, new: Any) -> Bools:
+    """Return which cells differ; two missing values do not."""
+    missing = (old != old) & (new != new)
+    return np.asarray((old != new) & ~missing, dtype=bool)
 
 
 @linked.register

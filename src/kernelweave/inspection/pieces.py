@@ -13,10 +13,12 @@ from kernelweave._types import Floats, Indices
 from kernelweave.estimators.terms import KernelTerm, KernelTerms
 from kernelweave.kernels.base import Rows, n_rows, take
 from kernelweave.kernels.monomials import Atom, Monomial, multiply
+from kernelweave.kernels.table import is_sparse
 
 from .game import Players
 
 _ENTRIES = 500_000  # of kernel blocks that are formed at a time
+_DENSE = 10_000_000  # entries up to which sparse rows are made dense
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,9 @@ def _bind(atom: Atom, sides: tuple[Rows, Rows, Rows], X: Any, owner: Indices) ->
     own = owner[atom.positions(X)]
     columns = {int(player): np.flatnonzero(own == player) for player in np.unique(own)}
     terms, rows, background = (atom.rows_of(side) for side in sides)
+    if atom.part is not None and is_sparse(rows):  # columns of a dense array are at hand
+        if max(side.shape[0] * side.shape[1] for side in (terms, rows, background)) <= _DENSE:
+            terms, rows, background = (side.toarray() for side in (terms, rows, background))
     return BoundAtom(atom, terms, rows, background, columns, own)
 
 

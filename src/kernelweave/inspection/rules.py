@@ -205,7 +205,7 @@ def _outside(
     """Return rows of factors that stand in for absent players, and the share of each row."""
     if value == "functional":
         return np.ones((1, bits.shape[1])), np.ones(1)
-    share: Floats = np.bincount(place, shares, minlength=len(bits))
+    share = np.bincount(place, shares, minlength=len(bits)).astype(np.float64)
     if value == "joint":
         return bits, share
     means: Floats = share @ bits

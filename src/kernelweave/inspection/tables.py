@@ -31,7 +31,7 @@ def model_columns(first: Any, X: Any, argument: str = "X") -> Any:
         How messages call it.
     """
     X = gather(X)
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = X if hasattr(X, "shape") else read_table(X, argument).body
     names = getattr(first, "feature_names_in_", None)
     if is_frame(X) and names is not None:
         frame = nw.from_native(X, eager_only=True)
