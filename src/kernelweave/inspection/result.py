@@ -251,7 +251,8 @@ class Attributions:
         name = visible(self.output_names[0])
         title = (
             f"{'' if name == self.quantity else name + ': '}{self.quantity} "
-            f"{float(self.predictions):.3g}, average of {count(self.n_background, 'row')} {float(self.base_values):.3g}"
+            f"{float(self.predictions):.3g}, average of {count(self.n_background, 'row')} "
+            f"{float(self.base_values):.3g}"
         )
         order = np.argsort(-np.abs(self.values), kind="stable")
         shown, rest = order[:top], order[top:]
