@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.svm import SVR
 
 from kernelweave import RBF, MKLRegressor
 from kernelweave.inspection import explain
@@ -16,22 +17,36 @@ from kernelweave.inspection import explain
 from . import Task
 
 
-def _problem(n: int, d: int) -> tuple[Any, Any]:
-    """Return a fitted model and 50 new rows; the target depends on a few columns."""
+def _problem(n: int, d: int) -> tuple[Any, Any, Any]:
+    """Return a model, scikit-learn's with the same function, and rows of which 50 are new."""
     random = np.random.default_rng(0)
     X = random.standard_normal((n + 50, d))
     y = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + 0.1 * random.standard_normal(len(X))
-    model = MKLRegressor([RBF(np.sqrt(d))], C=10.0, epsilon=0.01).fit(X[:n], y[:n])
-    return model, X
+    width = np.sqrt(d)
+    peer = SVR(gamma=0.5 / width**2, C=10.0, epsilon=0.01).fit(X[:n], y[:n])
+    model = MKLRegressor([RBF(width)], norm="uniform", normalize=None).fit(X[:n], y[:n])
+    _replace(model, peer.support_vectors_, peer.dual_coef_, peer.intercept_)
+    return model, peer, X
+
+
+def _replace(model: Any, rows: Any, dual_coef: Any, intercept: Any) -> None:
+    """Give a model on one kernel other rows and coefficients."""
+    model.weights_ = model.scales_ = np.ones(1)
+    model._support_views = type(model._support_views).of(model.kernels_, rows)
+    model.dual_coef_, model.intercept_ = np.ascontiguousarray(dual_coef), intercept
 
 
 def values(name: str, n: int, d: int, m: int, rows: int, threads: int) -> Task:
     """Explain some rows against a background of m training rows."""
-    model, X = _problem(n, d)
+    model, peer, X = _problem(n, d)
     new, background = X[n : n + rows], X[:m]
     game = name.split(",")[0] if name.startswith(("independent", "functional")) else "joint"
     exact = explain(model, new, background, value=game, n_jobs=threads)
-    work = _EXPLAINERS.get(name, _ours)(model, background, new, name)
+    predict = (peer if "SVR" in name else model).predict
+    make = _EXPLAINERS.get(name.split(",")[0])
+    work = _ours(model, background, new, game) if make is None else make(predict, background, new)
+    if name == "functional, shapiq":
+        work = _product_kernel(peer, new)
 
     def tell(found: Any) -> dict[str, Any]:
         errors = np.abs(found - exact.values)
@@ -50,36 +65,24 @@ def _ours(model: Any, background: Any, new: Any, name: str) -> Callable[[], Any]
     return lambda: explain(model, new, background, value=name, n_jobs=1).values
 
 
-def _kernel_shap(model: Any, background: Any, new: Any, name: str) -> Callable[[], Any]:
+def _kernel_shap(predict: Any, background: Any, new: Any) -> Callable[[], Any]:
     import shap
 
-    explainer = shap.KernelExplainer(model.predict, background)
+    explainer = shap.KernelExplainer(predict, background)
     return lambda: explainer.shap_values(new, silent=True)
 
 
-def _permutation_shap(model: Any, background: Any, new: Any, name: str) -> Callable[[], Any]:
+def _permutation_shap(predict: Any, background: Any, new: Any) -> Callable[[], Any]:
     import shap
 
-    explainer = shap.PermutationExplainer(model.predict, background, seed=0)
+    explainer = shap.PermutationExplainer(predict, background, seed=0)
     return lambda: explainer(new, silent=True).values
 
 
-def _product_kernel(model: Any, background: Any, new: Any, name: str) -> Callable[[], Any]:
-    from shapiq.explainer.product_kernel.base import ProductKernelModel
-    from shapiq.explainer.product_kernel.explainer import ProductKernelExplainer
+def _product_kernel(peer: Any, new: Any) -> Callable[[], Any]:
+    from shapiq import ProductKernelExplainer
 
-    (term,) = model._terms().terms
-    ((kernel, support),) = term.factors
-    parts = ProductKernelModel(
-        alpha=term.coef[:, 0],
-        X_train=support,
-        n=len(support),
-        d=support.shape[1],
-        gamma=0.5 / kernel.width**2,
-        kernel_type="rbf",
-        intercept=float(model.intercept_[0]),
-    )
-    explainer = ProductKernelExplainer(parts)
+    explainer = ProductKernelExplainer(peer)
 
     def work() -> Any:
         found = [explainer.explain(row) for row in new]
@@ -88,11 +91,7 @@ def _product_kernel(model: Any, background: Any, new: Any, name: str) -> Callabl
     return work
 
 
-_EXPLAINERS = {
-    "shap.KernelExplainer": _kernel_shap,
-    "shap.PermutationExplainer": _permutation_shap,
-    "functional, shapiq": _product_kernel,
-}
+_EXPLAINERS = {"KernelExplainer": _kernel_shap, "PermutationExplainer": _permutation_shap}
 
 
 def large(n: int, d: int, m: int, threads: int) -> Task:
@@ -101,8 +100,7 @@ def large(n: int, d: int, m: int, threads: int) -> Task:
     X = random.standard_normal((n, d))
     model = MKLRegressor([RBF(np.sqrt(d))], norm="uniform", normalize=None).fit(X[:300], X[:300, 0])
     # A model with as many terms, of which only the numbers matter here.
-    model._support_views = type(model._support_views).of(model.kernels_, X)
-    model.dual_coef_ = random.standard_normal((1, n))
+    _replace(model, X, random.standard_normal((1, n)), np.zeros(1))
     new, background = random.standard_normal((1, d)), random.standard_normal((m, d))
 
     def tell(found: Any) -> dict[str, Any]:
