@@ -200,9 +200,9 @@ class Race:
 
     def _is_over(self) -> bool:
         """Tell whether further folds can change neither the choice nor its score by much."""
-        active = [entry for entry in self.entries if entry.active]
+        active = [entry for entry in self.entries if entry.active and entry.candidate.written]
         rows = np.isfinite(next(iter(active[0].values.values()))).reshape(len(self.part), -1)
-        return len(active) == 1 and np.count_nonzero(rows[:, 0]) >= _ENOUGH_ROWS
+        return len(active) == 1 and int(np.count_nonzero(rows[:, 0])) >= _ENOUGH_ROWS
 
     def _fit_fold(self, k: int) -> None:
         racing = [entry for entry in self.entries if entry.active]
