@@ -1,4 +1,4 @@
-"""Time and memory as rows and kernels double, and one large fit."""
+"""Time and memory as rows and kernels double, one large fit, and the choice of a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LIMIT = 4e9  # bytes that the large fit may take
 
 
 def run(session: Session) -> None:
-    """Double n, double m, then fit 10 000 rows."""
+    """Double n, double m, then fit 10 000 rows, and choose models for tables."""
     threads = session.threads[-1]
     rows = (250, 500, 1000) if session.quick else (500, 1000, 2000, 4000)
     features = (5, 10) if session.quick else (5, 10, 20, 40)
@@ -41,6 +41,7 @@ def run(session: Session) -> None:
         "1e-3, kernels computed in the fit."
     )
     session.tables.append(_large(session, threads))
+    session.tables.append(_choices(session, threads))
 
 
 def _grow(
@@ -98,4 +99,42 @@ def _large(session: Session, threads: int) -> Table:
     table.add("kernels kept", fit.fact("kept"))
     table.add("SVMs solved", fit.fact("solves"))
     table.add("test accuracy", number(fit.fact("accuracy"), ".3f"))
+    return table
+
+
+def _choices(session: Session, threads: int) -> Table:
+    """Measure `kernelweave fit` beside gradient boosting, both from a data frame to a model."""
+    table = Table(
+        f"Choice of a model for a mixed table of 20 columns, threads = {threads}",
+        ["n", "wall s", "CPU s", "ratio to HGB", "MB added", "AUC", "AUC of HGB", "chosen"],
+        notes=[
+            "`fit_table` compares models on folds and fits the best to all rows; HGB is one fit."
+        ],
+    )
+    cpus = []
+    for n in (250, 500) if session.quick else (1000, 2000, 5000, 10_000):
+        runs = session.measure(
+            f"choice, n = {n}",
+            {
+                "fit": Case("tables:choose", {"n": n}, threads),
+                "HGB": Case("tables:boosting", {"n": n}, threads),
+            },
+            repeats=min(3, session.repeats),
+        )
+        fit, peer = runs["fit"], runs["HGB"]
+        if not fit.ok:
+            table.add(n, fit.problem)
+            continue
+        cpus.append((n, fit.cpu))
+        table.add(
+            n,
+            seconds(fit.wall),
+            seconds(fit.cpu),
+            ratio(fit, peer),
+            megabytes(fit.added),
+            number(fit.fact("auc"), ".3f"),
+            number(peer.fact("auc"), ".3f"),
+            fit.fact("chosen"),
+        )
+    table.add("exponent", "", power(cpus))
     return table

@@ -134,3 +134,41 @@ def test_too_few_rows():
     assert fit.choice is None
     assert "the rows are too few to compare models" in fit.notes
     assert fit_table(few, "y").method == "mkl"
+
+
+def test_text_beside_numbers():
+    """The learned metric leaves text out, the other candidates compare its words."""
+    said = np.where(RANDOM.random(N) < 0.5, "late and damaged", "all went quite well")
+    notes = [f"{text}, case {i}" for i, text in enumerate(said)]
+    y = X[:, 0] + 2 * (said == "late and damaged") + 0.3 * RANDOM.normal(size=N)
+    fit = fit_table(TABLE.assign(note=notes, y=y), "y")
+    scores = {item.name: item.scores["r2"] for item in fit.choice.ranking}
+    assert scores["learned metric"] < 0.6 < scores["linear model"]
+    assert fit.choice.ranking[0].scores["r2"] > 0.8
+
+
+def test_probabilities_of_a_rare_class_are_those_of_the_rows():
+    """The learned metric weights classes equally, and is calibrated afterwards."""
+    random = np.random.default_rng(3)
+    numbers = random.normal(size=(600, 3))
+    rare = numbers[:, 0] ** 2 + numbers[:, 1] + 0.5 * random.normal(size=600) > 3.6
+    table = pd.DataFrame(numbers, columns=list("abc")).assign(y=rare)
+    assert 0.02 < rare.mean() < 0.1
+    fit = fit_table(table, "y", method="metric")
+    (member,) = fit.model[-1].members_
+    assert member.class_weight == "balanced"
+    proba = fit.model.predict_proba(table)[:, 1]
+    assert proba.mean() == pytest.approx(rare.mean(), rel=0.5)
+    assert roc_auc_score(rare, proba) > 0.9
+
+
+def test_a_race_ends_when_one_candidate_is_left():
+    random = np.random.default_rng(1)
+    numbers = random.normal(size=(1000, 4))
+    y = np.sin(3 * numbers[:, 0]) * numbers[:, 1] + 0.01 * random.normal(size=1000)
+    table = pd.DataFrame(numbers, columns=list("abcd")).assign(y=y)
+    heard = []
+    fit = fit_table(table, "y", announce=lambda step, done: heard.append(step))
+    assert fit.choice.name == "learned metric"
+    assert fit.choice.ranking[0].rows < 1000
+    assert not any(step.startswith("fold 2") for step in heard)

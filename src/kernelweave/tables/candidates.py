@@ -26,6 +26,7 @@ from .methods import EPSILON, METHODS, Settings, make_model
 from .problem import Problem
 
 _RARE = 0.25  # share of the smallest class below which hinge losses are balanced
+_VERY_RARE = 0.1  # below which the learned metric is, too; chosen on seven development tables
 _START = (0.1, 1.0, 10.0)  # values of C that are tried first for a method that is asked for
 
 
@@ -51,10 +52,14 @@ class Task:
     @property
     def class_weight(self) -> Any:
         """Of hinge losses, whose decision values are calibrated afterwards."""
+        return self.settings.class_weight or ("balanced" if self.least_share < _RARE else None)
+
+    @property
+    def least_share(self) -> float:
+        """Share of the smallest class; 1 without classes."""
         if self.problem.regression:
-            return None
-        share = self.problem.y.value_counts(normalize=True).min()
-        return self.settings.class_weight or ("balanced" if share < _RARE else None)
+            return 1.0
+        return float(self.problem.y.value_counts(normalize=True).min())
 
     @cached_property
     def encoding(self) -> TableEncoding:
@@ -104,7 +109,9 @@ def _metric(setting: dict[str, Any], task: Task) -> Any:
         options["columns"] = task.problem.columns("number", "date", "category")
     if task.problem.regression:
         return MetricKernelRegressor(**options)
-    return MetricKernelClassifier(class_weight=task.settings.class_weight, **options)
+    rare = task.least_share < _VERY_RARE
+    weight = task.settings.class_weight or ("balanced" if rare else None)
+    return MetricKernelClassifier(class_weight=weight, **options)
 
 
 def _beside_words(kernel: Callable[[TableEncoding], Kernel], task: Task) -> dict[str, Any]:

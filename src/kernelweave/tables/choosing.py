@@ -41,9 +41,10 @@ from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
-_BETTER = 2.0  # standard errors by which a combination must be better
+_BETTER = 2.0  # standard errors of a significant difference
 _HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
+_FEW = 100  # rows of the smallest class below which differences are mostly noise
 _ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
 
@@ -185,6 +186,11 @@ class Race:
         return encode_target(self.problem)
 
     @property
+    def n_rarest(self) -> int:
+        """Rows of the smallest class; all rows where there are no classes."""
+        return len(self.codes) if self.problem.regression else int(np.bincount(self.codes).min())
+
+    @property
     def n_outputs(self) -> int:
         return 1 if self.problem.regression else int(self.codes.max()) + 1
 
@@ -205,9 +211,9 @@ class Race:
 
     def _is_over(self) -> bool:
         """Tell whether further folds can change neither the choice nor its score by much."""
-        active = [entry for entry in self.entries if entry.active]
+        active = [entry for entry in self.entries if entry.active and entry.candidate.written]
         rows = np.isfinite(next(iter(active[0].values.values()))).reshape(len(self.part), -1)
-        return len(active) == 1 and np.count_nonzero(rows[:, 0]) >= _ENOUGH_ROWS
+        return len(active) == 1 and int(np.count_nonzero(rows[:, 0])) >= _ENOUGH_ROWS
 
     def _fit_fold(self, k: int) -> None:
         racing = [entry for entry in self.entries if entry.active]
@@ -222,7 +228,7 @@ class Race:
             task, new = self._task(entry.candidate, k)
             for group in _sharing(entry, wanted):
                 for s, model in self._fit_group(entry, group, task):
-                    entry.has_proba = hasattr(model, "predict_proba")
+                    entry.has_proba = self._has_proba(model)
                     self._keep(entry, s, self.folds[k][1], self._outputs(model, new))
 
     def _task(self, candidate: Candidate, k: int) -> tuple[Task, Any]:
@@ -268,7 +274,7 @@ class Race:
         """Return predictions, probabilities, or decision values with one column per class."""
         if self.problem.regression:
             return np.asarray(model.predict(rows), dtype=np.float64)
-        proba = hasattr(model, "predict_proba")
+        proba = self._has_proba(model)
         values = np.asarray(model.predict_proba(rows) if proba else model.decision_function(rows))
         if values.ndim == 1:
             return values[:, None]
@@ -277,6 +283,11 @@ class Race:
         out = np.full((len(values), self.n_outputs), 0.0 if proba else float(values.min()))
         out[:, known] = values
         return out
+
+    def _has_proba(self, model: Any) -> bool:
+        """Tell whether a model has probabilities of its own; those of weighted classes are not."""
+        weighted = getattr(model, "class_weight", None) != self.settings.class_weight
+        return hasattr(model, "predict_proba") and not weighted
 
     @cached_property
     def classes(self) -> Any:
@@ -404,7 +415,7 @@ def decide(race: Race) -> Choice:
     able = [e for e in race.entries if e.candidate.written and e.active]
     if race.fixed is not None:
         able = [e for e in able if e.name == race.fixed]
-    winner = _prefer(able, losses, means)
+    winner = _prefer(able, losses, means, race.n_rarest)
     members = [(winner, 1.0)]
     predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
     rows, predicted = predictions[winner.name]
@@ -469,15 +480,20 @@ def _left_out_scores(
     return np.asarray(y - predicted)
 
 
-def _prefer(able: list[Entry], losses: dict[str, Floats], means: dict[str, float]) -> Entry:
+def _prefer(
+    able: list[Entry], losses: dict[str, Floats], means: dict[str, float], n_rarest: int
+) -> Entry:
     """Return the candidate with the smallest mean loss, the first one where it is hardly worse.
 
     The first candidate, the learned metric, was the best on most tables, has probabilities of its
-    own and tells which columns matter.
+    own and tells which columns matter. Where a class has few rows, scores are so noisy that it is
+    preferred unless another is significantly better.
     """
     best, first = min(able, key=lambda e: means[e.name]), able[0]
     both = np.isfinite(losses[best.name]) & np.isfinite(losses[first.name])
     gap, error = paired_difference(losses[best.name][both], losses[first.name][both])
+    if n_rarest < _FEW:
+        return first if gap <= _BETTER * error else best
     return first if gap <= error and gap <= _HARDLY * means[best.name] else best
 
 

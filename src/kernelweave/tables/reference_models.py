@@ -183,7 +183,7 @@ class RecursiveFeatures(BaseEstimator):  # type: ignore[misc]
         found = self.model_.predict(np.asarray(X, dtype=np.float32))
         return np.ravel(found) * self.scale_ + self.shift_
 
-    @available_if(lambda self: not self.regression)
+    @available_if(lambda self: not self.regression)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes."""
         return np.asarray(self.model_.predict_proba(np.asarray(X, dtype=np.float32)))
