@@ -119,9 +119,9 @@ def correct_many(
     """Correct a classifier of three or more classes for wrong labels.
 
     Estimated rates are used by the refurbishing pass only: correcting decisions by them costs
-    accuracy. ``rates`` of shape (n_classes, n_classes) are known rates. With ``balance``, scores are
-    calibrated, and probabilities divided by the shares of the labels, so that classes which are
-    labelled too rarely are predicted more often.
+    accuracy. ``rates`` of shape (n_classes, n_classes) are known rates. With ``balance``, scores
+    are calibrated, and probabilities divided by the shares of the labels, so that classes which
+    are labelled too rarely are predicted more often.
     """
     Y = label_targets(codes, n_classes)
     S = average.scores
