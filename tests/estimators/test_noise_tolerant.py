@@ -366,3 +366,20 @@ def test_rows_are_read_in_passes_where_eigenvectors_do_not_fit(monkeypatch):
     np.testing.assert_allclose(short.decision_function(X), plenty.decision_function(X), atol=1e-6)
     sparse = NoiseTolerantKernelClassifier(kernels, memory_limit="3MB").fit(sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.loo_scores_, plenty.loo_scores_, atol=1e-6)
+
+
+def test_balanced_decisions_of_several_classes():
+    """Labels of one class often say another: "class" predicts it more often than "auto"."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = rng.normal(size=(300, 2)) + 1.5 * np.column_stack([y == 1, y == 2])
+    noisy = np.where((y == 2) & (rng.random(300) < 0.6), 1, y)
+    plain = NoiseTolerantKernelClassifier(mode="auto").fit(X, noisy)
+    model = NoiseTolerantKernelClassifier(mode="class").fit(X, noisy)
+    assert (model.predict(X) == 2).sum() > (plain.predict(X) == 2).sum()
+    assert model.score(X, y) > plain.score(X, y)
+    # Probabilities are calibrated ones of the labels, divided by their shares.
+    shares = np.bincount(noisy) / 300
+    labels = model.predict_proba(X) * shares
+    labels /= labels.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(labels.mean(axis=0), shares, atol=0.05)

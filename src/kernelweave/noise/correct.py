@@ -19,6 +19,7 @@ from scipy.special import log_softmax
 from kernelweave._types import Floats, Indices
 from kernelweave.ridge import RidgeAverage
 
+from .annotators import Vote
 from .report import label_targets
 from .scores import (
     OPTIONS,
@@ -111,13 +112,16 @@ def correct_many(
     n_classes: int,
     *,
     refurbish: bool,
+    balance: bool = False,
     tail: float = TAIL,
     rates: Floats | None = None,
 ) -> Correction:
     """Correct a classifier of three or more classes for wrong labels.
 
     Estimated rates are used by the refurbishing pass only: correcting decisions by them costs
-    accuracy. ``rates`` of shape (n_classes, n_classes) are known rates.
+    accuracy. ``rates`` of shape (n_classes, n_classes) are known rates. With ``balance``, scores
+    are calibrated, and probabilities divided by the shares of the labels, so that classes which
+    are labelled too rarely are predicted more often.
     """
     Y = label_targets(codes, n_classes)
     S = average.scores
@@ -128,11 +132,18 @@ def correct_many(
     if refurbish and not found.is_empty:
         Z, targets, intercept, _ = _refurbish(average, S, Y, posterior, 1.0)
     wrong = 1.0 - noise.posterior(codes)[np.arange(len(codes)), codes]
+    slope = _sharpness(Z, posterior)
+    if balance and not found.is_empty:
+        # Calibration is linear in the scores, and so in the targets of the ridge models.
+        vote, shares = Vote.fit(Z, Y), Y.mean(axis=0)
+        offsets = vote.offsets - np.log(shares)
+        Z, targets = Z @ vote.slopes + offsets, targets @ vote.slopes
+        intercept, slope = intercept @ vote.slopes + offsets, 1.0
     return Correction(
         targets=targets,
         intercept=intercept,
         threshold=0.0,
-        slope=_sharpness(Z, posterior),
+        slope=slope,
         scores=Z,
         posterior=posterior,
         label_quality=margin_quality(margins(Z, codes)),
