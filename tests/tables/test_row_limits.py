@@ -27,6 +27,7 @@ def few(monkeypatch):
     monkeypatch.setitem(METHODS, "mkl", replace(METHODS["mkl"], max_rows=PART))
     monkeypatch.setattr(large, "MANY_ROWS", PART)
     monkeypatch.setattr(large, "TOO_MANY_ROWS", 500)
+    monkeypatch.setattr(large, "ON_DEMAND_ROWS", 0)
 
 
 def fit(target="ill", **options):
