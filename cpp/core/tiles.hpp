@@ -1,8 +1,8 @@
 // Kernels exp(-rate * distance) between rows of a table, computed from the rows on demand and never stored.
 //
 // A tile of distances (squared Euclidean or absolute) is summed in registers from differences, which have no
-// cancellation, and gives the kernels of all rates while it is in cache. Real is the type of the arithmetic: float where
-// the caller has bounded its error, double for values that count. Sums over rows are double.
+// cancellation, and gives the kernels of all rates while it is in cache. Real is the type of the arithmetic: float
+// where the caller has bounded its error, double for values that count. Sums over rows are double.
 #pragma once
 
 #include <algorithm>
@@ -79,10 +79,10 @@ KW_CLONES static inline void strip_distances(const Real* strip, std::size_t n_co
                 s2 += d2 * d2;
                 s3 += d3 * d3;
             } else {
-                s0 += d0 < 0 ? -d0 : d0;
-                s1 += d1 < 0 ? -d1 : d1;
-                s2 += d2 < 0 ? -d2 : d2;
-                s3 += d3 < 0 ? -d3 : d3;
+                s0 += d0 > -d0 ? d0 : -d0;  // a maximum, which is one instruction
+                s1 += d1 > -d1 ? d1 : -d1;
+                s2 += d2 > -d2 ? d2 : -d2;
+                s3 += d3 > -d3 ? d3 : -d3;
             }
         }
         Real* to = out + g * lanes;
@@ -120,7 +120,7 @@ struct PointKernels {
     [[nodiscard]] Panel<Real> take(Index index) const { return {table, index}; }
 
     // Calls use(row, start, segment) with the kernels of each of the rows first..last-1 and of kSegment points from
-    // `start` on, for all points from `begin` (a multiple of kLanes) on; rows in order, and segments in order for a row.
+    // `start` on, for all points from `begin` (a multiple of kLanes) on; the segments of a row are in order.
     template <class Use>
     void each_segment(const Panel<Real>& rows, std::size_t first, std::size_t last, const Panel<Real>& points,
                       std::size_t begin, Use&& use) const {
@@ -163,7 +163,9 @@ void tile_sums(const PointKernels<Real>& kernels, std::span<const double> weight
             segment.sum(sum, weights);
             const auto target = out.row(i).subspan(start, sum.size());
             if (add) add_values(target, std::span<const Real>(sum));
-            else std::transform(sum.begin(), sum.end(), target.begin(), [](Real value) { return static_cast<Out>(value); });
+            else
+                std::transform(sum.begin(), sum.end(), target.begin(),
+                               [](Real value) { return static_cast<Out>(value); });
         });
     });
 }

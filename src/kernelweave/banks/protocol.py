@@ -334,6 +334,7 @@ class Bank(KernelCollection):
     # Share of the tolerance that is reserved for the correction by `form_errors` after the last
     # step; zero where bounds are corrected whenever the tolerance is met.
     correction_share: float = 0.0
+    workspace: Workspace | None = None  # as that of `KernelOperator`
 
     @property
     def n_kernels(self) -> int:

@@ -26,7 +26,7 @@ from .systems import make_system, sample_rows
 _SAMPLE = 8
 _SHARE = 0.1
 # Systems of kernels on demand: relative residual, and blocks of the Krylov space; by hand.
-_KRYLOV_TOL = 2e-2
+_KRYLOV_TOL = 0.1
 _KRYLOV_BLOCKS = 16
 
 
@@ -148,7 +148,7 @@ def _solve_roughly(
 ) -> Floats:
     """Solve by a Galerkin method on the block Krylov space of all sides, scaled by the diagonal.
 
-    Curvature guides steps and proves nothing, so that two digits are enough. The space of all sides
+    Curvature guides steps and proves nothing, so that one digit is enough. The space of all sides
     together needs a third of the passes over the matrix that conjugate gradients need.
     """
     n, width = len(rows), sides.shape[1]
