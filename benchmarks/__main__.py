@@ -13,7 +13,18 @@ from rich.console import Console
 
 from .machine import describe_machine, machine_lines
 from .measure import ROOT
-from .suites import Session, banks, growth, headline, peers, probabilities, radius, rules, scale
+from .suites import (
+    Session,
+    banks,
+    dense,
+    growth,
+    headline,
+    peers,
+    probabilities,
+    radius,
+    rules,
+    scale,
+)
 from .tables import Table
 
 SUITES: dict[str, Callable[[Session], None]] = {
@@ -24,6 +35,7 @@ SUITES: dict[str, Callable[[Session], None]] = {
     "radius": radius.run,
     "rules": rules.run,
     "scale": scale.run,
+    "dense": dense.run,
     "probabilities": probabilities.run,
 }
 
