@@ -16,6 +16,7 @@ from .measure import ROOT
 from .suites import (
     Session,
     banks,
+    dense,
     explain,
     growth,
     headline,
@@ -35,6 +36,7 @@ SUITES: dict[str, Callable[[Session], None]] = {
     "radius": radius.run,
     "rules": rules.run,
     "scale": scale.run,
+    "dense": dense.run,
     "probabilities": probabilities.run,
     "explain": explain.run,
 }

@@ -131,6 +131,7 @@ inline void check_signals() {
 
 // One function per part of the core.
 void bind_ladder(nb::module_& m);
+void bind_tiles(nb::module_& m);
 void bind_distances(nb::module_& m);
 void bind_grams(nb::module_& m);
 void bind_cholesky(nb::module_& m);

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
     m.def("get_threads", [] { return kw::thread_limit; }, "The limit set by set_threads.");
 
     bind_ladder(m);
+    bind_tiles(m);
     bind_distances(m);
     bind_grams(m);
     bind_cholesky(m);

@@ -40,6 +40,11 @@ struct LentSmo {
         : core(make_problem(target, lower, upper, ridge, dead_zone, intercept),
                checked_diagonal(diagonal, target.shape(0))) {}
 
+    void hold(double sum) {
+        require(std::isfinite(sum), "sum must be finite");
+        core.hold(sum);
+    }
+
     void start(const Vector<const double>& beta, const Vector<const double>& fitted) {
         require(beta.shape(0) == core.size() && fitted.shape(0) == core.size(),
                 "beta and fitted need one entry per row");
@@ -73,6 +78,8 @@ void bind_solver(nb::module_& m, const char* name) {
     nb::class_<Solver>(m, name, "One support vector problem being solved; rows of the Gram matrix are lent to it.")
         .def(nb::init<Array, Array, Array, Array, Array, double, bool>(), "target"_array, "lower"_array, "upper"_array,
              "ridge"_array, "diagonal"_array, "dead_zone"_a, "intercept"_a)
+        .def("hold", &Solver::hold, "sum"_a,
+             "Make this a part of a larger problem, whose other samples have coefficients with this sum.")
         .def("start", &Solver::start, "beta"_array, "fitted"_array,
              "Begin from a feasible beta whose K @ beta is known.")
         .def(

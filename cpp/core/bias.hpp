@@ -2,7 +2,8 @@
 //
 // The negative derivative of the total loss in the bias b is sum_i t_i(b), with t_i the maximiser of the conjugate
 // (smo_problem.hpp). Each t_i falls from hi_i to lo_i as b grows: by a jump at a breakpoint, or linearly over a width
-// where the loss is smooth. The best bias is where this non-increasing piecewise linear sum crosses zero.
+// where the loss is smooth. The best bias is where this non-increasing piecewise linear sum crosses zero; held samples
+// (smo_problem.hpp) add the constant sum of their coefficients.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +54,7 @@ class BiasSearch {
         constexpr int max_steps = 3;
         constexpr double exact = 1e-14;
         for (int step = 0; step < max_steps; ++step) {
-            double sum = 0.0, size = 0.0, slope = 0.0, loss = 0.0;
+            double sum = problem_.held_sum, size = std::abs(sum), slope = 0.0, loss = problem_.held_loss(b);
             for (std::size_t i = 0; i < problem_.size(); ++i) {
                 const double d = problem_.ridge[i], r = problem_.target[i] - fitted_[i] - b;
                 const double slack = std::abs(r) - problem_.dead_zone;
@@ -96,7 +97,7 @@ class BiasSearch {
 
     // sum_i t_i(b).
     [[nodiscard]] double dual_sum(double b) const {
-        double sum = 0.0;
+        double sum = problem_.held_sum;
         for (std::size_t i = 0; i < problem_.size(); ++i) sum += problem_.lower[i];
         each_piece(1, [&](double place, double drop, double d) {
             if (b <= place) sum += drop;
@@ -109,7 +110,7 @@ class BiasSearch {
     // lie there; the middle where it is an interval.
     [[nodiscard]] double walk(double from, double to, std::size_t step) const {
         std::vector<Breakpoint> breakpoints;
-        double sum = 0.0, slope = 0.0, scale = 0.0;  // sum and slope at `from`
+        double sum = problem_.held_sum / static_cast<double>(step), slope = 0.0, scale = 0.0;  // at `from`
         int open = 0;  // linear pieces that have begun and not ended; the slope is exactly zero when there are none
         for (std::size_t i = 0; i < problem_.size(); i += step) {
             sum += problem_.lower[i];

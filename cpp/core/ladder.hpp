@@ -49,20 +49,21 @@ constexpr std::size_t kSegment = 256;  // entries processed at a time; all kerne
 constexpr std::size_t kRowBlock = 16;  // rows per task; part of the summation order, so never thread-dependent
 
 // values[j * kSegment + k] = exp(-rate_j * distance[k]). Roots first, then their squares.
-KW_CLONES static inline void ladder_segment(std::span<const double> distance, std::span<const LadderStep> steps,
-                                            double* values) noexcept {
+template <class Real>
+KW_CLONES static inline void ladder_segment(std::span<const Real> distance, std::span<const LadderStep> steps,
+                                            Real* values) noexcept {
     const std::size_t length = distance.size();
     for (std::size_t j = 0; j < steps.size(); ++j) {
         if (steps[j].parent >= 0) continue;
-        const double rate = -steps[j].rate;
-        double* out = values + j * kSegment;
+        const Real rate = static_cast<Real>(-steps[j].rate);
+        Real* out = values + j * kSegment;
         KW_SIMD()
         for (std::size_t k = 0; k < length; ++k) out[k] = exp_negative(rate * distance[k]);
     }
     for (std::size_t j = 0; j < steps.size(); ++j) {
         if (steps[j].parent < 0) continue;
-        const double* from = values + static_cast<std::size_t>(steps[j].parent) * kSegment;
-        double* out = values + j * kSegment;
+        const Real* from = values + static_cast<std::size_t>(steps[j].parent) * kSegment;
+        Real* out = values + j * kSegment;
         KW_SIMD()
         for (std::size_t k = 0; k < length; ++k) out[k] = from[k] * from[k];
         for (int s = 1; s < steps[j].squarings; ++s) {
@@ -72,16 +73,17 @@ KW_CLONES static inline void ladder_segment(std::span<const double> distance, st
     }
 }
 
-// Workspace of one task: some distances, and all kernels of them.
+// Workspace of one task: some distances, and all kernels of them, in the arithmetic of Real.
+template <class Real = double>
 class LadderSegment {
    public:
     explicit LadderSegment(std::span<const LadderStep> steps)
         : steps_(steps), values_(steps.size() * kSegment), distances_(kSegment) {}
 
     // Computes the kernels of at most kSegment distances.
-    void compute(std::span<const double> distances) noexcept {
+    void compute(std::span<const Real> distances) noexcept {
         length_ = distances.size();
-        ladder_segment(distances, steps_, values_.data());
+        ladder_segment<Real>(distances, steps_, values_.data());
     }
 
     // The same for distances that load(out) writes.
@@ -92,18 +94,26 @@ class LadderSegment {
         compute(distances);
     }
 
-    [[nodiscard]] std::span<const double> kernel(std::size_t j) const noexcept {
+    [[nodiscard]] std::size_t length() const noexcept { return length_; }
+    [[nodiscard]] std::span<const Real> kernel(std::size_t j) const noexcept {
         return {values_.data() + j * kSegment, length_};
     }
 
     // sum += sum_j weights_j K_j.
-    void add_to(std::span<double> sum, std::span<const double> weights) const noexcept {
-        for (std::size_t j = 0; j < steps_.size(); ++j) add_scaled(sum, kernel(j), weights[j]);
+    void add_to(std::span<Real> sum, std::span<const double> weights) const noexcept {
+        for (std::size_t j = 0; j < steps_.size(); ++j)
+            add_scaled(sum, kernel(j), static_cast<Real>(weights[j]));
+    }
+
+    // sum = sum_j weights_j K_j.
+    void sum(std::span<Real> sum, std::span<const double> weights) const noexcept {
+        std::fill(sum.begin(), sum.end(), Real{0});
+        add_to(sum, weights);
     }
 
    private:
     std::span<const LadderStep> steps_;
-    std::vector<double> values_, distances_;
+    std::vector<Real> values_, distances_;
     std::size_t length_ = 0;
 };
 
@@ -128,7 +138,7 @@ void ladder_forms(Matrix<const T> distances, std::span<const LadderStep> steps, 
     const Matrix<const double> by_output{columns.data(), V.columns, n};
     std::vector<double> partial(n_blocks(n, kRowBlock) * n_kernels, 0.0);
     parallel_blocks(n, kRowBlock, [&](std::size_t first, std::size_t last) {
-        LadderSegment segment(steps);
+        LadderSegment<double> segment(steps);
         std::vector<double> products(kSegment);
         const auto sums = std::span(partial).subspan(first / kRowBlock * n_kernels, n_kernels);
         for (std::size_t a = first; a < last; ++a) {
@@ -160,7 +170,7 @@ void ladder_products(Matrix<const T> distances, std::span<const LadderStep> step
     const auto columns = transposed(V);
     const Matrix<const double> by_output{columns.data(), n_outputs, index.size()};
     parallel_blocks(rows.size(), kRowBlock, [&](std::size_t first, std::size_t last) {
-        LadderSegment segment(steps);
+        LadderSegment<double> segment(steps);
         std::vector<double> sums(n_kernels * n_outputs);
         for (std::size_t i = first; i < last; ++i) {
             const auto row = distances.row(row_at(rows, i));
@@ -185,7 +195,7 @@ template <class Out, class First, class Load>
 void ladder_combine(std::span<const LadderStep> steps, std::span<const double> weights, Matrix<Out> out, First&& first,
                     Load&& load) {
     parallel_blocks(out.rows, kRowBlock, [&](std::size_t top, std::size_t bottom) {
-        LadderSegment segment(steps);
+        LadderSegment<double> segment(steps);
         std::vector<double> buffer(kSegment);
         for (std::size_t i = top; i < bottom; ++i)
             for (std::size_t start = first(i); start < out.columns; start += kSegment) {
@@ -246,7 +256,7 @@ inline void gaussian_products(Matrix<const double> features, Matrix<const double
     const auto columns = transposed(V);
     const Matrix<const double> by_output{columns.data(), n_outputs, kept.columns};
     parallel_blocks(features.columns, kRowBlock, [&](std::size_t first, std::size_t last) {
-        LadderSegment segment(steps);
+        LadderSegment<double> segment(steps);
         std::vector<double> distances(kSegment), buffer(kSegment);
         for (std::size_t i = first; i < last; ++i) {
             for (double& value : out.row(i)) value = 0.0;

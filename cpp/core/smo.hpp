@@ -63,6 +63,13 @@ class Smo {
         }
     }
 
+    // Makes this a part of a larger problem, whose other samples have coefficients with this sum. beta is then one of
+    // the samples here, and `fitted` are values by all coefficients.
+    void hold(double sum) noexcept {
+        problem_.is_part = true;
+        problem_.held_sum = sum;
+    }
+
     // The row must outlive the solver.
     void lend(std::size_t i, std::span<const T> row) noexcept { rows_[i] = row.data(); }
     [[nodiscard]] bool has(std::size_t i) const noexcept { return rows_[i] != nullptr; }
@@ -168,14 +175,14 @@ class Smo {
     void evaluate() {
         const std::vector<double> f = fitted();
         bias_ = problem_.intercept ? best_bias(problem_, f) : 0.0;
-        double quadratic = 0.0, linear = 0.0, losses = 0.0;
+        double quadratic = 0.0, linear = 0.0, losses = problem_.held_loss(bias_);
         for (std::size_t i = 0; i < n_; ++i) {
             quadratic += beta_[i] * f[i];
             linear += problem_.target[i] * beta_[i] - problem_.dead_zone * std::abs(beta_[i]) -
                       0.5 * problem_.ridge[i] * beta_[i] * beta_[i];
             losses += problem_.loss(i, f[i] + bias_);
         }
-        quadratic = std::max(quadratic, 0.0);
+        if (!problem_.is_part) quadratic = std::max(quadratic, 0.0);  // the sum over a part may be negative
         primal_ = 0.5 * quadratic + losses;
         dual_ = linear - 0.5 * quadratic;
     }

@@ -5,6 +5,10 @@
 // (the last only with an intercept). The loss is the conjugate
 // loss_i(f) = max over t in [lo_i, hi_i] of t (y_i - f) - e |t| - d_i t^2 / 2: hinge, epsilon-insensitive and
 // Huber differ only in (y, lo, hi, d, e), so primal value, best bias and gap need no case distinction.
+//
+// A part of a larger problem has its other samples held: the sum of all coefficients stays zero, and the losses of the
+// held samples are linear in the bias b, with slope -beta_i. The gap of a part is its share of the whole gap, which is
+// the sum over the samples of loss_i(f_i + b) + beta_i (f_i + b) - y_i beta_i + e |beta_i| + d_i beta_i^2 / 2 >= 0.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +23,8 @@ struct SmoProblem {
     std::vector<double> target, lower, upper, ridge;  // y, lo <= 0 <= hi, d
     double dead_zone = 0.0;                           // e
     bool intercept = true;
+    bool is_part = false;   // whether other samples are held
+    double held_sum = 0.0;  // of their coefficients
 
     [[nodiscard]] std::size_t size() const noexcept { return target.size(); }
 
@@ -32,8 +38,11 @@ struct SmoProblem {
         return t * slack - 0.5 * ridge[i] * t * t;
     }
 
+    // Of the held samples, up to a constant.
+    [[nodiscard]] double held_loss(double bias) const noexcept { return held_sum == 0.0 ? 0.0 : -held_sum * bias; }
+
     [[nodiscard]] double total_loss(std::span<const double> fitted, double bias) const noexcept {
-        double sum = 0.0;
+        double sum = held_loss(bias);
         for (std::size_t i = 0; i < size(); ++i) sum += loss(i, fitted[i] + bias);
         return sum;
     }

@@ -40,6 +40,28 @@ namespace kw {
     return x < -708.0 ? 0.0 : value;
 }
 
+// The same in single precision, zero below the smallest normal number of that.
+[[nodiscard]] KW_INLINE float exp_negative(float x) noexcept {
+    constexpr float log2e = 1.44269504f;
+    constexpr float ln2_high = 6.93359375e-01f, ln2_low = -2.12194440e-04f;  // n * ln2_high is exact
+    constexpr float round_shift = 12582912.0f;  // 1.5 * 2^23
+    const float clipped = x < -87.0f ? -87.0f : x;
+    const float shifted = clipped * log2e + round_shift;
+    const float n = shifted - round_shift;
+    const float r = (clipped - n * ln2_high) - n * ln2_low;
+    float p = 1.0f / 5040.0f;
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    const auto exponent = (std::bit_cast<std::int32_t>(shifted) + 127) << 23;
+    const float value = p * std::bit_cast<float>(exponent);
+    return x < -87.0f ? 0.0f : value;
+}
+
 // Sum of a[k] * b[k] over the entries of b.
 [[nodiscard]] KW_CLONES static inline double dot(std::span<const double> a, std::span<const double> b) noexcept {
     double sum = 0.0;
@@ -64,6 +86,19 @@ KW_CLONES static inline void add_scaled(std::span<double> out, std::span<const d
 KW_CLONES static inline void add_scaled(std::span<double> out, std::span<const float> values, double scale) noexcept {
     KW_SIMD()
     for (std::size_t k = 0; k < out.size(); ++k) out[k] += scale * static_cast<double>(values[k]);
+}
+
+// The same, in single precision.
+KW_CLONES static inline void add_scaled(std::span<float> out, std::span<const float> values, float scale) noexcept {
+    KW_SIMD()
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] += scale * values[k];
+}
+
+// out += values.
+template <class Out, class Real>
+KW_CLONES static inline void add_values(std::span<Out> out, std::span<const Real> values) noexcept {
+    KW_SIMD()
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] += static_cast<Out>(values[k]);
 }
 
 }  // namespace kw

@@ -85,6 +85,7 @@ template <class T>
 void test_parallel();
 void test_vector_math();
 void test_ladder();         // threads
+void test_tiles();          // threads
 void test_distances();      // threads
 void test_cholesky();       // threads
 void test_grams();          // threads

@@ -16,6 +16,7 @@ int main() {
         kw::thread_limit = threads;
         test_distances();
         test_ladder();
+        test_tiles();
         test_cholesky();
         test_grams();
         test_bits();

@@ -11,7 +11,7 @@ namespace {
 double searched_loss(const SmoProblem& problem, const std::vector<double>& fitted) {
     double low = -1e3, high = 1e3;
     const auto value = [&](double b) {
-        double sum = 0.0;
+        double sum = -problem.held_sum * b;
         for (std::size_t i = 0; i < problem.size(); ++i) sum += problem.loss(i, fitted[i] + b);
         return sum;
     };
@@ -37,6 +37,15 @@ void test_bias() {
             double found = 0.0;
             for (std::size_t i = 0; i < n; ++i) found += problem.loss(i, fitted[i] + bias);
             check(found <= searched_loss(problem, fitted) + 1e-6, at("no bias is better", n));
+            auto part = problem;  // other samples are held, with coefficients of this sum
+            double least = 0.0, most = 0.0;
+            for (std::size_t i = 0; i < n; ++i) {
+                least -= problem.upper[i];
+                most -= problem.lower[i];
+            }
+            part.held_sum = 0.3 * least + 0.7 * most;
+            const double shifted = best_bias(part, fitted);
+            check(part.total_loss(fitted, shifted) <= searched_loss(part, fitted) + 1e-6, at("nor with held ones", n));
         }
     // A NaN must not stop the walk over the breakpoints.
     const auto problem = make_problem({1.0, -1.0, 1.0}, 1.0, Loss::hinge, true);

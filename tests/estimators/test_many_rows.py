@@ -179,6 +179,7 @@ def test_landmarks_that_leave_something_out_say_so(many, monkeypatch):
     X, y, _ = table()
     many(MKLClassifier(KERNELS), X, y)
     monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)
+    monkeypatch.setattr(large, "ON_DEMAND_ROWS", 0)
     monkeypatch.setattr(large, "_MOST_LANDMARKS", 20)
     model = MKLClassifier([RBF(width=1.0)]).fit(X, y)
     assert model.converged_

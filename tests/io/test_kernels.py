@@ -34,6 +34,7 @@ def landmarks(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nystroem, "MANY_ROWS", 20)
         patch.setattr(nystroem, "TOO_MANY_ROWS", 20)
+        patch.setattr(nystroem, "ON_DEMAND_ROWS", 0)
         model = MKLClassifier([RBF(1.0), Linear()]).fit(X, Y)
     assert model._function is not None
     return save(model, tmp_path_factory.mktemp("files") / "m.kw").read_bytes()

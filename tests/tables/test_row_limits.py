@@ -25,6 +25,7 @@ def few(monkeypatch):
     monkeypatch.setattr(many_rows, "_MANY_ROWS", PART)
     monkeypatch.setattr(large, "MANY_ROWS", PART)
     monkeypatch.setattr(large, "TOO_MANY_ROWS", 500)
+    monkeypatch.setattr(large, "ON_DEMAND_ROWS", 0)
 
 
 def fit(target="ill", **options):

@@ -7,7 +7,15 @@ from .base import KernelBank, exact_bank
 from .build import make_bank, squared_radii
 from .cross import cross_block, cross_products
 from .kernel_sum import GramKernel, KernelSum
-from .protocol import Bank, Features, KernelCollection, KernelFunction, KernelOperator, WeightedSum
+from .protocol import (
+    Bank,
+    Features,
+    KernelCollection,
+    KernelFunction,
+    KernelOperator,
+    WeightedSum,
+    Workspace,
+)
 from .views import Views
 
 __all__ = [
@@ -22,6 +30,7 @@ __all__ = [
     "KernelSum",
     "Views",
     "WeightedSum",
+    "Workspace",
     "ball_with_centre",
     "check_memory",
     "cross_block",

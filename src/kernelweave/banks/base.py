@@ -16,8 +16,10 @@ from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 from kernelweave.kernels.distances import squared_distances
 
+from . import on_demand
 from .kernel_sum import KernelSum
-from .protocol import Bank, Predictor
+from .on_demand import FORM, ComputedSum
+from .protocol import Bank, Predictor, Workspace
 from .storage import Part, Selected, support
 from .views import Views, gaussian_rate
 
@@ -68,6 +70,8 @@ class KernelBank(Bank):
         `centred_traces`, if they were computed already.
     dtype : dtype
         Of the Gram matrices of weighted sums.
+    workspace : Workspace or None
+        Memory of inner solvers, where kernels are on demand.
     """
 
     kernels: tuple[Kernel, ...]
@@ -76,6 +80,7 @@ class KernelBank(Bank):
     views: Views
     measured: Floats | None = None
     dtype: Any = np.float64
+    workspace: Workspace | None = None
 
     @property
     def n_samples(self) -> int:
@@ -140,7 +145,9 @@ class KernelBank(Bank):
     def trace_bounds(self, *, centred: bool) -> Floats:
         # Centring takes a pass over all entries, which for stored Gram matrices costs more than
         # sharper bounds save.
-        costly = self.measured is None and any(part.form == "dense" for part, _ in self.parts)
+        costly = self.measured is None and any(
+            part.form in ("dense", FORM) for part, _ in self.parts
+        )
         return self.traces(centred=centred and not costly)
 
     @cached_property
@@ -383,10 +390,12 @@ class KernelBank(Bank):
             parts=tuple((part.take(rows), ids) for part, ids in self.parts),
             views=self.views.take(rows),
             measured=None,
+            workspace=self.workspace if len(rows) > on_demand.OPTIONS.stored_rows else None,
         )
 
     def combine(self, weights: Floats, *, coarse: bool = False) -> KernelSum:
-        return KernelSum(self, weights, coarse=coarse)
+        kind = KernelSum if self.workspace is None else ComputedSum
+        return kind(self, weights, coarse=coarse)
 
     def predictor(
         self, support: Indices, which: Indices, columns: Floats | None = None

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from kernelweave import _core
-from kernelweave._memory import check_memory
+from kernelweave._memory import check_memory, parse_bytes
 from kernelweave._threads import run_each
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels import Cosine, Kernel
 from kernelweave.kernels.base import Decay, Rows, take
-from kernelweave.kernels.distances import squared_distances
 
 from .ball import solve_ball
 from .base import KernelBank
+from .on_demand import FORM, ComputedKernels, ComputedLadder, distances
+from .on_demand import OPTIONS as ON_DEMAND
+from .protocol import Workspace
 from .storage import Factors, Grams, Ladder, Part
 from .views import Views
 
@@ -49,6 +51,7 @@ def make_bank(
     n_combined: int = 1,
     n_solved: int = 0,
     beside: dict[str, float] | None = None,
+    on_demand: bool = False,
 ) -> KernelBank:
     """Hold kernels over the rows of ``X``.
 
@@ -78,6 +81,9 @@ def make_bank(
         Rows of the largest linear system that the fit solves, for the limit of memory.
     beside : dict, optional
         Bytes of other memory of the fit, by name.
+    on_demand : bool
+        Whether kernels of high rank are computed from the rows whenever they are needed, so that no
+        matrix over all rows is formed. Means that they are normalised by come from a sample.
 
     Returns
     -------
@@ -103,7 +109,11 @@ def make_bank(
     ladders, stored = _group_rest(kernels, views, factors)
     at_once = _core.get_threads() if normalize == "radius" else 1
     work = _Work(max(n_combined, at_once), n_solved, bool(stored), beside or {})
-    _check_budget(n, dtype, factors, ladders, stored, memory_limit, work)
+    workspace = None
+    if on_demand:
+        workspace = Workspace(_working_rows(n, dtype, factors, memory_limit), dtype)
+    else:
+        _check_budget(n, dtype, factors, ladders, stored, memory_limit, work)
 
     parts: list[tuple[Part, Indices]] = []
     if factors:
@@ -117,9 +127,17 @@ def make_bank(
     for members in ladders:
         decays = [_decay(kernels[j]) for j in members]
         rates = np.array([decay.rate for decay in decays])
-        distances = _distances(decays[0], views[members[0]], dtype)
-        parts.append((Ladder(distances, rates), np.array(members)))
-    if stored:
+        rows, squared = views[members[0]], decays[0].distance == "squared"
+        ladder: Part
+        if on_demand:
+            ladder = ComputedLadder(np.ascontiguousarray(rows), squared, rates, dtype)
+        else:
+            ladder = Ladder(distances(rows, squared=squared, dtype=dtype), rates)
+        parts.append((ladder, np.array(members)))
+    if stored and on_demand:
+        rest = tuple(kernels[j] for j in stored), tuple(views[j] for j in stored)
+        parts.append((ComputedKernels(*rest, dtype), np.array(stored)))
+    elif stored:
         grams = tuple(kernels[j].stored_block(views[j], dtype) for j in stored)
         parts.append((Grams(grams), np.array(stored)))
 
@@ -129,11 +147,14 @@ def make_bank(
         scales=np.ones(len(kernels)),
         views=views,
         dtype=dtype,
+        workspace=workspace,
     )
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     sizes: Floats | None = None
     measured: Floats | None = None
-    if normalize == "trace" and centred:
+    if normalize == "trace" and centred and on_demand:
+        sizes = _estimated_means(bank, share)
+    elif normalize == "trace" and centred:
         sizes = bank.centred_means(share)
         measured = n * sizes if sample_weight is None else None
     elif normalize in ("trace", "diagonal"):
@@ -180,6 +201,26 @@ def squared_radii(bank: KernelBank, *, tol: float) -> Floats:
     units = np.eye(bank.n_kernels)
     balls = run_each(lambda unit: solve_ball(bank.combine(unit), tol=tol), units)
     return np.array([ball.squared_radius for ball in balls])
+
+
+def _estimated_means(bank: KernelBank, share: Floats) -> Floats:
+    """Return `KernelBank.centred_means`, of kernels on demand from a sample of the rows.
+
+    The mean over pairs of different rows is estimated without bias: with weights w that sum to one,
+    a centred mean is ``1 - |w|^2`` times the mean diagonal less the mean over these pairs.
+    """
+    there = np.flatnonzero(share)
+    some = there[np.unique(np.linspace(0, len(there) - 1, ON_DEMAND.sample).astype(np.intp))]
+    own = share[some] / share[some].sum()
+    means = np.zeros(bank.n_kernels)
+    for part, ids in bank.parts:
+        if part.form != FORM:
+            means[ids] = bank.subset(ids).centred_means(share)
+            continue
+        sampled = bank.subset(ids).take(some).centred_means(own)
+        spread = 1.0 - float(own @ own)  # zero for a single row
+        means[ids] = sampled * ((1.0 - float(share @ share)) / spread) if spread > 0 else sampled
+    return means
 
 
 def _diagonal(kernel: Kernel, rows: Rows) -> Floats:
@@ -231,12 +272,12 @@ def _try_factors(
                 continue
             if view not in transposed:
                 transposed[view] = np.ascontiguousarray(rows.T)
-            if rows.shape[1] > 2 and _trial_rank(kernel, rows, sample, tol) is None:
+            if rows.shape[1] > 2 and trial_rank(kernel, rows, sample, tol) is None:
                 hopeless[view] = _width(kernel)
                 continue
             gaussians.append(j)
             continue
-        if n > 2 * _TRIAL_ROWS and _trial_rank(kernel, rows, sample, tol) is None:
+        if n > 2 * _TRIAL_ROWS and trial_rank(kernel, rows, sample, tol) is None:
             continue
         parts = _core.factor_by_columns(diagonals[j], _columns(kernel, rows, n), tol, limit)
         if parts[0]:
@@ -261,7 +302,7 @@ def _columns(kernel: Kernel, rows: Rows, n: int) -> Callable[[int], Floats]:
     return lambda i: kernel.block(rows, take(rows, [i])).ravel()
 
 
-def _trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int | None:
+def trial_rank(kernel: Kernel, rows: Rows, sample: Indices, tol: float) -> int | None:
     """Return the numerical rank on a sample of rows, None when above half of the sample."""
     few = take(rows, sample)
     gram = kernel.block(few, few)
@@ -301,13 +342,25 @@ def _group_rest(
     return list(ladders.values()), stored
 
 
-def _distances(decay: Decay, rows: Floats, dtype: Any) -> Stored:
-    n = len(rows)
-    if decay.distance == "absolute":
-        out = np.empty((n, n), dtype=dtype)
-        _core.absolute_distances(rows, rows, out)
-        return out
-    return squared_distances(rows, rows, dtype=dtype)
+def _working_rows(
+    n: int, dtype: Any, factors: dict[int, _Factor], memory_limit: float | str | None
+) -> int:
+    """Return how many rows an inner solver may hold a square block of; refuse where too few."""
+    limit, item = parse_bytes(memory_limit), np.dtype(dtype).itemsize
+    rows = int(np.sqrt(ON_DEMAND.working_share * limit / item))
+    least = min(n, ON_DEMAND.least_working)
+    held = sum(f.columns.nbytes + 2 * f.residual.nbytes for f in factors.values())
+    pieces = {f"a block of {least} rows": item * float(max(least, min(rows, n))) ** 2}
+    if factors:
+        pieces[f"{len(factors)} factors"] = 2.0 * held
+    if rows < least or factors:
+        check_memory(
+            "Kernels on demand need",
+            pieces | ({} if rows >= least else {"the same beside it": item * float(least) ** 2}),
+            memory_limit,
+            "use fewer kernels, or kernels on one or two columns (their rank is small)",
+        )
+    return min(n, rows, ON_DEMAND.most_working)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ features, the weighted sum offers its `Features`, and functions are weights of t
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +97,54 @@ class Features(ABC):
         raise NotImplementedError
 
 
+class Workspace:
+    """Memory for a square block of some rows, used again by one inner solve after the other.
+
+    Fresh memory costs more than the kernel values written to it.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows and columns of the block.
+    dtype : dtype
+        Of its entries.
+    """
+
+    def __init__(self, n_rows: int, dtype: Any) -> None:
+        self.n_rows, self.dtype = n_rows, dtype
+        self._lock = threading.Lock()
+        self._memory: Stored | None = None
+
+    @contextmanager
+    def borrow(self) -> Iterator[Stored]:
+        """Lend the memory as a flat array; another thread waits until it is free again."""
+        with self._lock:
+            if self._memory is None:
+                self._memory = np.empty(self.n_rows**2, dtype=self.dtype)
+            yield self._memory
+
+
 class KernelOperator(ABC):
     """A positive semi-definite matrix over the training rows, with rows computed on demand."""
 
     n_samples: int
     dtype: Any  # of rows
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """Memory for parts of the matrix, where inner solvers must not form all of it.
+
+        They work with `fill_tile` and `product_at` then, and nothing is kept.
+        """
+        return None
+
+    def fill_tile(self, rows: Indices, columns: Indices, out: Stored) -> None:
+        """Write a block into ``out``, in the type of the rows."""
+        out[:] = self.rows(rows)[:, columns]
+
+    def product_at(self, rows: Indices, V: Floats) -> Floats:
+        """Return some rows of the product with ``V``."""
+        return (self @ V)[rows]
 
     @property
     @abstractmethod
@@ -289,6 +334,7 @@ class Bank(KernelCollection):
     # Share of the tolerance that is reserved for the correction by `form_errors` after the last
     # step; zero where bounds are corrected whenever the tolerance is met.
     correction_share: float = 0.0
+    workspace: Workspace | None = None  # as that of `KernelOperator`
 
     @property
     def n_kernels(self) -> int:

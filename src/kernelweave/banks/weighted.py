@@ -36,6 +36,16 @@ class Weighted(ABC):
     def add_diagonal(self, out: Floats) -> None:
         """Add the diagonal to ``out``."""
 
+    def add_tile(
+        self, rows: Indices, columns: Indices, out: Stored, *, fresh: bool = False
+    ) -> None:
+        """Add the block of some rows and columns to ``out``, as exact as the type of ``out``."""
+        raise NotImplementedError
+
+    def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
+        """Add the block of some rows and of the columns ``used``, times ``V``, to ``out``."""
+        raise NotImplementedError
+
     def factor(self) -> Floats | None:
         """Return ``Z`` with ``Z' Z`` equal to the sum, or None if its rank is not low."""
         return None
@@ -79,6 +89,29 @@ class WeightedFactors(Weighted):
 
     def add_diagonal(self, out: Floats) -> None:
         out += np.einsum("rn,rn->n", self.Z, self.Z)
+
+    def add_tile(
+        self, rows: Indices, columns: Indices, out: Stored, *, fresh: bool = False
+    ) -> None:
+        left = np.ascontiguousarray(self.Z[:, rows].T, dtype=out.dtype)
+        right = self.Z[:, columns].astype(out.dtype, copy=False)
+
+        def panel(part: slice) -> None:
+            if fresh:
+                np.matmul(left[part], right, out=out[part])
+            else:
+                out[part] += left[part] @ right
+
+        if len(self.Z) or fresh:
+            run_blocks(panel, len(out), PANEL)
+
+    def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
+        scores = self.Z[:, used] @ V
+
+        def panel(part: slice) -> None:
+            out[part] += self.Z[:, rows[part]].T @ scores
+
+        run_blocks(panel, len(out), 4 * PANEL)
 
     def factor(self) -> Floats:
         return self.Z

@@ -19,7 +19,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, pick_rows
 from kernelweave.banks import Views, cross_block, make_bank
 from kernelweave.banks.build import NORMALIZATIONS
-from kernelweave.banks.nystroem.build import make_feature_bank
+from kernelweave.banks.nystroem.build import make_feature_bank, may_compute
 from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
@@ -28,6 +28,7 @@ from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
 from kernelweave.kernels.ladders import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
+from kernelweave.losses.base import InnerSolver
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
@@ -96,6 +97,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     memory_limit: float | str | None
 
     _takes_features: ClassVar[bool] = False  # whether Nystroem features may replace large kernels
+    _takes_on_demand: ClassVar[bool] = False  # whether its solver works on parts of the rows
     _adds_passes: ClassVar[bool] = False  # whether further landmarks are added to these features
     _support_views: Views
     _function: LandmarkFunction | None = None  # of a Nystroem fit, in place of support rows
@@ -170,7 +172,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     def _make_bank(
         self, kernels: list[Kernel], rows: MergedRows, C: float, *, centred: bool, features: bool
     ) -> Bank:
-        """Return a bank of kernels, of Nystroem features where n is large."""
+        """Return a bank of kernels; where n is large, of Nystroem features or kernels on demand."""
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": centred,
@@ -180,6 +182,11 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         }
         bank = None
         if features:
+            options["on_demand"] = (
+                self._takes_on_demand
+                and self._make_loss().inner_solver is InnerSolver.SMO
+                and may_compute(kernels, rows.X, self.normalize)
+            )
             bank = make_feature_bank(kernels, rows.X, passes=self._adds_passes, **options)
         if bank is None:
             options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()

@@ -107,6 +107,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         {}, optional={**LabelClassifier._declaration.optional, "_several": "flag"}, method="mkl"
     )
     _takes_features = True
+    _takes_on_demand = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LabelClassifier._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
@@ -245,6 +246,7 @@ class MKLRegressor(QuantileRegressor):
 
     _declaration = QuantileRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
+    _takes_on_demand = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **QuantileRegressor._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],

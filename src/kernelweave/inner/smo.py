@@ -55,12 +55,27 @@ def solve_smo(
     enough: float = np.inf,
 ) -> Solution:
     """Solve for one kernel; see `solve_inner`."""
-    n, n_outputs = Y.shape
-    enough = enough if n_outputs == 1 else np.inf
     if start is None:
         K.dense()  # a cold start visits most rows, and all together they are cheaper
-    problem = _BoxProblem(loss, K, Y, cost)
+    problem = BoxProblem(loss, K, Y, cost)
     solvers = problem.make_solvers(start)
+    run_solvers(problem, solvers, tol=tol, floor=floor, enough=enough)
+    return Solution(
+        dual_coef=np.column_stack([s.beta for s in solvers]),
+        intercept=np.array([s.bias for s in solvers]),
+        fitted=np.column_stack([s.fitted for s in solvers]),
+        primal=sum(s.primal for s in solvers),
+        dual=sum(s.dual for s in solvers),
+        work=sum(s.updates for s in solvers),
+    )
+
+
+def run_solvers(
+    problem: BoxProblem, solvers: list[Any], *, tol: float, floor: float, enough: float = np.inf
+) -> None:
+    """Run the solvers of all outputs to the tolerance, or as far as they get; see `solve_inner`."""
+    K, (n, n_outputs) = problem.K, problem.Y.shape
+    enough = enough if n_outputs == 1 else np.inf
     lent, jumps, max_jumps = 0, 0, _OPTIONS.max_jumps
     interior: list[tuple[float, Floats, Floats]] = []  # gaps and points of interior point methods
     updates = at_a_time = int(min(20 * n + 1000, max(1000, _OPTIONS.entries_at_a_time / n)))
@@ -98,17 +113,9 @@ def solve_smo(
         if solver.primal - solver.dual > gap:  # updates raise the dual value only
             solver.start(beta, fitted)
             _core.run_smo([solver], tol, 0.0, 0, np.inf)
-    return Solution(
-        dual_coef=np.column_stack([s.beta for s in solvers]),
-        intercept=np.array([s.bias for s in solvers]),
-        fitted=np.column_stack([s.fitted for s in solvers]),
-        primal=sum(s.primal for s in solvers),
-        dual=sum(s.dual for s in solvers),
-        work=sum(s.updates for s in solvers),
-    )
 
 
-class _BoxProblem:
+class BoxProblem:
     """The dual problem, with steps that pair updates are slow to find."""
 
     def __init__(self, loss: Loss, K: KernelOperator, Y: Floats, cost: Floats) -> None:
@@ -169,14 +176,22 @@ class _BoxProblem:
     def _move(self, solver: Any, target: Floats, o: int) -> bool:
         """Continue pair updates from a target if its dual value is better."""
         beta, fitted = solver.beta, solver.fitted
-        target = self.loss.repair(target, self.Y, self.cost)
+        target = self._feasible(target, o)
         change = np.zeros((len(beta), 1))
         change[:, 0] = target[:, o] - beta
         moved = fitted + (self.K @ change)[:, 0]
-        if not self._dual_value(target[:, o], moved, o) - self._dual_value(beta, fitted, o) > 0:
+        if not self._gain(beta, fitted, column(target, o), moved, o) > 0:
             return False
         solver.start(column(target, o), np.ascontiguousarray(moved))
         return True
+
+    def _feasible(self, target: Floats, o: int) -> Floats:
+        """Return feasible coefficients near a target, of which column ``o`` matters."""
+        return self.loss.repair(target, self.Y, self.cost)
+
+    def _gain(self, beta: Floats, fitted: Floats, target: Floats, moved: Floats, o: int) -> float:
+        """Return how much higher the dual value of a target is, whose fitted values are moved."""
+        return self._dual_value(target, moved, o) - self._dual_value(beta, fitted, o)
 
     def _dual_value(self, beta: Floats, fitted: Floats, o: int) -> float:
         curved = 0.5 * (beta @ fitted + (self.box.ridge[:, o] * beta) @ beta)

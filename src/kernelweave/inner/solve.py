@@ -13,6 +13,7 @@ from kernelweave.losses.base import InnerSolver, Loss
 from .cvar import solve_cvar
 from .feature_newton import solve_on_features
 from .newton import solve_newton
+from .parts import solve_by_parts
 from .ridge import solve_ridge
 from .smo import solve_smo
 from .smooth_features import solve_smooth_on_features
@@ -59,5 +60,7 @@ def solve_inner(
         smooth = loss.inner_solver is InnerSolver.NEWTON
         on_features = solve_smooth_on_features if smooth else solve_on_features
         return on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
+    if K.workspace is not None and loss.inner_solver is InnerSolver.SMO:
+        return solve_by_parts(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)
     solve = _SOLVERS[loss.inner_solver]
     return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)

@@ -230,7 +230,7 @@ class Loss(ABC):
         dual_coef = np.clip(dual_coef, box.lower, box.upper)
         if self.fit_intercept:
             for o in range(dual_coef.shape[1]):
-                _balance(dual_coef[:, o], box.lower[:, o], box.upper[:, o])
+                balance(dual_coef[:, o], box.lower[:, o], box.upper[:, o])
         return dual_coef
 
 
@@ -239,10 +239,10 @@ def column(array: Floats, o: int) -> Floats:
     return np.ascontiguousarray(array[:, o])
 
 
-def _balance(beta: Floats, lower: Floats, upper: Floats) -> None:
-    """Make ``beta`` sum to zero inside its box, in place, moving free coefficients first."""
+def balance(beta: Floats, lower: Floats, upper: Floats, aim: float = 0.0) -> None:
+    """Make ``beta`` sum to ``aim`` inside its box, in place, moving free coefficients first."""
     for _ in range(50):
-        excess = float(beta.sum())
+        excess = float(beta.sum()) - aim
         if abs(excess) <= 1e-15 * float(np.abs(beta).sum()):
             return
         room = beta - lower if excess > 0 else upper - beta

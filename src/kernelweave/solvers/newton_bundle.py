@@ -186,7 +186,8 @@ class _Bundle:
         Kernels that are nearly alike would share a weight that one of them could have. With large
         n, or where exact kernels are evaluated, a step costs too much for that.
         """
-        if point.kernel.features() is not None or self.evaluator.exact is not False:
+        large = point.kernel.features() is not None or point.kernel.workspace is not None
+        if large or self.evaluator.exact is not False:
             return point
         for _ in range(self.options.pruning_steps):
             self.damping.mu *= self.options.undamped
@@ -361,7 +362,9 @@ class _Bundle:
         if point.kernel.features() is not None:
             return feature_hessian(self.loss, point.kernel, which, dual_coef, Y, cost)
         curved = self.loss.inverse_curvature(dual_coef, Y, cost)
-        if max(len(rows) for rows, _ in curved) > MAX_FREE:
+        workspace = point.kernel.workspace
+        most = MAX_FREE if workspace is None else workspace.n_rows
+        if max(len(rows) for rows, _ in curved) > most:
             return None
 
         def products(rows: Indices) -> Floats:
@@ -423,7 +426,9 @@ class _Bundle:
 
     def _predicted_start(self, point: Iterate, kernel: WeightedSum) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
-        if self.curvature is not None and float(np.abs(self.step).sum()) <= self.options.far:
+        near = float(np.abs(self.step).sum()) <= self.options.far
+        # A pass over all rows costs more than it saves where kernels are on demand.
+        if self.curvature is not None and near and kernel.workspace is None:
             followed = self.curvature.predict(point.dual_coef, self.step)
             followed = self.loss.repair(followed, self.Y, self.cost)
             ahead = self.evaluator.start(kernel, followed)

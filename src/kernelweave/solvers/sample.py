@@ -24,6 +24,8 @@ class SampleOptions:
 
     share: int = 4  # every fourth row, or fewer, so that there are no more than
     max_rows: int = 25_000
+    share_on_demand: int = 8  # of kernels on demand, whose sample is stored
+    max_stored: int = 6250
     min_class_rows: int = 250  # rows of a class that are taken at least, where there are so many
     max_classes: int = 50  # distinct targets from which on these are quantities
     min_rows: int = 1000  # from which a sample is worth taking
@@ -41,7 +43,10 @@ def take_sample(problem: Problem) -> Problem:
     """
     Y, options = problem.Y, _OPTIONS
     order = np.lexsort(Y.T)
-    share = max(options.share, -(-len(Y) // options.max_rows))
+    if problem.bank.workspace is None:
+        share = max(options.share, -(-len(Y) // options.max_rows))
+    else:
+        share = max(options.share_on_demand, -(-len(Y) // options.max_stored))
     changes = np.flatnonzero((np.diff(Y[order], axis=0) != 0).any(axis=1)) + 1
     groups = np.split(order, changes) if len(changes) < options.max_classes else [order]
     few = max(1, min(options.min_class_rows, len(Y) // (options.share * len(groups))))

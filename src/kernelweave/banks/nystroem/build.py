@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from kernelweave._dask import is_parted
 from kernelweave._types import Floats, Indices
-from kernelweave.banks.build import prepare_kernels, scales_for
+from kernelweave.banks.build import prepare_kernels, scales_for, trial_rank
 from kernelweave.banks.row_source import MOST_LANDMARKS as _MOST_LANDMARKS
 from kernelweave.banks.row_source import SAMPLE as _SAMPLE
 from kernelweave.banks.row_source import LocalRows, Pass, RowSource
@@ -29,6 +29,10 @@ from .landmarks import Landmarks, find_landmarks
 MANY_ROWS = 3000
 PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
+# Up to so many rows, kernels of high rank may be computed on demand instead; of kernels without
+# fused tiles, up to so many entries of all their Gram matrices.
+ON_DEMAND_ROWS = 200_000
+_ON_DEMAND_ENTRIES = 5e9
 
 _MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
 _ROUNDS = 3  # passes at most, each with further landmarks
@@ -47,22 +51,25 @@ def make_feature_bank(
     memory_limit: float | str | None = None,
     sample_weight: Floats | None = None,
     passes: bool = False,
+    on_demand: bool = False,
 ) -> NystroemBank | None:
     """Hold kernels as Nystroem features; see `make_bank` for the parameters.
 
     With ``passes``, there must be memory for passes over the rows by other landmarks, too. Returns
     None where Gram matrices are better: for few rows, and for kernels of high rank while their
-    matrices fit in memory.
+    matrices fit in memory, or if they may be computed ``on_demand``.
     """
     if _all_grams(kernels, X, normalize):
         return None
     kernels = prepare_kernels(kernels, normalize)
     source = rows_of(kernels, X)
-    samples, landmarks = begin(kernels, source, tol)
     n = source.n_samples
+    if on_demand and _some_high_rank(kernels, source, tol):
+        return None
+    samples, landmarks = begin(kernels, source, tol)
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
-    if n < TOO_MANY_ROWS and not (complete and low):
+    if (n < TOO_MANY_ROWS and not (complete and low)) or (on_demand and not complete):
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = np.float32 if tol >= 1e-5 else np.float64
@@ -101,6 +108,23 @@ def count_features(
     kernels = prepare_kernels(kernels, normalize)
     n, (_, landmarks) = _num_samples(X), begin(kernels, rows_of(kernels, X), tol)
     return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
+
+
+def may_compute(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
+    """Whether n is so large that kernels of high rank are better computed on demand."""
+    n = _num_samples(X)
+    if n < TOO_MANY_ROWS or n > ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
+        return False
+    slow = sum(kernel.decay is None for kernel in prepare_kernels(kernels, normalize))
+    return slow * float(n) ** 2 <= _ON_DEMAND_ENTRIES
+
+
+def _some_high_rank(kernels: Sequence[Kernel], source: RowSource, tol: float) -> bool:
+    """Whether the rank of some kernel exceeds the number of landmarks on a few rows already."""
+    some = source.take(even_rows(source.n_samples, 2 * _MOST_LANDMARKS))
+    every = np.arange(some.n_samples)
+    wide = sorted(range(len(kernels)), key=lambda j: -some[j].shape[1])  # most likely first
+    return any(trial_rank(kernels[j], some[j], every, 1e-4 * tol) is None for j in wide)
 
 
 def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:

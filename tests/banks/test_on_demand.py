@@ -1,0 +1,107 @@
+"""Kernels computed on demand: exact values, the same for any number of threads, no matrix."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kernelweave import _core
+from kernelweave._threads import threads
+from kernelweave.banks import build, make_bank, on_demand
+from kernelweave.errors import MemoryBudgetError
+from kernelweave.kernels import ARD, RBF, Laplacian, Linear, Overlap, Polynomial
+from kernelweave.testing import check_bank
+
+ROWS = np.random.default_rng(1).normal(size=(45, 3))
+KERNELS = {
+    "tiles": [RBF(width=0.3), RBF(width=0.2), Laplacian(width=0.5)],
+    "panels": [Polynomial(degree=4, coef0=0.2), RBF(width=0.2) * Linear(), Overlap()],
+    "mixed": [RBF(width=0.3), RBF(width=2.0, columns=[0]), Linear(), ARD(widths=(1.0, 0.5, 0.2))],
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Let few rows count as many."""
+    monkeypatch.setattr(build, "_SMALL", 10)
+    few = replace(on_demand.OPTIONS, stored_rows=10, sample=30)
+    monkeypatch.setattr(on_demand, "OPTIONS", few)
+    monkeypatch.setattr(build, "ON_DEMAND", few)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6], ids=["float32", "float64"])
+@pytest.mark.parametrize("kind", KERNELS)
+def test_contract(kind, tol):
+    bank = make_bank(KERNELS[kind], ROWS, tol=tol, on_demand=True)
+    assert on_demand.FORM in {row["form"] for row in bank.summary()}
+    check_bank(bank, ROWS)
+    check_bank(bank.subset(np.array([2, 0])), ROWS)
+
+
+def test_a_small_part_is_stored():
+    bank = make_bank(KERNELS["mixed"], ROWS, on_demand=True).take(np.arange(8))
+    assert {row["form"] for row in bank.summary()} == {"distances", "dense", "factor"}
+    assert bank.combine(np.ones(4)).workspace is None
+    check_bank(bank, ROWS[:8])
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(45.0)])
+def test_means_from_a_sample(monkeypatch, weight):
+    few = replace(on_demand.OPTIONS, sample=45)
+    monkeypatch.setattr(build, "ON_DEMAND", few)
+    banks = [
+        make_bank(KERNELS["mixed"], ROWS, sample_weight=weight, on_demand=way, tol=1e-6)
+        for way in (True, False)
+    ]
+    assert_allclose(banks[0].scales, banks[1].scales, rtol=1e-9)  # the sample is all rows
+
+
+def test_single_precision_only_where_it_is_enough():
+    offset = ROWS + 1e4 * (np.arange(45) % 2)[:, None]  # two clusters far apart
+    close, far = (make_bank([RBF(width=0.3)], X, on_demand=True) for X in (ROWS, offset))
+    for bank, X in ((close, ROWS), (far, offset)):
+        gram = RBF(width=0.3)(X)
+        kernel = bank.combine(np.ones(1) / bank.scales)
+        index = np.arange(45)
+        tile = np.empty((45, 45), dtype=np.float32)
+        kernel.fill_tile(index, index, tile)
+        assert_allclose(tile, gram, atol=4e-6)
+        V = np.random.default_rng(0).normal(size=(45, 2))
+        assert_allclose(kernel @ V, gram @ V, atol=4e-6 * np.abs(V).sum())
+        assert_allclose(kernel.exact_product(V), gram @ V, atol=1e-12)
+    tables = [bank.parts[0][0].weighted(np.ones(1)).table.dtype for bank in (close, far)]
+    assert tables == [np.float32, np.float64]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("squared", [True, False])
+def test_threads_do_not_change_a_bit(dtype, squared):
+    rng = np.random.default_rng(0)
+    table, V = rng.normal(size=(700, 5)).astype(dtype), rng.normal(size=(600, 2))
+    rows, points = rng.permutation(700)[:333], rng.permutation(700)[:600]
+    rates, weights = np.array([0.1, 0.2, 0.33]), np.array([1.0, 0.5, 2.0])
+    found = []
+    for n_jobs in (1, 2, 5):
+        with threads(n_jobs):
+            out = np.ones((333, 600), dtype=dtype)
+            _core.tile_sums(table, squared, rates, weights, rows, points, True, out)
+            places = rows, points, V
+            found.append(
+                [
+                    out,
+                    _core.tile_products(table, squared, rates, weights, *places),
+                    _core.tile_kernel_products(table, squared, rates, *places),
+                    _core.tile_forms(table, squared, rates, points, V),
+                ]
+            )
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            assert_array_equal(a, b)
+
+
+def test_too_little_memory():
+    with pytest.raises(MemoryBudgetError, match="Kernels on demand need"):
+        make_bank([RBF(width=0.3)], ROWS, on_demand=True, memory_limit=1000)
+    bank = make_bank([RBF(width=0.3)], ROWS, on_demand=True, memory_limit=20_000)
+    assert bank.workspace.n_rows == 45

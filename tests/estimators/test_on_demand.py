@@ -1,0 +1,92 @@
+"""Fits with kernels on demand: the model of stored kernels, certified."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave.banks import on_demand
+from kernelweave.banks.nystroem import build as large
+from kernelweave.inner import parts
+from kernelweave.kernels import RBF, Laplacian
+
+RNG = np.random.default_rng(3)
+N = 360
+X = RNG.normal(size=(N, 5))
+SIGNAL = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=N)
+KERNELS = [RBF(width=0.7), RBF(width=1.5), RBF(width=3.0), Laplacian(width=5.0)]
+FITS = {
+    "one kernel": (MKLClassifier(KERNELS[:1], C=5.0), "two"),
+    "norm 1": (MKLClassifier(KERNELS, C=2.0), "two"),
+    "norm 2": (MKLClassifier(KERNELS, norm=2, C=2.0), "two"),
+    "uniform": (MKLClassifier(KERNELS, norm="uniform", loss="squared_hinge"), "two"),
+    "three classes": (MKLClassifier(KERNELS), "three"),
+    "epsilon": (MKLRegressor(KERNELS, C=2.0), "number"),
+    "huber": (MKLRegressor(KERNELS, loss="huber", norm=2), "number"),
+    "quantiles": (MKLRegressor(KERNELS, loss="quantile", quantile=[0.2, 0.8]), "number"),
+}
+TARGETS = {
+    "two": SIGNAL > 0,
+    "three": np.digitize(SIGNAL, [-0.5, 0.6]),
+    "number": SIGNAL,
+}
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let hundreds of rows be too many for Gram matrices."""
+    monkeypatch.setattr(large, "MANY_ROWS", 100)
+    monkeypatch.setattr(large, "TOO_MANY_ROWS", 200)
+    monkeypatch.setattr(parts, "_OPTIONS", replace(parts._OPTIONS, least=40, most=80))
+    monkeypatch.setattr(on_demand, "OPTIONS", replace(on_demand.OPTIONS, stored_rows=50))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", FITS)
+def test_same_optimum_as_stored_kernels(kind, weighted, request):
+    model, target = FITS[kind]
+    y = TARGETS[target]
+    weight = RNG.choice([0.5, 1.0, 3.0], size=N) if weighted else None
+    stored = model.fit(X, y, sample_weight=weight)
+    known, predicted = (stored.objective_, stored.duality_gap_), stored.predict(X)
+    request.getfixturevalue("many")
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        solve = parts.solve_by_parts
+        from kernelweave.inner import solve as module
+
+        patch.setattr(module, "solve_by_parts", lambda *a, **k: seen.append(1) or solve(*a, **k))
+        model.fit(X, y, sample_weight=weight)
+    assert seen  # no other solver was at work
+    assert model.converged_
+    assert np.isnan(model.landmark_gap_)
+    assert model.duality_gap_ <= 1e-3 * model.objective_
+    # Both optima lie within their brackets.
+    assert model.objective_ - model.duality_gap_ <= known[0] * (1 + 1e-9)
+    assert known[0] - known[1] <= model.objective_ * (1 + 1e-9)
+    if target == "number":
+        assert_allclose(model.predict(X), predicted, atol=0.1)
+    else:
+        assert (model.predict(X) == predicted).mean() > 0.97
+
+
+def test_threads_do_not_change_a_bit(many):
+    fits = [MKLClassifier(KERNELS, C=2.0, n_jobs=n_jobs).fit(X, SIGNAL > 0) for n_jobs in (1, 2, 3)]
+    for other in fits[1:]:
+        assert_array_equal(fits[0].weights_, other.weights_)
+        assert_array_equal(fits[0].dual_coef_, other.dual_coef_)
+        assert fits[0].duality_gap_ == other.duality_gap_
+
+
+def test_smooth_losses_keep_landmarks(many):
+    model = MKLClassifier([RBF(width=1.5)], loss="logistic").fit(X, SIGNAL > 0)
+    assert np.isfinite(model.landmark_gap_)
+
+
+def test_held_out_rows_and_warm_starts(many):
+    model = MKLClassifier(KERNELS, calibration="sigmoid", warm_start=True).fit(X, SIGNAL > 0)
+    assert model.predict_proba(X).shape == (N, 2)
+    before = model.n_iter_
+    assert model.fit(X, SIGNAL > 0).n_iter_ <= before
