@@ -80,7 +80,7 @@ def _permutation_shap(predict: Any, background: Any, new: Any) -> Callable[[], A
 
 
 def _product_kernel(peer: Any, new: Any) -> Callable[[], Any]:
-    from shapiq import ProductKernelExplainer
+    from shapiq.explainer.product_kernel.explainer import ProductKernelExplainer
 
     explainer = ProductKernelExplainer(peer)
 

@@ -392,13 +392,15 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         return KernelTerms(tuple(terms), self.intercept_, partial(check_table, self, reset=False))
 
     def _support_terms(self) -> list[KernelTerm]:
-        kernels, weights = self._active()
+        coefs = self._support_coefs()
         return [
-            KernelTerm(
-                str(kernel), ((kernel, self._support_views[j]),), weights[j] * self.dual_coef_.T
-            )
-            for j, kernel in enumerate(kernels)
+            KernelTerm(str(kernel), ((kernel, self._support_views[j]),), coefs[j].T)
+            for j, kernel in enumerate(self._active()[0])
         ]
+
+    def _support_coefs(self) -> Floats:
+        """Return coefficients of the kernels in use, (n_kernels, n_outputs, n_support)."""
+        return np.asarray(self._active()[1][:, None, None] * self.dual_coef_)
 
     def _blocks_at_once(self, kernels: list[Kernel]) -> int:
         """Return the number of kernel blocks in memory while a block of rows is predicted."""

@@ -116,10 +116,6 @@ class BaseCombination(NotebookSummary, BaseEstimator):
         self.objective_ = self.duality_gap_ = float("nan")
         self.history_: list[Any] = []
 
-    def _terms(self) -> MemberTerms | FunctionTerms:
-        """Return the prediction as a sum over members where it is one."""
-        raise NotImplementedError
-
     def to_frame(self) -> pd.DataFrame:
         """Return a table of the members and their weights, the heaviest first.
 
@@ -276,11 +272,8 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
         logarithms = self._logarithms(len(self.members_))
         n_outputs = len(self.intercept_)
         if any(logarithms[j] is not None for j in used):
-
-            def predict(X: Any) -> Floats:
-                return self.predict(X).reshape(-1, n_outputs)
-
-            return FunctionTerms(predict, "members that learn a logarithm do not add up")
+            reason = "members that learn a logarithm do not add up"
+            return FunctionTerms(lambda X: self.predict(X).reshape(-1, n_outputs), reason)
         slopes = ((self.members_[j], self.weights_[j] * np.eye(n_outputs)) for j in used)
         return MemberTerms(tuple(slopes), self.intercept_)
 
@@ -430,12 +423,11 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
             slopes = np.reshape(np.asarray(item[0], dtype=np.float64).ravel()[:1], (1, 1))
             member = ((self.members_[used[0]], slopes),)
             return MemberTerms(member, np.asarray(item[1], dtype=np.float64).ravel()[:1])
-        n_outputs = len(self.intercept_)
-
-        def decide(X: Any) -> Floats:
-            return self.decision_function(X).reshape(-1, n_outputs)
-
-        return FunctionTerms(decide, "log-odds of mean probabilities do not add up over members")
+        n, reason = (
+            len(self.intercept_),
+            "log-odds of mean probabilities do not add up over members",
+        )
+        return FunctionTerms(lambda X: self.decision_function(X).reshape(-1, n), reason)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the most probable class of every row.

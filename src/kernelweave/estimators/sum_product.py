@@ -393,19 +393,14 @@ class SumProductMKLClassifier(KernelClassifier):
     def _support_terms(self) -> list[KernelTerm]:
         if not self.paths_:
             raise InputError(
-                f"{type(self).__name__}: its structure has more than max_paths="
-                f"{self.max_paths} paths, which are not listed, so that it cannot be explained. "
-                "Hint: raise max_paths."
+                f"max_paths: {self.max_paths} is too few to list and explain all paths."
             )
-        place = {leaf: j for j, leaf in enumerate(self.network_.leaves)}
-        terms = []
-        for path, weight in zip(self.paths_, self.weights_, strict=True):
-            leaves = [place[leaf] for leaf in path.leaves]
-            scale = weight * np.prod(self.scales_[leaves])
+        place, terms = {leaf: j for j, leaf in enumerate(self.network_.leaves)}, []
+        for k in np.flatnonzero(self.weights_).tolist():
+            leaves = [place[leaf] for leaf in self.paths_[k].leaves]
             factors = tuple((self.kernels_[j], self._support_views[j]) for j in leaves)
-            if weight:
-                name = self.network_.describe(path)
-                terms.append(KernelTerm(name, factors, scale * self.dual_coef_.T))
+            coef = self.weights_[k] * np.prod(self.scales_[leaves]) * self.dual_coef_.T
+            terms.append(KernelTerm(self.network_.describe(self.paths_[k]), factors, coef))
         return terms
 
     def _learned_kernel(self) -> tuple[list[Kernel], BlockFunction]:

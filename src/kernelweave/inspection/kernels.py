@@ -14,8 +14,9 @@ from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.table import is_sparse
 
 from .game import Game, Link, Shares, attribute, linked, mean_and_error
-from .games import Board, PowerSeries, empty_value
+from .games import Board, empty_value
 from .pieces import Piece, make_pieces
+from .series import PowerSeries
 from .tables import Mixer
 
 _TOL = 1e-10  # quadrature error of all values of a row, relative to the range of the predictions
