@@ -25,11 +25,7 @@ from .classifier import BaseClassifier
 from .fit import quiet_overflow
 from .ridge_average import AVERAGE, FittedAverage, RidgeAverageClassifier
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
-<<<<<<< HEAD
 from .targets import encode_labels, read_rates, refuse_one_class
-=======
-from .targets import encode_labels, finite_floats, read_rates, refuse_one_class
->>>>>>> explain
 
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
 _SVM_COST, _SVM_TOL = 3.0, 1e-4  # of the final SVM
@@ -328,31 +324,6 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 
-<<<<<<< HEAD
-=======
-    def _function_of(self, source: RowSource) -> LandmarkFunction:
-        """Return a function of the landmarks of each kernel, not of those of all kernels."""
-        views = source.take(self.support_)
-        active = np.flatnonzero(self.weights_)
-        own = [np.flatnonzero(self.dual_coef_[j].any(axis=0)) for j in active]
-        pairs = list(zip(active, own, strict=True))
-        return LandmarkFunction(
-            active,
-            tuple(take(views[int(j)], rows) for j, rows in pairs),
-            tuple(
-                np.ascontiguousarray(self.scales_[j] * self.dual_coef_[j][:, rows].T)
-                for j, rows in pairs
-            ),
-        )
-
-    def _support_coefs(self) -> Floats:
-        active = np.flatnonzero(self.weights_)
-        return np.asarray(self.dual_coef_[active] * self.scales_[active][:, None, None])
-
-    def _values(self, block: BlockFunction, rows: Views) -> Floats:
-        return cross_products(self._active()[0], self._support_coefs(), rows, self._support_views)
-
->>>>>>> explain
     @by_parts
     def predict_proba(self, X: Any) -> Floats:
         """Return the estimated probability of every class, as if labels were right.

@@ -27,7 +27,6 @@ from .base import BlockFunction
 from .classifier import BaseClassifier
 from .label_quality import LabelQuality
 from .targets import finite_floats
-from .terms import KernelTerm
 
 _BANK_TOL = 1e-4  # kernels are stored to a hundred-thousandth of it
 
@@ -155,19 +154,9 @@ class RidgeAverageClassifier(LabelQuality, BaseClassifier):
             ),
         )
 
-    def _support_terms(self) -> list[KernelTerm]:
-        active = np.flatnonzero(self.weights_).tolist()
-        found = zip(active, self._active()[0], strict=True)
-        return [
-            KernelTerm(
-                str(kernel),
-                ((kernel, self._support_views[k]),),
-                self.scales_[j] * self.dual_coef_[j].T,
-            )
-            for k, (j, kernel) in enumerate(found)
-        ]
+    def _support_coefs(self) -> Floats:
+        active = np.flatnonzero(self.weights_)
+        return np.asarray(self.dual_coef_[active] * self.scales_[active][:, None, None])
 
     def _values(self, block: BlockFunction, rows: Views) -> Floats:
-        active = np.flatnonzero(self.weights_)
-        dual_coef = self.dual_coef_[active] * self.scales_[active][:, None, None]
-        return cross_products(self._active()[0], dual_coef, rows, self._support_views)
+        return cross_products(self._active()[0], self._support_coefs(), rows, self._support_views)
