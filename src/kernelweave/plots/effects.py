@@ -63,8 +63,8 @@ def plot_effects(
     >>> from kernelweave.plots import plot_effects
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> model = RuleEnsembleRegressor(C=10).fit(X, 2.0 * (X[:, 0] > 0))
-    >>> len(plot_effects(model, X))
-    3
+    >>> plot_effects(model, X)[0].get_ylabel()
+    'change of the prediction'
     """
     check_count("max_columns", max_columns)
     if isinstance(model, Effects):
