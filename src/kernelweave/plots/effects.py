@@ -67,10 +67,10 @@ def plot_effects(
     'change of the prediction'
     """
     check_count("max_columns", max_columns)
-    if isinstance(model, Effects):
+    if hasattr(model, "curves"):  # effects that were computed already
         if X is not None:
             raise InputError("X: must be None where effects are given.")
-        found = model
+        found: Effects = model
     elif X is None:
         raise InputError("X: a model needs the rows of the background; pass X.")
     else:
