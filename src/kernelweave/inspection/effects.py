@@ -94,7 +94,7 @@ def effects(
     >>> model = MKLRegressor().fit(X, X[:, 0] ** 2)
     >>> found = effects(model, X)
     >>> found.names[0], bool(found.main_share > 0.9)
-    ('0', True)
+    ('column 0', True)
     """
     subject = _Subject.of(model)
     table = model_columns(subject.first, X)

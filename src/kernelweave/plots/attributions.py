@@ -185,7 +185,7 @@ def plot_importance(attributions: Attributions, ax: Any = None, max_players: int
 
 
 def _check(attributions: Any) -> None:
-    if not isinstance(attributions, Attributions):
+    if not hasattr(attributions, "mean_sizes"):
         raise InputTypeError(
             "attributions: must be the result of kernelweave.inspection.explain, got "
             f"{type(attributions).__name__}."

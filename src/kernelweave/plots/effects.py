@@ -63,14 +63,14 @@ def plot_effects(
     >>> from kernelweave.plots import plot_effects
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> model = RuleEnsembleRegressor(C=10).fit(X, 2.0 * (X[:, 0] > 0))
-    >>> len(plot_effects(model, X))
-    3
+    >>> plot_effects(model, X)[0].get_ylabel()
+    'change of the prediction'
     """
     check_count("max_columns", max_columns)
-    if isinstance(model, Effects):
+    if hasattr(model, "curves"):  # effects that were computed already
         if X is not None:
             raise InputError("X: must be None where effects are given.")
-        found = model
+        found: Effects = model
     elif X is None:
         raise InputError("X: a model needs the rows of the background; pass X.")
     else:
