@@ -21,12 +21,12 @@ from .choosing import (
     Race,
     Ranked,
     build_model,
-    decide,
     encode_target,
     list_settings,
     silent,
 )
 from .columns import note_columns
+from .deciding import decide
 from .hints import table_hints
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method
 from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
