@@ -9,7 +9,8 @@ from kernelweave import CombinedClassifier, CombinedRegressor, MetricKernelRegre
 from kernelweave.io import load, save
 from kernelweave.tables import Settings, fit_table, make_problem
 from kernelweave.tables.candidates import LINEAR, METRIC, SVM
-from kernelweave.tables.choosing import Race, decide, log_offsets, silent
+from kernelweave.tables.choosing import Race, log_offsets, silent
+from kernelweave.tables.deciding import decide
 from kernelweave.tables.planning import make_folds
 from kernelweave.tables.scoring import choose_scoring
 from kernelweave.tables.verdicts import describe_choice

@@ -22,29 +22,22 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combined import undo_logarithm
-from kernelweave.estimators.left_out_scores import class_margins
 
-from .blending import Calibration, best_scale, blend, calibrate, learn_calibration
+from .blending import Calibration, best_scale, calibrate
 from .candidates import Candidate, Task
 from .methods import Settings, make_preparer
 from .planning import sample_rows, search_folds
 from .problem import Problem
 from .scoring import (
     Scoring,
-    constant_score,
     paired_difference,
     row_losses,
-    score_interval,
     total_score,
 )
 from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
-_BETTER = 2.0  # standard errors of a significant difference
-_HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
-_GAIN = 0.005  # relative gain below which a combination is not worth its size
-_FEW = 100  # rows of the smallest class below which differences are mostly noise
 _ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
 
@@ -405,110 +398,6 @@ def log_offsets(problem: Problem) -> list[float]:
         return []
     positive = y[y > 0]
     return [0.0 if y.min() > 0 else float(positive.min())]
-
-
-def decide(race: Race) -> Choice:
-    """Return the best candidate that can be written, the fixed one, or a combination."""
-    chosen = {e.name: race.best(e) for e in race.entries}
-    losses = {e.name: race.losses(e, chosen[e.name]) for e in race.entries}
-    means = {name: float(np.nanmean(values)) for name, values in losses.items()}
-    able = [e for e in race.entries if e.candidate.written and e.active]
-    if race.fixed is not None:
-        able = [e for e in able if e.name == race.fixed]
-    winner = _prefer(able, losses, means, race.n_rarest)
-    members = [(winner, 1.0)]
-    predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
-    rows, predicted = predictions[winner.name]
-    own, name = losses[winner.name], winner.name
-    if len(able) > 1:
-        stack = np.stack([predictions[e.name][1] for e in able])
-        mixed = blend(stack, race.codes[rows], race._parts(rows), race.problem.regression)
-        mixed_losses = race.row_losses(rows, mixed.crossed)
-        gain, error = paired_difference(mixed_losses, own[rows])
-        if gain > _BETTER * error and gain > _GAIN * means[winner.name]:
-            members = [(e, w) for e, w in zip(able, mixed.weights, strict=True) if w > 0]
-            predicted = mixed.crossed
-            own = np.full(len(own), np.nan)
-            own[rows] = mixed_losses
-            name = " + ".join(f"{w:.0%} {e.name}" for e, w in sorted(members, key=lambda m: -m[1]))
-    others, measure = [], race.scoring.shows[0]
-    for entry in race.entries:
-        if len(members) == 1 and entry is winner:
-            continue
-        some, values = predictions[entry.name]
-        behind = paired_difference(own[some], losses[entry.name][some])
-        # Candidates that left the race predicted fewer rows, on which all scores may differ.
-        fewer = race.scores(some, predicted[np.isin(rows, some)]) if len(some) < len(rows) else {}
-        others.append(
-            Ranked(
-                entry.name,
-                race.scores(some, values),
-                len(some),
-                behind,
-                entry.candidate.written,
-                fewer.get(measure),
-            )
-        )
-    first = Ranked(name, race.scores(rows, predicted), len(rows), (0.0, 0.0))
-    ranking = [first, *sorted(others, key=lambda item: item.behind[0])]
-    y = race.codes[rows]
-    interval = score_interval(measure, y, predicted, race.part[rows])
-    parts = tuple(_member(race, e, chosen[e.name], w) for e, w in members)
-    constant = {name: constant_score(name, y) for name in race.scoring.shows}
-    return Choice(
-        parts,
-        tuple(ranking),
-        race.scoring,
-        interval,
-        len(race.folds),
-        constant,
-        rows,
-        predicted,
-        _left_out_scores(y, predicted, parts, race.problem.regression),
-    )
-
-
-def _left_out_scores(
-    y: Any, predicted: Floats, members: tuple[Member, ...], regression: bool
-) -> Floats:
-    """Return the residuals or margins of left-out rows, as `CombinedRegressor` takes them."""
-    if not regression:
-        return np.asarray(class_margins(predicted)[np.arange(len(y)), y])
-    offsets = {None if m.logarithm is None else m.logarithm[0] for m in members}
-    if len(offsets) == 1 and (offset := offsets.pop()) is not None:
-        return np.asarray(np.log(y + offset) - np.log(predicted + offset))
-    return np.asarray(y - predicted)
-
-
-def _prefer(
-    able: list[Entry], losses: dict[str, Floats], means: dict[str, float], n_rarest: int
-) -> Entry:
-    """Return the candidate with the smallest mean loss, the first one where it is hardly worse.
-
-    The first candidate, the learned metric, was the best on most tables, has probabilities of its
-    own and tells which columns matter. Where a class has few rows, scores are so noisy that it is
-    preferred unless another is significantly better.
-    """
-    best, first = min(able, key=lambda e: means[e.name]), able[0]
-    both = np.isfinite(losses[best.name]) & np.isfinite(losses[first.name])
-    gap, error = paired_difference(losses[best.name][both], losses[first.name][both])
-    if n_rarest < _FEW:
-        return first if gap <= _BETTER * error else best
-    return first if gap <= error and gap <= _HARDLY * means[best.name] else best
-
-
-def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
-    """Return a part of the chosen model, with its scale or calibration on all left-out rows."""
-    setting, offset = entry.settings[s]
-    values = entry.values[s]
-    rows = np.flatnonzero(np.isfinite(values.reshape(len(values), -1)[:, 0]))
-    y, logarithm, calibration = race.codes[rows], None, None
-    if offset is not None:
-        raw = undo_logarithm(values[rows], offset, 1.0)
-        logarithm = (offset, best_scale(y + offset, raw + offset))
-    if not race.problem.regression and not entry.has_proba and not entry.candidate.plain:
-        calibration = learn_calibration(values[rows], y, race.n_outputs)
-    return Member(entry.candidate, setting, float(weight), logarithm, calibration)
 
 
 def build_model(

@@ -22,12 +22,12 @@ from .choosing import (
     Race,
     Ranked,
     build_model,
-    decide,
     encode_target,
     list_settings,
     silent,
 )
 from .columns import note_columns
+from .deciding import decide
 from .hints import table_hints
 from .left_out import chosen_predictions
 from .measures import Classes, Values
