@@ -7,10 +7,8 @@ features, the weighted sum offers its `Features`, and functions are weights of t
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ from kernelweave._types import Bools, Floats, Indices, Stored
 from kernelweave.kernels import Kernel
 
 from .views import Views
+from .workspace import Workspace as Workspace
 
 if TYPE_CHECKING:
     from .nystroem.landmarks import LandmarkFunction
@@ -95,33 +94,6 @@ class Features(ABC):
         ``F' diag(q) F``, and the weight of the kernel of each column.
         """
         raise NotImplementedError
-
-
-class Workspace:
-    """Memory for a square block of some rows, used again by one inner solve after the other.
-
-    Fresh memory costs more than the kernel values written to it.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows and columns of the block.
-    dtype : dtype
-        Of its entries.
-    """
-
-    def __init__(self, n_rows: int, dtype: Any) -> None:
-        self.n_rows, self.dtype = n_rows, dtype
-        self._lock = threading.Lock()
-        self._memory: Stored | None = None
-
-    @contextmanager
-    def borrow(self) -> Iterator[Stored]:
-        """Lend the memory as a flat array; another thread waits until it is free again."""
-        with self._lock:
-            if self._memory is None:
-                self._memory = np.empty(self.n_rows**2, dtype=self.dtype)
-            yield self._memory
 
 
 class KernelOperator(ABC):
