@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from kernelweave.estimators.combined import to_probabilities
+from kernelweave.estimators.combination import to_probabilities
 from kernelweave.tables.blending import best_scale, blend, calibrate, learn_calibration
 
 RANDOM = np.random.default_rng(1)

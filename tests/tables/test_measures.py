@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from kernelweave.tables.measures import (
-    MEASURES,
-    Classes,
+from kernelweave.tables.measures import MEASURES, Classes, Values
+from kernelweave.tables.resampling import (
     Several,
-    Values,
     draw,
     exact_interval,
     percentiles,

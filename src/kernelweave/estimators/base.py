@@ -383,10 +383,8 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         function = self._function
         if function is not None:
             found = zip(function.which.tolist(), function.rows, function.coefs, strict=True)
-            terms = [
-                KernelTerm(str(self.kernels_[j]), ((self.kernels_[j], rows),), coef)
-                for j, rows, coef in found
-            ]
+            kernels = self.kernels_
+            terms = [KernelTerm(str(kernels[j]), ((kernels[j], X),), c) for j, X, c in found]
         else:
             terms = self._support_terms()
         return KernelTerms(tuple(terms), self.intercept_, partial(check_table, self, reset=False))

@@ -375,11 +375,9 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _learned_block(self, A: Views, B: Views) -> Floats:
         """Return the learned kernel between prepared rows."""
+        pairs = enumerate(zip(self.kernels_, self.scales_, strict=True))
         leaves = np.array(
-            [
-                cross_block([kernel], scale[None], A.subset([j]), B.subset([j])).ravel()
-                for j, (kernel, scale) in enumerate(zip(self.kernels_, self.scales_, strict=True))
-            ]
+            [cross_block([k], s[None], A.subset([j]), B.subset([j])).ravel() for j, (k, s) in pairs]
         )
         if self.paths_:
             table, _, _ = arrange(self.network_, self.paths_)
@@ -392,9 +390,7 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _support_terms(self) -> list[KernelTerm]:
         if not self.paths_:
-            raise InputError(
-                f"max_paths: {self.max_paths} is too few to list and explain all paths."
-            )
+            raise InputError(f"max_paths: {self.max_paths} is too few to explain all paths.")
         place, terms = {leaf: j for j, leaf in enumerate(self.network_.leaves)}, []
         for k in np.flatnonzero(self.weights_).tolist():
             leaves = [place[leaf] for leaf in self.paths_[k].leaves]

@@ -44,18 +44,15 @@ class BundleOptions:
 
     provisional: bool = False  # bounds of kernels as stored, for a caller who evaluates exact ones
     stop_if_nonsmooth: bool = False  # stop where J is nondifferentiable, for a caller who smooths
-    # The working set.
     working_cheap: int = 160  # kernels added at a time
     working: int = 40
     first: int = 40  # kernels that get a weight to begin with
     idle: float = 0.6  # slope, relative to the largest, below which unweighted kernels are dropped
     near: float = 0.85  # slope, relative to the average one, from which a kernel is in the model
     patient: float = 0.3  # gap of a good working set, relative to the whole gap, before pricing
-    # A first guess from a sample of the rows.
     sample_rows_cheap: int = 1000  # rows from which weights are learned on a sample first
     sample_rows: int = 300
     sample_tol: float = 0.1  # relative gap
-    # Steps.
     n_cuts: int = 20  # kept
     far: float = 0.3  # change of the weights, in the l1 norm, beyond which predictions are poor
     flat: float = 0.3  # promised gain, in tolerances, at which the mixed bound is computed
@@ -362,9 +359,8 @@ class _Bundle:
         if point.kernel.features() is not None:
             return feature_hessian(self.loss, point.kernel, which, dual_coef, Y, cost)
         curved = self.loss.inverse_curvature(dual_coef, Y, cost)
-        workspace = point.kernel.workspace
-        most = MAX_FREE if workspace is None else workspace.n_rows
-        if max(len(rows) for rows, _ in curved) > most:
+        held = point.kernel.workspace
+        if max(len(rows) for rows, _ in curved) > (MAX_FREE if held is None else held.n_rows):
             return None
 
         def products(rows: Indices) -> Floats:
@@ -427,7 +423,7 @@ class _Bundle:
     def _predicted_start(self, point: Iterate, kernel: WeightedSum) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
         near = float(np.abs(self.step).sum()) <= self.options.far
-        # A pass over all rows costs more than it saves where kernels are on demand.
+        # Where kernels are on demand, a pass over all rows costs more than it saves.
         if self.curvature is not None and near and kernel.workspace is None:
             followed = self.curvature.predict(point.dual_coef, self.step)
             followed = self.loss.repair(followed, self.Y, self.cost)

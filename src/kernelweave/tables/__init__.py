@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .clustering import TableClusters, cluster_table
     from .columns import ColumnKind, describe_columns
     from .comparing import Comparison, compare_table
-    from .evaluating import Evaluation, evaluate_table
+    from .evaluating import evaluate_table
+    from .evaluation import Evaluation
     from .explaining import explain_table
     from .fitting import TableFit, fit_table
     from .kernels import offer_kernels
@@ -57,7 +58,7 @@ __all__ = [
 _HOMES = {
     "ColumnKind": "columns",
     "Comparison": "comparing",
-    "Evaluation": "evaluating",
+    "Evaluation": "evaluation",
     "METHODS": "methods",
     "Problem": "problem",
     "Search": "search",

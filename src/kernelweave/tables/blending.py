@@ -10,7 +10,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp
 
 from kernelweave._types import Floats, Indices
-from kernelweave.estimators.combined import to_probabilities
+from kernelweave.estimators.combination import to_probabilities
 
 _PENALTY = 0.05  # of the squared slope and intercepts of a calibration, in rows
 _LEAST = 0.05  # weight below which a member is dropped

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats, Indices
-from kernelweave.estimators.combined import undo_logarithm
+from kernelweave.estimators.combination import undo_logarithm
 
 from .blending import Calibration, best_scale, calibrate
 from .candidates import Candidate, Task

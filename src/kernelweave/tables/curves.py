@@ -10,7 +10,8 @@ from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from kernelweave._types import Bools, Floats, Indices
 
-from .measures import LEVEL, Classes, Values, share_interval
+from .measures import Classes, Values
+from .resampling import LEVEL, share_interval
 
 _POINTS = 400  # of a curve
 _BINS, _ROWS_PER_BIN = 10, 15

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.estimators.combined import undo_logarithm
+from kernelweave.estimators.combination import undo_logarithm
 from kernelweave.estimators.left_out_scores import class_margins
 
 from .blending import best_scale, blend, learn_calibration

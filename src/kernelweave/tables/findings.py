@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .evaluating import Difference, Evaluation, Score
+from .evaluation import Difference, Evaluation, Score
 from .measures import MEASURES
 
 

@@ -15,10 +15,11 @@ from kernelweave._types import Floats, Indices
 from kernelweave.errors import DataError, InputError
 
 from .curves import Coverage, interval_coverage, quantile_coverage, set_coverage
-from .measures import Classes, Predicted, Several, Values
+from .measures import Classes, Predicted, Values
 from .predicting import last_step, refuse_other_models
 from .problem import check_column
 from .reading import is_number
+from .resampling import Several
 
 if TYPE_CHECKING:
     import pandas as pd

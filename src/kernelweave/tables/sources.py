@@ -10,9 +10,10 @@ import numpy as np
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 
-from .measures import MEASURES, Evaluator, Predicted, Several, draw, percentiles
+from .measures import MEASURES, Evaluator, Predicted
 from .new_rows import NewRows, predict_changed
 from .predicting import last_step
+from .resampling import Several, draw, percentiles
 
 _REPEATS = 5  # permutations of a source
 _MOST = 40  # sources
