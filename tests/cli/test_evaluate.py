@@ -42,7 +42,8 @@ def test_terminal(patients, capsys):
     assert lines[3].startswith("The 90% sets hold the true class of ")
     for words in ("log-loss", "F1 of yes", "found (recall)", "true / predicted", "empty"):
         assert words in out
-    assert max(map(len, lines[4:])) <= 80
+    # Sentences are folded by the terminal; tables fit.
+    assert max(len(line) for line in lines[4:] if not line.startswith("Note")) <= 80
     assert err == ""
     assert run(capsys, "evaluate", "t.kw", "new.csv", "--quiet") == ("", "")
 

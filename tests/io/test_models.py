@@ -358,7 +358,7 @@ class Own(RBF):
     ("model", "message"),
     [
         (MKLClassifier(), "This MKLClassifier is not fitted yet; call fit before save."),
-        (StandardScaler(), "A model of type StandardScaler cannot be saved, only Combined"),
+        (StandardScaler(), "A model of type StandardScaler cannot be saved, only Annotator"),
         (type("Sub", (MKLClassifier,), {})(), "A model of type Sub cannot be saved"),
         (make_pipeline(StandardScaler(), MKLClassifier()), r"save\(pipeline\[-1\], path\)"),
         (

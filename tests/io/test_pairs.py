@@ -91,7 +91,7 @@ def test_training_rows_are_stored_only_where_they_are_needed(tmp_path):
     [
         (PairwiseKernelLearner(), "not fitted yet"),
         (KernelSpectralClustering(), "KernelSpectralClustering is not fitted yet"),
-        (SVC(), "of type SVC cannot be saved, only Combined"),
+        (SVC(), "of type SVC cannot be saved, only Annotator"),
     ],
 )
 def test_models_that_cannot_be_saved(model, message, tmp_path):

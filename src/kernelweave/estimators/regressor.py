@@ -82,7 +82,8 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         return n if self.loss == "square" else super()._n_solved(n)
 
     def _make_loss(self) -> Loss:
-        epsilon = self.epsilon * self.target_scale_
+        # A path asks the estimator that it belongs to, which has no unit, for the kind of loss.
+        epsilon = self.epsilon * getattr(self, "target_scale_", 1.0)
         return regression_loss(self.loss, epsilon, fit_intercept=self.fit_intercept)
 
     def _solve(

@@ -11,8 +11,6 @@ import numpy as np
 from kernelweave._summary import TITLES, listed, show_score
 from kernelweave.io import FitRecord
 
-from .cross_validation import NotMeasured
-
 if TYPE_CHECKING:
     from .subject import Subject
 
@@ -60,7 +58,7 @@ def how_good(subject: Subject) -> Answer | str:
     if subject.record is not None and subject.record.models:
         return _of_record(subject.record)
     found = subject.folds
-    return found.reason if isinstance(found, NotMeasured) else _of_folds(found)
+    return found.reason or _of_folds(found)
 
 
 def _of_evaluation(found: Any, where: str) -> Answer:

@@ -89,6 +89,8 @@ class CrossValidation:
     constant: float | None  # the first score of a constant prediction
     warnings: tuple[str, ...]  # of the fits, each once; without early stopping
 
+    reason = ""
+
     @property
     def first(self) -> Score:
         """The score to quote."""
@@ -118,6 +120,9 @@ class NotMeasured:
     reason: str
 
     models = ()
+
+    def values(self) -> None:
+        """Return no values of the template."""
 
 
 def measure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,12 +122,14 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
     curves: Any = None
     size = _affordable(subject)
     try:
-        values = explain(
-            model,
-            _some(X, size.n_rows),
-            background=_some(X, size.n_background),
-            n_permutations=size.n_permutations,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on the rows, which the scores show
+            values = explain(
+                model,
+                _some(X, size.n_rows),
+                background=_some(X, size.n_background),
+                n_permutations=size.n_permutations,
+            )
     except (TypeError, ValueError) as error:  # errors of the library are among these
         refused.append(f"Importance is not shown: {error}")
     try:
@@ -136,7 +139,9 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
             columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
         # Pairs of a slow model would take as long as all the rest.
         n_pairs = _PAIRS if X.shape[1] > 1 and size.n_rows > _LEAST_ROWS else 0
-        curves = effects(model, X, columns, pairs=n_pairs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            curves = effects(model, X, columns, pairs=n_pairs)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
     if values is None and curves is None:

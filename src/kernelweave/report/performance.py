@@ -9,7 +9,6 @@ from kernelweave.errors import InputError
 from kernelweave.io import FitRecord
 
 from .answers import title_of
-from .cross_validation import NotMeasured
 from .curves import draw_curves, from_plain
 from .rendering import Section
 from .subject import Subject
@@ -21,7 +20,6 @@ def section(subject: Subject) -> Section:
     folds, found = subject.folds, subject.evaluation
     record = subject.record if subject.record is not None and subject.record.models else None
     models = () if record is None else record.models
-    reason = folds.reason if isinstance(folds, NotMeasured) else ""
     values: dict[str, Any] = {
         "where": subject.measured_on,
         "scores": None if found is None else _scores(found),
@@ -32,8 +30,8 @@ def section(subject: Subject) -> Section:
         "smaller": [title_of(name) for name in _names(record) if name in SMALLER],
         "fewer": any(one.same_rows is not None for one in models),
         "pooled": record is not None and "folds" in record.measured,
-        "folds": None if isinstance(folds, NotMeasured) else folds.values(),
-        "reason": reason if found is None and record is None else "",
+        "folds": folds.values(),
+        "reason": folds.reason if found is None and record is None else "",
         "lacks_data": subject.X is None or subject.y is None,
         "curves": _curves(subject),
         "of_fit": found is None,

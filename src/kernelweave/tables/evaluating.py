@@ -24,7 +24,7 @@ from .curves import (
 )
 from .evaluation import Difference, Evaluation, GroupScores, Score
 from .groups import split_groups
-from .measures import MEASURES, Classes, Predicted, Values
+from .measures import MEASURES, Predicted
 from .new_rows import NewRows, Outcome, predict_rows, take_rows, unwrap
 from .predicting import last_step
 from .resampling import Draws, Several, draw, exact_interval, percentiles
@@ -130,7 +130,7 @@ def _measure(outcome: Outcome, rows: NewRows, seed: int) -> Evaluation:
     """Return the evaluation of all rows."""
     scores = score_predictions(outcome.predicted, rows.weight, seed)
     if outcome.kind in ("labels", "targets"):
-        main = _main(outcome.predicted)
+        main = outcome.predicted.main
         found = Evaluation(outcome.kind, rows.targets, len(rows), main, scores)
         parts = {
             name: _single(output, coverage, (name,), rows, seed)
@@ -146,16 +146,8 @@ def _measure(outcome: Outcome, rows: NewRows, seed: int) -> Evaluation:
     return replace(found, notes=(*rows.notes, *outcome.notes, *_remarks(outcome, found)))
 
 
-def _main(predicted: Predicted | Several) -> str:
-    """Return the score to quote: of two classes the AUC, of several the accuracy, of numbers R2."""
-    first = predicted.outputs[0] if isinstance(predicted, Several) else predicted
-    if isinstance(first, Values):
-        return "r2" if first.level is None else "pinball_loss"
-    return "roc_auc" if len(first.classes) == 2 and first.scores is not None else "accuracy"
-
-
 def _single(
-    found: Predicted,
+    found: Any,
     coverage: tuple[Coverage, ...],
     targets: tuple[str, ...],
     rows: NewRows,
@@ -163,12 +155,12 @@ def _single(
 ) -> Evaluation:
     """Return the scores and curves of one output."""
     scores = score_predictions(found, rows.weight, seed)
-    if isinstance(found, Values):
+    if found.kind == "values":
         return Evaluation(
             "values",
             targets,
             len(rows),
-            _main(found),
+            found.main,
             scores,
             coverage=coverage,
             residuals=residuals(found, rows.numbers, rows.weight),
@@ -178,7 +170,7 @@ def _single(
         "classes",
         targets,
         len(rows),
-        _main(found),
+        found.main,
         scores,
         classes=found.classes,
         positive=found.classes[found.positive] if two else None,
@@ -199,8 +191,8 @@ def score_predictions(
     constants = predicted.constant(weight)
     wanted: dict[Any, Any] = {(n, "model"): (MEASURES[n], own[n]) for n in own}
     wanted |= {(n, "constant"): (MEASURES[n], constants[n].evaluators()[n]) for n in own}
-    drawn = draw(wanted, _n_outputs(predicted), predicted.strata, weight, seed)
-    equal = bool((weight == weight[0]).all()) and not isinstance(predicted, Several)
+    drawn = draw(wanted, predicted.n_ranked, predicted.strata, weight, seed)
+    equal = bool((weight == weight[0]).all()) and len(predicted.outputs) == 1
     out = []
     for name in own:
         measure, model, constant = MEASURES[name], drawn[name, "model"], drawn[name, "constant"]
@@ -212,7 +204,7 @@ def score_predictions(
         out.append(
             Score(
                 name,
-                title_of(name, predicted),
+                predicted.title(name),
                 value,
                 None if np.isnan(value) else ends,
                 exact,
@@ -221,31 +213,6 @@ def score_predictions(
             )
         )
     return tuple(out)
-
-
-def _n_outputs(predicted: Predicted | Several) -> int:
-    if isinstance(predicted, Several):
-        return sum(map(_n_outputs, predicted.outputs))
-    return len(predicted.ranked) if isinstance(predicted, Classes) else 1
-
-
-def title_of(name: str, predicted: Predicted | Several) -> str:
-    """Return the name of a score in words: what it is a mean of, or which class it refers to."""
-    title = MEASURES[name].title
-    if isinstance(predicted, Several):
-        having = [output for output in predicted.outputs if name in output.evaluators()]
-        first = having[0]
-        if isinstance(first, Classes):
-            what = "labels"
-        else:
-            what = "targets" if first.level is None else "quantiles"
-        return title if len(having) == 1 else f"{title}, mean of {len(having)} {what}"
-    if isinstance(predicted, Classes):
-        if len(predicted.classes) == 2 and name in ("f1", "average_precision"):
-            return f"{title} of {predicted.classes[predicted.positive]}"
-        if len(predicted.classes) > 2 and name in ("f1", "average_precision", "roc_auc"):
-            return f"{title}, mean of classes"
-    return title
 
 
 def _gain(model: Draws, other: Draws, smaller: bool, n: int) -> tuple[float, float] | None:
@@ -260,8 +227,9 @@ def _gain(model: Draws, other: Draws, smaller: bool, n: int) -> tuple[float, flo
 def _remarks(outcome: Outcome, found: Evaluation) -> list[str]:
     """Return sentences on scores that are undefined or missing."""
     notes = []
+    output: Any
     for name, output in zip(found.targets, outcome.outputs, strict=False):
-        if not isinstance(output, Classes):
+        if output.kind != "classes":
             continue
         there = np.unique(output.y)
         absent = [output.classes[k] for k in range(len(output.classes)) if k not in there]
@@ -274,8 +242,8 @@ def _remarks(outcome: Outcome, found: Evaluation) -> list[str]:
         elif absent:
             listed = ", ".join(map(str, absent[:8]))
             notes.append(f"no row has the class {listed} of {name!r}; means are over the others")
-    first = outcome.outputs[0]
-    if isinstance(first, Classes) and first.proba is None:
+    first: Any = outcome.outputs[0]
+    if first.kind == "classes" and first.proba is None:
         notes.append(
             "the model has no probabilities, so that log-loss, Brier score and calibration are "
             "not known; set calibration='auto' before fit, or use kernelweave fit"
@@ -306,7 +274,7 @@ def _compare(
     names = [name for name in one if name in two]
     wanted: dict[Any, Any] = {(n, 0): (MEASURES[n], one[n]) for n in names}
     wanted |= {(n, 1): (MEASURES[n], two[n]) for n in names}
-    strata, n_outputs = outcome.predicted.strata, _n_outputs(outcome.predicted)
+    strata, n_outputs = outcome.predicted.strata, outcome.predicted.n_ranked
     drawn = draw(wanted, n_outputs, strata, rows.weight, seed)
     out = []
     for name in names:
@@ -315,7 +283,7 @@ def _compare(
         better = None
         if ends is not None and (ends[0] > 0 or ends[1] < 0):
             better = (ends[0] > 0) != smaller
-        title = title_of(name, outcome.predicted)
+        title = outcome.predicted.title(name)
         out.append(Difference(name, title, ours.value, theirs.value, ends, better))
     notes = list(found.notes)
     if len(names) < len(one):

@@ -110,6 +110,33 @@ class Classes:
         return self.y
 
     @property
+    def outputs(self) -> tuple[Classes]:
+        """The single output, as `Several` has several."""
+        return (self,)
+
+    @property
+    def main(self) -> str:
+        """The score to quote: of two classes the AUC, of several the accuracy."""
+        two = len(self.classes) == 2 and self.scores is not None
+        return "roc_auc" if two else "accuracy"
+
+    @property
+    def n_ranked(self) -> int:
+        """How often rows are ranked."""
+        return len(self.ranked)
+
+    kind, plural = "classes", "labels"
+
+    def title(self, name: str) -> str:
+        """Return a score in words: which class it refers to, or what it is a mean of."""
+        title, n = MEASURES[name].title, len(self.classes)
+        if n == 2 and name in ("f1", "average_precision"):
+            return f"{title} of {self.classes[self.positive]}"
+        if n > 2 and name in ("f1", "average_precision", "roc_auc"):
+            return f"{title}, mean of classes"
+        return title
+
+    @property
     def ranked(self) -> tuple[int, ...]:
         """Classes that rows are ranked for: the positive one of two, else all."""
         return (self.positive,) if len(self.classes) == 2 else tuple(range(len(self.classes)))
@@ -203,7 +230,26 @@ class Values:
     def __len__(self) -> int:
         return len(self.y)
 
-    strata = None
+    strata, kind, n_ranked = None, "values", 1
+
+    @property
+    def outputs(self) -> tuple[Values]:
+        """The single output, as `Several` has several."""
+        return (self,)
+
+    @property
+    def main(self) -> str:
+        """The score to quote: R2, or the loss of a quantile."""
+        return "r2" if self.level is None else "pinball_loss"
+
+    @property
+    def plural(self) -> str:
+        """What several of these are."""
+        return "targets" if self.level is None else "quantiles"
+
+    def title(self, name: str) -> str:
+        """Return a score in words."""
+        return MEASURES[name].title
 
     def take(self, rows: Any) -> Values:
         """Return some of the rows."""

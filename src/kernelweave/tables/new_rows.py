@@ -172,8 +172,7 @@ class Outcome:
     @property
     def outputs(self) -> tuple[Predicted, ...]:
         """The predictions one by one."""
-        found = self.predicted
-        return found.outputs if isinstance(found, Several) else (found,)
+        return self.predicted.outputs
 
 
 def predict_rows(
@@ -201,9 +200,11 @@ def predict_rows(
 def predict_changed(model: Any, rows: NewRows, positive: Any) -> Predicted | Several:
     """Return the predictions alone, for rows some of whose values were changed."""
     estimator, X = last_step(model), model_rows(model, rows)
-    if is_classifier(estimator):
-        return _classes(estimator, X, rows, (), positive).predicted
-    return _values(estimator, X, rows, ()).predicted
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the rows as they are were shown
+        if is_classifier(estimator):
+            return _classes(estimator, X, rows, (), positive).predicted
+        return _values(estimator, X, rows, ()).predicted
 
 
 def _classes(

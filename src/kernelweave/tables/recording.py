@@ -21,7 +21,6 @@ from .curves import (
     residuals,
     roc_curves,
 )
-from .measures import Classes, Values
 from .reading import import_pandas
 from .verdicts import doubt_choice
 
@@ -93,14 +92,14 @@ def measured_again(n_rows: int) -> str:
     return f"the model in the file was then fitted to all {count(n_rows, 'row')}."
 
 
-def _curves(found: Classes | Values) -> dict[str, Any]:
+def _curves(found: Any) -> dict[str, Any]:
     """Return curves of predictions for rows that were left out, in plain values and arrays."""
     n = len(found)
     out: dict[str, Any] = {"n_rows": n, "coverage": [], "residuals": None, "reliability": None}
     out |= {"classes": None, "confusion": None, "class_scores": [], "roc": []}
     out |= {"precision_recall": []}
     equal = np.ones(n)
-    if isinstance(found, Values):
+    if found.kind == "values":
         rows = np.arange(n)
         if n > _MOST_ROWS:
             rows = np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))

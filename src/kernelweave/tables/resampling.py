@@ -17,7 +17,7 @@ from scipy import stats
 
 from kernelweave._types import Floats, Indices
 
-from .measures import Evaluator, Measure, Predicted, mean_known
+from .measures import MEASURES, Evaluator, Measure, Predicted, mean_known
 
 LEVEL = 0.95
 _RESAMPLES, _LEAST_RESAMPLES = 1000, 100
@@ -92,6 +92,22 @@ class Several:
 
     def __len__(self) -> int:
         return len(self.outputs[0])
+
+    @property
+    def main(self) -> str:
+        """The score to quote."""
+        return self.outputs[0].main
+
+    @property
+    def n_ranked(self) -> int:
+        """How often rows are ranked."""
+        return sum(output.n_ranked for output in self.outputs)
+
+    def title(self, name: str) -> str:
+        """Return a score in words: what it is a mean of."""
+        having = [output for output in self.outputs if name in output.evaluators()]
+        title = MEASURES[name].title
+        return title if len(having) == 1 else f"{title}, mean of {len(having)} {having[0].plural}"
 
     @property
     def strata(self) -> Indices | None:
