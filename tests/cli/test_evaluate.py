@@ -48,6 +48,7 @@ def test_terminal(patients, capsys):
     assert run(capsys, "evaluate", "t.kw", "new.csv", "--quiet") == ("", "")
 
 
+@pytest.mark.filterwarnings("ignore:X. 4 values of column 'town'")
 def test_json(patients, capsys):
     """JSON holds the same numbers as Python, and nothing that JSON lacks."""
     fit(capsys, "mkl")

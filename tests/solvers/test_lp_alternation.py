@@ -57,5 +57,6 @@ def test_inner_solves_lost_in_rounding_end_a_fit(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="as near as rounding error lets it"):
         model.fit(X, y)
     assert model.n_iter_ <= 15
-    assert len(runs) <= model.n_iter_ + 10  # stages of smaller costs end with the first lost one
+    # A useless start is left for a cold one, whose stages of smaller costs end when one is lost.
+    assert len(runs) <= 5 * model.n_iter_
     assert len(values) <= 20_000  # and so do searches of a bias

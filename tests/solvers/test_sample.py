@@ -14,7 +14,7 @@ def test_rare_classes_are_in_the_sample(n_positive):
     Y = np.full((8000, 1), -1.0)
     Y[np.random.default_rng(0).choice(8000, n_positive, replace=False)] = 1.0
     rows = []
-    bank = type("Bank", (), {"take": lambda self, index: rows.append(index)})()
+    bank = type("Bank", (), {"workspace": None, "take": lambda self, index: rows.append(index)})()
     part = take_sample(Problem(bank, Y, np.full((8000, 1), 3.0), Hinge(), Simplex()))
     targets, cost = part.Y, part.cost
     assert (targets > 0).sum() >= min(n_positive, 250)
@@ -26,7 +26,7 @@ def test_rare_classes_are_in_the_sample(n_positive):
 
 def test_quantities_are_spread_evenly():
     Y = np.random.default_rng(0).normal(size=(8000, 1))
-    bank = type("Bank", (), {"take": lambda self, index: index})()
+    bank = type("Bank", (), {"workspace": None, "take": lambda self, index: index})()
     part = take_sample(Problem(bank, Y, np.ones_like(Y), Hinge(), Simplex()))
     assert len(part.Y) == 2000
     assert part.cost.sum() == pytest.approx(8000)

@@ -47,7 +47,7 @@ from .archive import DOCUMENT, Reader, Writer, replacing
 from .codec import Decoder, encode
 from .models import decode_model, encode_model
 from .preparer import TablePreparer
-from .record import FitRecord, ScoredModel, read_record
+from .record import FitRecord, ScoredModel, check_record, read_record
 
 __all__ = ["FitRecord", "ScoredModel", "TablePreparer", "describe", "load", "save"]
 
@@ -86,8 +86,7 @@ def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None =
     array(['high'], dtype='<U4')
     """
     where = _path(path)
-    if record is not None and not isinstance(record, FitRecord):
-        raise InputTypeError(f"record: must be a FitRecord, got {type(record).__name__}.")
+    check_record(record)
     try:
         with replacing(where) as stream, zipfile.ZipFile(stream, "w") as archive:
             writer = Writer(archive)

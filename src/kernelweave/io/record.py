@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelweave.errors import InputTypeError
+
 from .checks import check_type
 
 _SURE = 2.0  # standard errors from which a difference is called significant
@@ -165,3 +167,11 @@ def _check_pair(values: Any) -> None:
         low, high = values
         check_type("an interval", low, Real)
         check_type("an interval", high, Real)
+
+
+def check_record(record: Any) -> None:
+    """Refuse what is neither None nor a record."""
+    if record is not None and not isinstance(record, FitRecord):
+        raise InputTypeError(
+            f"record: must be a kernelweave.io.FitRecord, got {type(record).__name__}."
+        )

@@ -162,8 +162,8 @@ def read_answers(given: Any) -> Answers:
     cells = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
     if cells.ndim == 2 and cells.shape[1] == 1:
         warn(
-            "answers: a column-vector y was passed when a 1d array was expected; it is read as the "
-            "answers of one annotator.",
+            "A column-vector y was passed when a 1d array was expected; it is read as the answers "
+            "of one annotator.",
             DataConversionWarning,
         )
     if cells.ndim == 1:

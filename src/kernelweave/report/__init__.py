@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelweave.errors import DataError, InputTypeError
 from kernelweave.io import FitRecord
+from kernelweave.io.record import check_record
 
 __all__ = ["to_html", "write"]
 
@@ -81,10 +82,7 @@ def to_html(
 
     if title is not None and not isinstance(title, str):
         raise InputTypeError(f"title: must be text, got {type(title).__name__}.")
-    if record is not None and not isinstance(record, FitRecord):
-        raise InputTypeError(
-            f"record: must be a kernelweave.io.FitRecord, got {type(record).__name__}."
-        )
+    check_record(record)
     shown = {**({} if record is None else record.facts), **(facts or {})}
     measured = (record, evaluation, data_name, tuple(warnings))
     return render(Subject(model, X, y, cv, scoring, shown, *measured), title)

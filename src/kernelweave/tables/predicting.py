@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _is_prepared(model: Any) -> bool:
+    """Return whether a model begins with the preparation step of the command line."""
+    return isinstance(model, Pipeline) and isinstance(model[0], TablePreparer)
+
+
 def last_step(model: Any) -> Any:
     """Return the estimator itself, the last step of a pipeline."""
     return model[-1] if isinstance(model, Pipeline) else model
@@ -67,7 +72,7 @@ def read_for(model: Any, path: str | Path, beside: Sequence[str] = ()) -> Table:
     """
     table = read_with_targets([model], path)
     frame, known = table.frame, getattr(model, "feature_names_in_", None)
-    if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+    if _is_prepared(model):
         return table
     if known is not None:
         if lost := [name for name in known if name not in frame.columns]:
@@ -109,7 +114,7 @@ def read_with_targets(
         classes = getattr(estimator, "classes_", None)
         if classes is not None and classes.dtype.kind in "OU":
             words |= set(targets)
-        if isinstance(model, Pipeline) and isinstance(model[0], TablePreparer):
+        if _is_prepared(model):
             names, dates = model[0].feature_names_in_, set(model[0].dates or ())
             own = set(names[model[0].numeric_]) - dates
             words |= set(names) - own
