@@ -48,7 +48,9 @@ FRAME = pd.DataFrame(X, columns=["age", "height", "weight"]).assign(
     town=RANDOM.choice(["Ulm", "Bonn"], N, p=[0.7, 0.3])
 )
 NOISY = np.where(np.arange(N) % 10 == 0, np.where(TWO == "high", "low", "high"), TWO)
-SAID = np.where(np.arange(N)[:, None] % [7, 5, 3] == 0, 1 - (QUANTITY > 0)[:, None], TWO[:, None] == "high")
+SAID = np.where(
+    np.arange(N)[:, None] % [7, 5, 3] == 0, 1 - (QUANTITY > 0)[:, None], TWO[:, None] == "high"
+)
 ANSWERS = np.where(np.arange(3) == np.arange(N)[:, None] % 3, np.nan, SAID)  # two a row
 COUNTS = RANDOM.poisson(1.0, size=(N, 6)).astype(float)
 COUNTS[np.arange(N), np.arange(N) % 3] += 4

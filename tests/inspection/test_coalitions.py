@@ -47,7 +47,9 @@ def test_values_add_up(n):
 def test_pairs_of_a_product():
     coalitions = all_coalitions(N)
     both = (coalitions[:, 0] & coalitions[:, 2]).astype(float)
-    indices = dict(zip(zip(*np.triu_indices(N, 1), strict=True), pair_weights(N) @ both, strict=True))
+    indices = dict(
+        zip(zip(*np.triu_indices(N, 1), strict=True), pair_weights(N) @ both, strict=True)
+    )
     assert indices.pop((0, 2)) == pytest.approx(1.0)
     np.testing.assert_allclose(list(indices.values()), 0.0, atol=1e-15)
     assert pair_weights(1).shape == (0, 2)

@@ -43,7 +43,9 @@ def test_surfaces_are_centred(both):
     (points, values) = both[1].surface(0, 1)
     assert values.shape == (len(points[0]), len(points[1]), 1)
     for found in both:
-        curves = [curve.mean(axis=0) - found.ice.predictions.mean(axis=0) for curve in found.ice.curves]
+        curves = [
+            curve.mean(axis=0) - found.ice.predictions.mean(axis=0) for curve in found.ice.curves
+        ]
         variances = found.variances(curves, pairs=True)
         assert variances.pairs.shape == (3, 3, 1)
         np.testing.assert_allclose(variances.pairs, variances.pairs.swapaxes(0, 1))

@@ -11,7 +11,9 @@ POINTS = np.array([0.0, 1.0])
 
 def curve(name, values, band=None, kind="number", points=POINTS):
     values = np.asarray(values)
-    return Curve(name, kind, points, values, 0.1 * values, np.stack([values] * 3), np.zeros(3), band)
+    return Curve(
+        name, kind, points, values, 0.1 * values, np.stack([values] * 3), np.zeros(3), band
+    )
 
 
 def effects(**changes):
@@ -20,7 +22,9 @@ def effects(**changes):
     second = curve("iron", [[0.0, 1.0], [0.5, 1.0]], np.ones((2, 2, 2)))
     values = {
         "curves": (first, second),
-        "pairs": (PairEffect(("age", "iron"), (POINTS, POINTS), np.ones((2, 2, 2)), np.array([0.1, 0.2])),),
+        "pairs": (
+            PairEffect(("age", "iron"), (POINTS, POINTS), np.ones((2, 2, 2)), np.array([0.1, 0.2])),
+        ),
         "base": np.array([3.0, 4.0]),
         "variance": np.array([2.0, 0.0]),
         "first_order": np.array([[1.0, 0.0], [0.5, 0.0]]),

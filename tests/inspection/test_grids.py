@@ -44,7 +44,9 @@ def test_dates_are_those_of_the_data():
         assert np.isin(grid.values, days.to_numpy().astype("datetime64[us]")).all()
         np.testing.assert_allclose(np.diff(grid.places).sum(), 53, atol=1)
     first = make_grid(frame, 0, "day", 5)
-    assert first.places[0] == (first.values[0] - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    assert first.places[0] == (first.values[0] - np.datetime64("1970-01-01")) / np.timedelta64(
+        1, "D"
+    )
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])

@@ -23,7 +23,10 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
 Y = X[:, 0] * X[:, 1] + X[:, 2]
 NEW = RANDOM.normal(size=(7, 3))
-MEMBERS = [("one", MKLRegressor([RBF(1.0)])), ("two", make_pipeline(StandardScaler(), MKLRegressor([Linear()])))]
+MEMBERS = [
+    ("one", MKLRegressor([RBF(1.0)])),
+    ("two", make_pipeline(StandardScaler(), MKLRegressor([Linear()]))),
+]
 SUMS = {
     "products": MKLRegressor([RBF(1.0)]),
     "sums": MKLRegressor([Linear(), Additive((1.0, 1.0, 1.0))]),

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from plot_tables import TABLE, TARGET
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
+from plot_tables import TABLE, TARGET
 
 
 @pytest.fixture

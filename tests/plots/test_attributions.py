@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from plot_tables import TABLE
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.inspection import explain
 from kernelweave.plots import plot_attributions, plot_importance
+from plot_tables import TABLE
 
 
 def test_a_waterfall_leads_from_the_average_to_the_prediction(ax, rules):

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from plot_tables import TABLE
 from kernelweave import RBF, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError
 from kernelweave.inspection import effects
 from kernelweave.plots import plot_effects
+from plot_tables import TABLE
 
 
 def test_effects_are_curves_and_bars(rules):

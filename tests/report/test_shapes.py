@@ -25,7 +25,11 @@ def test_errors_of_nothing():
 
 @pytest.mark.parametrize(
     ("mean", "error", "text"),
-    [(12345.6, 123.0, "12,346 \u00b1 123"), (0.5, 0.012, "0.500 \u00b1 0.012"), (1e-9, 2e-10, "1e-09 \u00b1 2e-10")],
+    [
+        (12345.6, 123.0, "12,346 \u00b1 123"),
+        (0.5, 0.012, "0.500 \u00b1 0.012"),
+        (1e-9, 2e-10, "1e-09 \u00b1 2e-10"),
+    ],
 )
 def test_digits_are_those_of_the_error(mean, error, text):
     assert _with_error(mean, error) == text
@@ -45,7 +49,14 @@ def test_a_curve_has_a_band_and_marks_of_rows():
 
 def test_categories_are_lines():
     values = np.linspace(-0.8, 0.8, 8)
-    chart = draw_shape("town", np.array(list("abcdefgh"), dtype=object), values, np.full(8, 0.1), AXIS, kind="category")
+    chart = draw_shape(
+        "town",
+        np.array(list("abcdefgh"), dtype=object),
+        values,
+        np.full(8, 0.1),
+        AXIS,
+        kind="category",
+    )
     assert [item.name for item in chart.intervals] == list("abcdef")
     assert chart.intervals[0].low == pytest.approx(-0.9)
     assert chart.caption == "2 rarer values are not shown."
@@ -54,7 +65,11 @@ def test_categories_are_lines():
 
 @pytest.mark.parametrize(
     ("first", "last", "text"),
-    [("2001-03-01", "2023-01-01", "2001"), ("2020-11-05", "2021-03-20", "2020-11"), ("2020-01-30", "2020-02-03", "2020-01-30")],
+    [
+        ("2001-03-01", "2023-01-01", "2001"),
+        ("2020-11-05", "2021-03-20", "2020-11"),
+        ("2020-01-30", "2020-02-03", "2020-01-30"),
+    ],
 )
 def test_dates_are_years_months_or_days(first, last, text):
     low, high = (float(np.datetime64(day).astype(int)) for day in (first, last))
