@@ -33,7 +33,9 @@ def test_roc_curves_are_those_of_scikit_learn():
     x, y, _ = metrics.roc_curve(TWO.y, PAIR[:, 1], sample_weight=WEIGHT)
     np.testing.assert_array_equal(curve.x, x)
     np.testing.assert_array_equal(curve.y, y)
-    assert curve.area == pytest.approx(metrics.roc_auc_score(TWO.y, PAIR[:, 1], sample_weight=WEIGHT))
+    assert curve.area == pytest.approx(
+        metrics.roc_auc_score(TWO.y, PAIR[:, 1], sample_weight=WEIGHT)
+    )
     assert curve.label == "yes"
     assert curve.base == pytest.approx(np.average(TWO.y, weights=WEIGHT))
     areas = [one.area for one in roc_curves(THREE, EQUAL)]
@@ -59,7 +61,9 @@ def test_long_curves_keep_their_ends(monkeypatch):
 
 
 def test_one_class_has_no_curves():
-    one = Classes(np.ones(4, dtype=int), np.ones(4, dtype=int), ("no", "yes"), 1, PAIR[:4], PAIR[:4])
+    one = Classes(
+        np.ones(4, dtype=int), np.ones(4, dtype=int), ("no", "yes"), 1, PAIR[:4], PAIR[:4]
+    )
     assert roc_curves(one, np.ones(4)) == precision_recall_curves(one, np.ones(4)) == ()
     none = Classes(TWO.y, TWO.predicted, ("no", "yes"), 1, None, None)
     assert roc_curves(none, EQUAL) == ()
@@ -81,7 +85,7 @@ def test_reliability_of_right_and_of_sharpened_probabilities():
 
 def test_coverage_by_hand():
     y = np.array([1.0, 2.0, 3.0, 4.0])
-    ends = np.column_stack([y - 1, y + [1, 1, -0.5, 3]])
+    ends = np.column_stack([y - 1, y + np.array([1.0, 1.0, -0.5, 3.0])])
     found = interval_coverage("interval", y, ends, 0.5, np.ones(4))
     assert (found.reached, found.size) == (0.75, pytest.approx(8.5 / 4))
     assert found.beside == pytest.approx(np.diff(np.quantile(y, [0.25, 0.75]))[0])
@@ -98,7 +102,9 @@ def test_confusion_and_classes():
     expected = metrics.confusion_matrix(Y, THREE.predicted, sample_weight=WEIGHT)
     np.testing.assert_allclose(matrix, expected)
     parts = class_scores(THREE, roc_curves(THREE, EQUAL))
-    np.testing.assert_allclose([p.recall for p in parts], metrics.recall_score(Y, THREE.predicted, average=None))
+    np.testing.assert_allclose(
+        [p.recall for p in parts], metrics.recall_score(Y, THREE.predicted, average=None)
+    )
     np.testing.assert_allclose(
         [p.precision for p in parts], metrics.precision_score(Y, THREE.predicted, average=None)
     )
@@ -109,7 +115,11 @@ def test_confusion_and_classes():
 
 
 def test_residuals():
-    found = residuals(Values(np.array([1.0, 5.0, 2.0]), np.array([1.5, 2.0, 2.0])), np.array([4, 7, 9]), np.array([2.0, 1.0, 1.0]))
+    found = residuals(
+        Values(np.array([1.0, 5.0, 2.0]), np.array([1.5, 2.0, 2.0])),
+        np.array([4, 7, 9]),
+        np.array([2.0, 1.0, 1.0]),
+    )
     assert found.mean == pytest.approx((-0.5 * 2 + 3.0) / 4)
     assert found.quantiles[0.5] == 0.0
     assert found.rows[found.largest(2)].tolist() == [7, 4]

@@ -1,5 +1,7 @@
 """Groups of rows by the values of a column."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 
@@ -26,7 +28,7 @@ def test_numbers_of_many_values_are_ranges():
     assert groups[-1][0] == "(missing)"
     ends = [(values[rows].min(), values[rows].max()) for _, rows in groups[:4]]
     assert sorted(ends) == ends
-    assert all(before[1] < after[0] for before, after in zip(ends, ends[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in pairwise(ends))
 
 
 def test_few_numbers_are_values():

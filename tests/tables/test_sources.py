@@ -33,7 +33,9 @@ def test_columns_are_sources_where_views_are_not(kernels):
 
 
 def test_positions_and_slices():
-    model = fitted([Linear(columns=slice(0, 2), name="left: one"), Linear(columns=[2], name="right: two")])
+    model = fitted(
+        [Linear(columns=slice(0, 2), name="left: one"), Linear(columns=[2], name="right: two")]
+    )
     assert find_sources(model, COLUMNS) == {"left": ("a", "b"), "right": ("c",)}
 
 
@@ -41,7 +43,9 @@ def test_only_what_the_model_uses_is_lost():
     model = MKLClassifier([Linear(columns=["a"])]).fit(X, Y)
     frame = X.assign(y=Y)
     rows = take_rows(model, frame, "y")
-    found, notes = score_sources(model, rows, predict_rows(model, rows).predicted, "accuracy", None, 0)
+    found, notes = score_sources(
+        model, rows, predict_rows(model, rows).predicted, "accuracy", None, 0
+    )
     assert notes == []
     losses = {part.name: part.loss for part in found}
     assert found[0].name == "a"
