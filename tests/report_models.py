@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave import (
     RBF,
+    AnnotatorKernelClassifier,
     CombinedClassifier,
     CombinedRegressor,
     HierarchicalMKLClassifier,
@@ -47,6 +48,10 @@ FRAME = pd.DataFrame(X, columns=["age", "height", "weight"]).assign(
     town=RANDOM.choice(["Ulm", "Bonn"], N, p=[0.7, 0.3])
 )
 NOISY = np.where(np.arange(N) % 10 == 0, np.where(TWO == "high", "low", "high"), TWO)
+SAID = np.where(
+    np.arange(N)[:, None] % [7, 5, 3] == 0, 1 - (QUANTITY > 0)[:, None], TWO[:, None] == "high"
+)
+ANSWERS = np.where(np.arange(3) == np.arange(N)[:, None] % 3, np.nan, SAID)  # two a row
 COUNTS = RANDOM.poisson(1.0, size=(N, 6)).astype(float)
 COUNTS[np.arange(N), np.arange(N) % 3] += 4
 GROUPS = np.arange(N) % 3
@@ -105,6 +110,7 @@ MODELS = {
     "noisy": (NoisyLabelMKLClassifier(PLAIN, lam=0.05), X, NOISY, {"kernels", "labels"}),
     "tolerant": (NoiseTolerantKernelClassifier(), X, NOISY, {"kernels", "labels"}),
     "tolerant of three": (NoiseTolerantKernelClassifier(), X, THREE, {"kernels", "labels"}),
+    "annotators": (AnnotatorKernelClassifier(), X, ANSWERS, {"kernels", "annotators"}),
     "structure": (
         SumProductMKLClassifier(group(LEFT + RIGHT, name="either") * Linear() + LEFT),
         X,
@@ -162,6 +168,10 @@ MODELS = {
     "clusters": (KernelSpectralClustering(3, random_state=0), COUNTS, GROUPS, {"clusters"}),
 }
 
+# Nothing is held out of clusters, and answers of annotators are no truth to score against: reports
+# of both get the rows.
+UNMEASURED = {"clusters", "annotators"}
+
 
 @cache
 def fitted(name):
@@ -178,7 +188,8 @@ def page(name, data=True):
 @cache
 def _page(name, data):
     model, rows, target = fitted(name)
-    return to_html(model, *((rows, target) if data else ()), cv=2)
+    given = (rows, None if name == "annotators" else target) if data else ()
+    return to_html(model, *given, cv=2)
 
 
 def parts(name, data=False):

@@ -23,6 +23,8 @@ X = RANDOM.normal(size=(N, 3))
 QUANTITY = X[:, 0] + 0.1 * RANDOM.normal(size=N)
 LABELS = (QUANTITY > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+# What three annotators said, each of two rows out of three.
+ANSWERS = FRAME.gt(0).astype(float).mask(np.arange(3) == np.arange(N)[:, None] % 3)
 FEW = {"Cs": [0.1, 1.0], "cv": 2}
 OPTIONS = {
     "MKLClassifierCV": FEW,
@@ -55,6 +57,16 @@ def make(kind):
 
 def target_of(model, n=N):
     return (QUANTITY if "Regressor" in type(model).__name__ else LABELS)[:n]
+
+
+def rows_of(model):
+    """Return rows for a fit: a table of answers where there are no other columns."""
+    return ANSWERS.to_numpy() if isinstance(model, baselines.DawidSkene) else X
+
+
+def other_rows_of(model):
+    """Return fewer rows and columns, with names; of answers all columns, or few rounds are left."""
+    return ANSWERS[:30] if isinstance(model, baselines.DawidSkene) else FRAME.iloc[:30, :2]
 
 
 def quietly(model, *data):
@@ -100,22 +112,31 @@ def assert_untouched(model, before):
 )
 def test_interrupted(kind):
     model = make(kind)
-    total = interrupted(clone(model), X, target_of(model), after=np.inf)
-    total = interrupted(clone(model), X, target_of(model), after=np.inf)  # all is imported now
+    rows, y = rows_of(model), target_of(model)
+    total = interrupted(clone(model), rows, y, after=np.inf)
+    total = interrupted(clone(model), rows, y, after=np.inf)  # all is imported now
     for share in SHARES:
         before = dict(vars(model))
         with pytest.raises(KeyboardInterrupt):
-            interrupted(model, X, target_of(model), after=share * total)
+            interrupted(model, rows, y, after=share * total)
         assert_untouched(model, before)
-    quietly(model, X, target_of(model))
+    quietly(model, rows, y)
     before = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):  # other rows and columns, so that all would change
-        interrupted(model, FRAME.iloc[:30, :2], target_of(model, 30), after=0.2 * total)
+        interrupted(model, other_rows_of(model), target_of(model, 30), after=0.2 * total)
     assert_untouched(model, before)
 
 
 def refused(model):
     """Return data that a fit has to refuse, each for another reason."""
+    if isinstance(model, baselines.DawidSkene):  # one row is enough for it, and it takes no labels
+        answers = rows_of(model)
+        return {
+            "no columns": (answers[:, :0],),
+            "three dimensions": (answers[None],),
+            "no answers": (np.full((4, 2), np.nan),),
+            "quantities": (X,),
+        }
     spoiled = X.copy()
     spoiled[3, 1] = np.nan
     y = target_of(model)
@@ -156,7 +177,7 @@ LEARN_GAPS = {
 def test_refused(kind, fitted):
     model = make(kind)
     if fitted:
-        quietly(model, X, target_of(model))
+        quietly(model, rows_of(model), target_of(model))
     for data in refused(model).values():
         before = dict(vars(model))
         with pytest.raises((ValueError, TypeError)):

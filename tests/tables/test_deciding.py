@@ -1,0 +1,85 @@
+"""The winner of a race: the best, the first one where it is hardly worse, or a combination."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave.tables import Settings, make_problem
+from kernelweave.tables.candidates import LINEAR, METRIC, SVM
+from kernelweave.tables.choosing import Race, silent
+from kernelweave.tables.deciding import decide
+from kernelweave.tables.planning import make_folds
+from kernelweave.tables.scoring import choose_scoring
+
+RANDOM = np.random.default_rng(0)
+N = 300
+Y = RANDOM.normal(size=N)
+ERRORS = RANDOM.normal(size=(3, N))
+PROBLEM = make_problem(pd.DataFrame({"x": RANDOM.normal(size=N), "y": Y}), "y")
+CANDIDATES = [METRIC, LINEAR, SVM]
+
+
+def race_of(*predicted, fixed=None):
+    """Return a race whose candidates have made these predictions."""
+    scoring = choose_scoring(Y, True, "auto", False)
+    folds = make_folds(PROBLEM, 3, 0)
+    race = Race(PROBLEM, CANDIDATES, scoring, Settings(), folds, silent, fixed)
+    for entry, values in zip(race.entries, predicted, strict=True):
+        entry.values = {0: np.asarray(values)}
+    return race
+
+
+def r2(predicted):
+    return 1 - ((Y - predicted) ** 2).sum() / ((Y - Y.mean()) ** 2).sum()
+
+
+def test_the_clearly_better_one_wins():
+    common = 0.1 * ERRORS[0]
+    choice = decide(race_of(Y + 8 * common, Y + common, Y + 6 * common))
+    assert choice.name == LINEAR.name
+    assert [item.name for item in choice.ranking] == [LINEAR.name, SVM.name, METRIC.name]
+    assert choice.ranking[0].scores["r2"] == pytest.approx(r2(Y + common))
+    assert choice.ranking[1].behind[0] > 0
+    np.testing.assert_allclose(choice.left_out, -common)
+    np.testing.assert_array_equal(choice.rows, np.arange(N))
+    assert choice.interval[0] < choice.ranking[0].scores["r2"] < choice.interval[1]
+    assert choice.constant["r2"] == pytest.approx(0.0)
+
+
+def test_the_first_one_wins_where_it_is_hardly_worse():
+    common = 0.3 * ERRORS[0]
+    signs = np.empty(N)
+    signs[np.argsort(np.abs(common))] = np.tile([-1.0, 1.0], N // 2)
+    near = common * (1.0 + 0.02 * signs)  # better and worse by turns
+    assert r2(Y + near) < r2(Y + common)
+    choice = decide(race_of(Y + near, Y + common, Y + 3 * common))
+    assert choice.name == METRIC.name
+
+
+def test_independent_errors_are_averaged():
+    choice = decide(race_of(*(Y + 0.5 * error for error in ERRORS)))
+    assert len(choice.members) == 3
+    np.testing.assert_allclose([m.weight for m in choice.members], 1 / 3, atol=0.1)
+    assert " + " in choice.name
+    assert choice.ranking[0].scores["r2"] > r2(Y + 0.5 * ERRORS[0]) + 0.1
+    assert len(choice.ranking) == 4  # the parts stay in the ranking
+
+
+def test_the_one_that_is_asked_for_is_taken():
+    choice = decide(race_of(*(Y + 0.5 * error for error in ERRORS), fixed=SVM.name))
+    assert choice.name == SVM.name
+    assert [m.candidate for m in choice.members] == [SVM]
+    assert len(choice.ranking) == 3
+
+
+def test_candidates_that_left_early_are_compared_on_their_rows():
+    few = Y + 3 * ERRORS[1]
+    few[100:] = np.nan
+    race = race_of(Y + 0.1 * ERRORS[0], few, Y + 2 * ERRORS[2])
+    race.entries[1].active = race.entries[2].active = False
+    choice = decide(race)
+    lost = next(item for item in choice.ranking if item.name == LINEAR.name)
+    assert lost.rows == 100
+    part = Y[:100]
+    expected = 1 - ((0.1 * ERRORS[0, :100]) ** 2).sum() / ((part - part.mean()) ** 2).sum()
+    assert lost.chosen_score == pytest.approx(expected)
