@@ -71,9 +71,7 @@ def test_verdicts(behind, verdict):
 
 
 def test_only_records_are_kept(tmp_path):
-    with pytest.raises(
-        InputTypeError, match="record: must be a kernelweave.io.FitRecord, got dict"
-    ):
+    with pytest.raises(InputTypeError, match=r"record: must be a .*FitRecord, got dict"):
         save(MODEL, tmp_path / "m.kw", record={})
 
 
