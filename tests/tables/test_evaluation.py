@@ -14,5 +14,5 @@ def test_the_score_to_quote_comes_first_and_others_have_names():
     found = Evaluation("classes", ("y",), 10, "roc_auc", scores)
     assert found.score().value == 0.95
     assert found.score("accuracy").show(0.9) == "90.0%"
-    with pytest.raises(InputError, match=r"must be one of accuracy, roc_auc, got .r2.\\."):
+    with pytest.raises(InputError, match=r"must be one of accuracy, roc_auc, got .r2."):
         found.score("r2")
