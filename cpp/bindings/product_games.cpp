@@ -18,8 +18,8 @@ std::vector<SeriesStep> read_steps(const Table<const std::int64_t>& steps, std::
         const auto row = view(steps).row(k);
         for (const std::int64_t place : row)
             require(place >= 0 && static_cast<std::size_t>(place) < n_coefficients, "steps must lie in range");
-        out.push_back({static_cast<std::size_t>(row[0]), static_cast<std::size_t>(row[1]),
-                       static_cast<std::size_t>(row[2])});
+        out.push_back(
+            {static_cast<std::size_t>(row[0]), static_cast<std::size_t>(row[1]), static_cast<std::size_t>(row[2])});
     }
     return out;
 }
@@ -48,9 +48,9 @@ GameBlock read_games(const Factors& inside, const Factors& outside, const Table<
     require(start.shape(0) == block.n_coefficients, "start needs one number per coefficient");
     require(quadrature.shape(0) == 2, "quadrature needs a row of nodes and a row of weights");
     if (extra) {
-        require(extra->shape(0) == block.n_inside && extra->shape(1) == block.n_outside &&
-                    extra->shape(2) == block.n_terms,
-                "extra has the wrong shape");
+        require(
+            extra->shape(0) == block.n_inside && extra->shape(1) == block.n_outside && extra->shape(2) == block.n_terms,
+            "extra has the wrong shape");
         block.extra = extra->data();
     }
     block.coef = view(coef);

@@ -101,8 +101,7 @@ class LadderSegment {
 
     // sum += sum_j weights_j K_j.
     void add_to(std::span<Real> sum, std::span<const double> weights) const noexcept {
-        for (std::size_t j = 0; j < steps_.size(); ++j)
-            add_scaled(sum, kernel(j), static_cast<Real>(weights[j]));
+        for (std::size_t j = 0; j < steps_.size(); ++j) add_scaled(sum, kernel(j), static_cast<Real>(weights[j]));
     }
 
     // sum = sum_j weights_j K_j.

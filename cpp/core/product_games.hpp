@@ -58,9 +58,9 @@ struct GameBlock {
     const double* outside = nullptr;  // for the rows of the background
     const double* extra = nullptr;    // (n_inside, n_outside, n_terms), multiplies the games; null: one
     std::size_t n_players = 0, n_coefficients = 1, n_inside = 0, n_outside = 0, n_terms = 0;
-    Matrix<const double> coef;           // (n_terms, n_outputs)
-    std::span<const double> start;       // (n_coefficients,): a series that multiplies all games
-    std::span<const SeriesStep> steps;   // of a product of two series
+    Matrix<const double> coef;                    // (n_terms, n_outputs)
+    std::span<const double> start;                // (n_coefficients,): a series that multiplies all games
+    std::span<const SeriesStep> steps;            // of a product of two series
     std::span<const double> nodes, node_weights;  // of the quadrature on [0, 1]
     double least = 0.0;  // terms of plain factors whose value is below this for all coalitions are left out
 
@@ -186,8 +186,8 @@ KW_INLINE void pass_nodes(const double* tau, const double* weight, std::span<con
 }
 
 // All nodes, for plain numbers; `scale` multiplies their weights.
-KW_CLONES static inline void add_nodes(std::span<const double> nodes, std::span<const double> node_weights, double scale,
-                                       std::span<const Lane> outside, std::span<const Lane> delta,
+KW_CLONES static inline void add_nodes(std::span<const double> nodes, std::span<const double> node_weights,
+                                       double scale, std::span<const Lane> outside, std::span<const Lane> delta,
                                        std::span<Lane> prefix, std::span<Lane> sums) {
     for (std::size_t q = 0; q < nodes.size(); q += 2) {
         const bool two = q + 1 < nodes.size();
@@ -229,7 +229,9 @@ inline void add_series_node(const GameBlock& block, double tau, double weight, s
                             GameBuffers& buffers) {
     const std::size_t K = block.n_coefficients;
     std::vector<Lane> product(K), next(K), factor(K);
-    const auto player = [K](std::vector<Lane>& lanes, std::size_t l) { return std::span<Lane>(lanes).subspan(l * K, K); };
+    const auto player = [K](std::vector<Lane>& lanes, std::size_t l) {
+        return std::span<Lane>(lanes).subspan(l * K, K);
+    };
     for (std::size_t k = 0; k < K; ++k) product[k].fill(weight * block.start[k]);
     for (std::size_t l = 0; l < block.n_players; ++l) {
         std::copy(product.begin(), product.end(), player(buffers.prefix, l).begin());
@@ -421,8 +423,8 @@ KW_CLONES static inline void spread_of_pair(std::span<const Lane> inside, std::s
     for (std::size_t i = 0; i < kTerms; ++i) spread[i] = static_cast<double>(total[i] * kUp);
 }
 
-inline void add_game_spreads(const GameBlock& block, std::span<const double> row_weights,
-                             std::span<const double> sizes, std::size_t n_bins, std::span<double> out) {
+inline void add_game_spreads(const GameBlock& block, std::span<const double> row_weights, std::span<const double> sizes,
+                             std::size_t n_bins, std::span<double> out) {
     const double top = static_cast<double>(n_bins - 1), scale = 1.0 / static_cast<double>(block.n_players);
     const PackedFactors inside(block.inside, block.n_inside, block.n_terms, block.width());
     const PackedFactors outside(block.outside, block.n_outside, block.n_terms, block.width());

@@ -44,7 +44,7 @@ namespace kw {
 [[nodiscard]] KW_INLINE float exp_negative(float x) noexcept {
     constexpr float log2e = 1.44269504f;
     constexpr float ln2_high = 6.93359375e-01f, ln2_low = -2.12194440e-04f;  // n * ln2_high is exact
-    constexpr float round_shift = 12582912.0f;  // 1.5 * 2^23
+    constexpr float round_shift = 12582912.0f;                               // 1.5 * 2^23
     const float clipped = x < -87.0f ? -87.0f : x;
     const float shifted = clipped * log2e + round_shift;
     const float n = shifted - round_shift;

@@ -28,8 +28,19 @@ void test_games_as(std::size_t n_coefficients, std::size_t n_terms) {
         for (std::size_t j = 0; i + j < n_coefficients; ++j) steps.push_back({i, j, i + j});
     const double root = std::sqrt(0.15);  // three Gauss nodes on [0, 1]
     const std::vector<double> nodes{0.5 - root, 0.5, 0.5 + root}, weights{5.0 / 18.0, 8.0 / 18.0, 5.0 / 18.0};
-    GameBlock block{inside.data(), outside.data(), extra.data(), d, n_coefficients, n_inside, n_outside, n_terms,
-                    as_matrix(coef, n_terms, n_outputs), start, steps, nodes, weights};
+    GameBlock block{inside.data(),
+                    outside.data(),
+                    extra.data(),
+                    d,
+                    n_coefficients,
+                    n_inside,
+                    n_outside,
+                    n_terms,
+                    as_matrix(coef, n_terms, n_outputs),
+                    start,
+                    steps,
+                    nodes,
+                    weights};
     std::vector<double> values(n_inside * n_outside * d * n_outputs);
     add_product_games(block, values);
     const std::vector<double> row_weights{0.2, 0.3, 0.5};
@@ -44,9 +55,9 @@ void test_games_as(std::size_t n_coefficients, std::size_t n_terms) {
                 std::vector<double> next(n_coefficients, 0.0);
                 for (const auto& step : steps) {
                     const std::size_t k = l * n_coefficients + step.right;
-                    next[step.to] += series[step.left] * ((present >> l & 1U) != 0
-                                                              ? inside[(k * n_inside + row) * n_terms + i]
-                                                              : outside[(k * n_outside + other) * n_terms + i]);
+                    next[step.to] +=
+                        series[step.left] * ((present >> l & 1U) != 0 ? inside[(k * n_inside + row) * n_terms + i]
+                                                                      : outside[(k * n_outside + other) * n_terms + i]);
                 }
                 series = next;
             }
@@ -75,8 +86,8 @@ void test_games_as(std::size_t n_coefficients, std::size_t n_terms) {
                         }
                         mean += row_weights[other] * found;
                         if (l == r)
-                            worst = std::max(worst, std::abs(found - values[((row * n_outside + other) * d + l) *
-                                                                            n_outputs + o]));
+                            worst = std::max(
+                                worst, std::abs(found - values[((row * n_outside + other) * d + l) * n_outputs + o]));
                     }
                     if (l == r) continue;
                     worst = std::max(worst, std::abs(mean - pairs[(row * 6 + pair) * n_outputs + o]));

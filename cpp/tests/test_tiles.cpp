@@ -20,8 +20,7 @@ void test_tiles_of(std::size_t n, std::size_t d, Metric metric, double unit) {
     const auto kernel = [&](std::size_t j, std::int64_t i, std::int64_t k) {
         double sum = 0.0;
         for (std::size_t c = 0; c < d; ++c) {
-            const double difference =
-                X[static_cast<std::size_t>(i) * d + c] - X[static_cast<std::size_t>(k) * d + c];
+            const double difference = X[static_cast<std::size_t>(i) * d + c] - X[static_cast<std::size_t>(k) * d + c];
             sum += metric == Metric::squared ? difference * difference : std::abs(difference);
         }
         return std::exp(-rates[j] * sum);
