@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from kernelweave.report import to_html
 from kernelweave.report.annotators import _agreement, _confusion, _mistake, section
 from kernelweave.report.subject import Subject
 from report_models import ANSWERS, fitted
@@ -51,3 +52,9 @@ def test_facts_and_tables_are_those_of_the_model():
     assert len(values["suspects"].rows) == len(values["found"])
     quality = [float(row[-1][1].text) for row in values["suspects"].rows]
     assert quality == pytest.approx(np.sort(model.suspects().quality), abs=5e-4)
+
+
+def test_answers_are_not_scored_against():
+    model, rows, _ = fitted("annotators")
+    page = to_html(model, rows, ANSWERS)
+    assert "the answers of annotators are no truth to score against" in page

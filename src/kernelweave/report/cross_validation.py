@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_vali
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
+from kernelweave._declaration import has_aspect
 from kernelweave._summary import count
 from kernelweave._text import clip
 from kernelweave._types import Floats
@@ -171,6 +172,8 @@ def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
         return "cross-validation was left out (cv=None)"
     if estimator._declaration.learns == "clusters":
         return "clusters belong to the rows they were found in, so there is nothing to hold out"
+    if has_aspect(estimator, "annotators"):
+        return "the answers of annotators are no truth to score against"
     if hasattr(estimator, "tasks_"):
         return "the model was fitted with tasks, which cross-validation cannot pass on"
     if estimator._declaration.learns == "pairs" and _is_graph(estimator.setting_):
