@@ -190,7 +190,7 @@ PEOPLE = Path(os.environ.get("KERNELWEAVE_DATA", "../shared/data")) / "people"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (PEOPLE / "music.npz").exists(), reason="needs the data people/music.npz")
-@pytest.mark.parametrize(("keep", "truth", "test"), [(None, 0.795, 0.66), (2, 0.74, 0.645)])
+@pytest.mark.parametrize(("keep", "truth", "test"), [(None, 0.795, 0.66), (2, 0.70, 0.62)])
 def test_real_mistakes_on_music(keep, truth, test):
     data = np.load(PEOPLE / "music.npz", allow_pickle=False)
     scaler = StandardScaler().fit(data["X_train"])

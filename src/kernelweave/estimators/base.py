@@ -185,7 +185,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
             options["on_demand"] = (
                 self._takes_on_demand
                 and self._make_loss().inner_solver is InnerSolver.SMO
-                and may_compute(kernels, rows.X, self.normalize)
+                and may_compute(kernels, rows.X, self.normalize, self.memory_limit)
             )
             bank = make_feature_bank(kernels, rows.X, passes=self._adds_passes, **options)
         if bank is None:

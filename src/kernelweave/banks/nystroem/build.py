@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from kernelweave._dask import is_parted
+from kernelweave._memory import parse_bytes
 from kernelweave._types import Floats, Indices
 from kernelweave.banks.build import prepare_kernels, scales_for, trial_rank
 from kernelweave.banks.row_source import MOST_LANDMARKS as _MOST_LANDMARKS
@@ -33,6 +34,7 @@ TOO_MANY_ROWS = 20_000
 # fused tiles, up to so many entries of all their Gram matrices.
 ON_DEMAND_ROWS = 200_000
 _ON_DEMAND_ENTRIES = 5e9
+_ON_DEMAND_BYTES = 256e6  # limits below do not count all workspace of such fits
 
 _MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
 _ROUNDS = 3  # passes at most, each with further landmarks
@@ -110,9 +112,13 @@ def count_features(
     return [k.rank if k.complete or n >= TOO_MANY_ROWS else n for k in landmarks]
 
 
-def may_compute(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
+def may_compute(
+    kernels: Sequence[Kernel], X: Any, normalize: str | None, memory_limit: float | str | None
+) -> bool:
     """Whether n is so large that kernels of high rank are better computed on demand."""
     n = _num_samples(X)
+    if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
+        return False
     if n < TOO_MANY_ROWS or n > ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
         return False
     slow = sum(kernel.decay is None for kernel in prepare_kernels(kernels, normalize))
