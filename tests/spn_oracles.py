@@ -888,3 +888,24 @@ _BASES = (
 def _columns(Y):
     Y = np.asarray(Y, dtype=float)
     return Y[:, None] if Y.ndim == 1 else Y
+
+
+def as_dict(structure, kernels):
+    """Write the tuples of the oracles as a dict; one leaf a kernel."""
+    nodes, known = {}, {}
+
+    def read(entry):
+        kind, content = entry[:2]
+        key = ("leaf", content) if kind == "leaf" else id(entry)
+        if key not in known:
+            name = known[key] = f"n{len(known)}"
+            nodes[name] = {"kind": kind}
+            if kind == "leaf":
+                nodes[name]["kernel"] = kernels[content]
+            else:
+                nodes[name]["children"] = [read(child) for child in content]
+            options = entry[2] if len(entry) > 2 else {}
+            nodes[name] |= {k: v for k, v in options.items() if v is not None}
+        return known[key]
+
+    return {"version": 1, "root": read(structure), "nodes": nodes}

@@ -2,27 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from numpy.testing import assert_allclose
 
 from kernelweave.banks import Views, cross_block
-from kernelweave.kernels import RBF, Laplacian, Linear, Overlap, Polynomial
-
-KERNELS = [
-    RBF(width=0.5),
-    Linear(),
-    RBF(width=1.0),
-    RBF(width=2.0, columns=[0]),
-    Laplacian(width=1.0),
-    Polynomial(degree=2),
-    RBF(width=1.0, columns=[0]),
-]
-
-
-@pytest.fixture
-def tables():
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(30, 3)), rng.normal(size=(17, 3))
+from kernelweave.kernels import Linear, Overlap
+from shared_views import KERNELS
 
 
 class TestViews:

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 
 from kernelweave.banks.workspace import Workspace
 
@@ -35,9 +36,6 @@ def test_another_thread_waits():
 
 def test_an_error_gives_the_memory_back():
     workspace = Workspace(2, np.float64)
-    try:
-        with workspace.borrow():
-            raise KeyError
-    except KeyError:
-        pass
+    with pytest.raises(KeyError), workspace.borrow():
+        raise KeyError
     assert not workspace._lock.locked()

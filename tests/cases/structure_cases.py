@@ -13,32 +13,12 @@ from kernelweave.solvers.problem import Limits
 from kernelweave.solvers.structure import StructureProblem, alternate_structure
 from kernelweave.weights.sum_product import SumProduct
 from spn_oracles import (
+    as_dict,
     joint_oracle,
     spn_instances,
 )
 
 INSTANCES = spn_instances()
-
-
-def as_dict(structure, kernels):
-    """Write the tuples of the oracles as a dict; one leaf a kernel."""
-    nodes, known = {}, {}
-
-    def read(entry):
-        kind, content = entry[:2]
-        key = ("leaf", content) if kind == "leaf" else id(entry)
-        if key not in known:
-            name = known[key] = f"n{len(known)}"
-            nodes[name] = {"kind": kind}
-            if kind == "leaf":
-                nodes[name]["kernel"] = kernels[content]
-            else:
-                nodes[name]["children"] = [read(child) for child in content]
-            options = entry[2] if len(entry) > 2 else {}
-            nodes[name] |= {k: v for k, v in options.items() if v is not None}
-        return known[key]
-
-    return {"root": read(structure), "nodes": nodes}
 
 
 class Problem:

@@ -14,10 +14,14 @@ def test_demo(tmp_path, capsys, monkeypatch):
     for text in ("rbf(width=", "of 156 kernels are in use", "SVM baseline", "certified within"):
         assert text in out
     assert (tmp_path / "new/demo/kernels.png").read_bytes().startswith(b"\x89PNG")
-    argv = out.splitlines()[-1].split()[1:]  # the command it suggests
-    out, err = run(capsys, *argv)
+    # The commands it suggests work as they stand.
+    _, predict, explain = (line.split()[1:] for line in out.splitlines()[-3:])
+    out, err = run(capsys, *predict)
     assert err == ""
     assert set(pd.read_csv(StringIO(out))["diagnosis"]) == {"malignant", "benign"}
+    out, _ = run(capsys, *explain)
+    assert "worst" in out
+    assert "values describe the model, not causes" in out
 
 
 def test_demo_in_a_place_that_cannot_be(tmp_path, capsys, monkeypatch):

@@ -190,8 +190,10 @@ PEOPLE = Path(os.environ.get("KERNELWEAVE_DATA", "../shared/data")) / "people"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (PEOPLE / "music.npz").exists(), reason="needs the data people/music.npz")
-@pytest.mark.parametrize(("keep", "truth", "test"), [(None, 0.795, 0.66), (2, 0.70, 0.62)])
-def test_real_mistakes_on_music(keep, truth, test):
+@pytest.mark.parametrize(
+    ("keep", "prior", "truth", "test"), [(None, None, 0.795, 0.66), (2, "equal", 0.76, 0.645)]
+)
+def test_real_mistakes_on_music(keep, prior, truth, test):
     data = np.load(PEOPLE / "music.npz", allow_pickle=False)
     scaler = StandardScaler().fit(data["X_train"])
     found = []
@@ -204,7 +206,8 @@ def test_real_mistakes_on_music(keep, truth, test):
         for i in range(len(table) if keep else 0):
             asked = np.flatnonzero(~np.isnan(table[i]))
             table[i, rng.permutation(asked)[keep:]] = np.nan
-        model = AnnotatorKernelClassifier().fit(scaler.transform(data["X_train"][rows]), table)
+        model = AnnotatorKernelClassifier(class_prior=prior)
+        model.fit(scaler.transform(data["X_train"][rows]), table)
         X = scaler.transform(np.vstack([data["X_train"][rest], data["X_test"]]))
         y = np.concatenate([data["gold_train"][rest], data["gold_test"]])
         found.append([(model.labels_ == data["gold_train"][rows]).mean(), model.score(X, y)])

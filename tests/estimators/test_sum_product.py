@@ -36,6 +36,7 @@ from kernelweave.kernels import FromCallable, Sum
 from kernelweave.kernels.network import Network
 from quick import every
 from spn_oracles import (
+    as_dict,
     fig1,
     flat,
     joint_oracle,
@@ -47,27 +48,6 @@ from spn_oracles import (
 )
 
 INSTANCES = spn_instances()
-
-
-def as_dict(structure, kernels):
-    """Write the tuples of the oracles as a dict; one leaf a kernel."""
-    nodes, known = {}, {}
-
-    def read(entry):
-        kind, content = entry[:2]
-        key = ("leaf", content) if kind == "leaf" else id(entry)
-        if key not in known:
-            name = known[key] = f"n{len(known)}"
-            nodes[name] = {"kind": kind}
-            if kind == "leaf":
-                nodes[name]["kernel"] = kernels[content]
-            else:
-                nodes[name]["children"] = [read(child) for child in content]
-            options = entry[2] if len(entry) > 2 else {}
-            nodes[name] |= {k: v for k, v in options.items() if v is not None}
-        return known[key]
-
-    return {"version": 1, "root": read(structure), "nodes": nodes}
 
 
 def kernels_of(instance):

@@ -27,6 +27,7 @@ from kernelweave.kernels.network import Network, Node, Path
 from quick import examples
 from spn_oracles import (
     Paths,
+    as_dict,
     brute_paths,
     deep,
     fig1,
@@ -55,27 +56,6 @@ STRUCTURES = {
 }
 
 
-def as_dict(structure, kernels=KERNELS):
-    """Write the tuples of the oracles as a dict; one leaf a kernel."""
-    nodes, known = {}, {}
-
-    def read(entry):
-        kind, content = entry[:2]
-        key = ("leaf", content) if kind == "leaf" else id(entry)
-        if key not in known:
-            name = known[key] = f"n{len(known)}"
-            nodes[name] = {"kind": kind}
-            if kind == "leaf":
-                nodes[name]["kernel"] = kernels[content]
-            else:
-                nodes[name]["children"] = [read(child) for child in content]
-            options = entry[2] if len(entry) > 2 else {}
-            nodes[name] |= {k: v for k, v in options.items() if v is not None}
-        return known[key]
-
-    return {"version": 1, "root": read(structure), "nodes": nodes}
-
-
 def as_expression(entry, kernels=KERNELS):
     """Write the tuples of the oracles with groups, sums and products."""
     kind, content = entry[:2]
@@ -91,7 +71,7 @@ def as_expression(entry, kernels=KERNELS):
 
 
 def as_graph(structure, kind=nx.MultiDiGraph):
-    entries = as_dict(structure)["nodes"]
+    entries = as_dict(structure, KERNELS)["nodes"]
     graph = kind()
     for key, entry in entries.items():
         graph.add_node(key, **{k: v for k, v in entry.items() if k != "children"})
@@ -236,7 +216,7 @@ def test_the_first_figure():
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_paths_of_dicts_and_graphs(name):
     structure = STRUCTURES[name]
-    network = Network.of(as_dict(structure))
+    network = Network.of(as_dict(structure, KERNELS))
     assert_same_paths(network, structure)
     assert_same_paths(Network.of(as_graph(structure)), structure)
 
@@ -271,7 +251,7 @@ def count(entry):
 @given(dags())
 def test_random_graphs(structure):
     assume(count(structure) <= 200)
-    network = Network.of(as_dict(structure))
+    network = Network.of(as_dict(structure, KERNELS))
     assert_same_paths(network, structure)
     assert Network.of(network) == network
     assert Network.of(json_like(network)) == network
@@ -294,7 +274,7 @@ def json_like(network):
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_round_trips_are_exact(name):
-    network = Network.of(as_dict(STRUCTURES[name]))
+    network = Network.of(as_dict(STRUCTURES[name], KERNELS))
     assert Network.of(network.to_dict()) == network
     assert Network.of(json_like(network)) == network
     assert network.to_dict() == Network.of(network.to_dict()).to_dict()
@@ -309,12 +289,12 @@ def test_round_trip_of_a_graph_keeps_the_order_of_factors():
 
 def test_the_forms_agree():
     wanted = Network.of(as_expression(fig1()))
-    assert Network.of(as_dict(fig1())) == wanted
+    assert Network.of(as_dict(fig1(), KERNELS)) == wanted
     assert Network.of(as_graph(fig1())) == wanted
     assert Network.of(as_graph(fig1(), nx.DiGraph)) == wanted
     assert Network.of([A, B * C, group(D + E)]) == Network.of(A + B * C + group(D + E))
     assert Network.of((A, B)) == Network.of(A + B)
-    free = as_dict(fig1())
+    free = as_dict(fig1(), KERNELS)
     del free["root"], free["version"]
     assert Network.of(free) == wanted
 
@@ -360,7 +340,7 @@ def test_rule_1_the_root_is_a_sum():
 
 def test_rule_2_a_sum_in_a_sum_is_merged():
     structure = ("sum", [("sum", [leaf(0), ("sum", [leaf(1)])]), leaf(2)])
-    assert Network.of(as_dict(structure)) == Network.of(A + B + C)
+    assert Network.of(as_dict(structure, KERNELS)) == Network.of(A + B + C)
 
 
 def test_rule_3_every_summand_has_a_weight():
@@ -377,7 +357,7 @@ def test_rule_3_every_summand_has_a_weight():
 def test_rules_2_and_3_in_this_order():
     S = ("sum", [leaf(0), leaf(3)])
     structure = ("sum", [S, ("product", [S, S], {"name": "P"})])
-    network = Network.of(as_dict(structure))
+    network = Network.of(as_dict(structure, KERNELS))
     assert len(network.products) == 5  # merged first: the root does not share with S
     assert_same_paths(network, structure)
     assert len(brute_paths(structure, insert_first=True).names) == 3
@@ -389,7 +369,7 @@ def test_rule_4_products_in_products():
     inner = product([leaf(0), leaf(1)], "inner")
     structure = product([inner, leaf(2)], "outer")
     for two in (
-        Network.of(as_dict(structure)),
+        Network.of(as_dict(structure, KERNELS)),
         Network.of(Product((Product((A, B), name="inner"), C), name="outer")),
     ):
         (path,) = two.paths(1)
@@ -398,20 +378,20 @@ def test_rule_4_products_in_products():
 
 
 def test_rule_5_what_is_not_reached_is_left_out():
-    structure = as_dict(fig1())
+    structure = as_dict(fig1(), KERNELS)
     structure["nodes"] |= {
         "lost": {"kind": "product", "children": ["n3", "alone"]},
         "alone": {"kind": "leaf", "kernel": Linear()},
     }
     with pytest.warns(UserWarning, match=r"structure: 2 of \d+ nodes are not reached") as caught:
         network = Network.of(structure)
-    assert network == Network.of(as_dict(fig1()))
+    assert network == Network.of(as_dict(fig1(), KERNELS))
     assert caught[0].filename == __file__
 
 
 def test_canonical_form_is_canonical():
     for structure in STRUCTURES.values():
-        network = Network.of(as_dict(structure))
+        network = Network.of(as_dict(structure, KERNELS))
         kinds = [node.kind for node in network.nodes]
         assert kinds[network.root] == "sum"
         assert network.order == tuple(range(len(kinds)))
@@ -532,7 +512,7 @@ def test_equal_paths_are_counted_before_merging():
 def test_uniform_exponents(name):
     """Where they are given they are those of all paths; shared nodes have none."""
     wanted = brute_paths(STRUCTURES[name])
-    network = Network.of(as_dict(STRUCTURES[name]))
+    network = Network.of(as_dict(STRUCTURES[name], KERNELS))
     uniform = network.uniform_exponents()
     expected = wanted.homogeneous() and not name.startswith("square")
     assert (uniform is not None) == expected
@@ -614,7 +594,7 @@ def without(expression, *lost):
 def test_without():
     assert without(figure(), C, D) == Network.of(group(A + B, name="8"))
     assert without(figure(), A, B) == Network.of((C + D) * (E + F + G))
-    assert without(A * B + C, A) == Network.of(as_dict(leaf(2)))
+    assert without(A * B + C, A) == Network.of(as_dict(leaf(2), KERNELS))
     assert without(A + B, ()) == Network.of(A + B)
     one_left = without(figure(), A)
     assert one_left.describe(one_left.paths(9)[0]) == "k1"

@@ -1,5 +1,7 @@
 """The winner of a race: the best, the first one where it is hardly worse, or a combination."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from kernelweave.tables import Settings, make_problem
 from kernelweave.tables.candidates import LINEAR, METRIC, SVM
 from kernelweave.tables.choosing import Race, silent
-from kernelweave.tables.deciding import decide
+from kernelweave.tables.deciding import chosen_predictions, decide
 from kernelweave.tables.planning import make_folds
 from kernelweave.tables.scoring import choose_scoring
 
@@ -83,3 +85,22 @@ def test_candidates_that_left_early_are_compared_on_their_rows():
     part = Y[:100]
     expected = 1 - ((0.1 * ERRORS[0, :100]) ** 2).sum() / ((part - part.mean()) ** 2).sum()
     assert lost.chosen_score == pytest.approx(expected)
+
+
+def test_predictions_of_classes_beside_the_truth():
+    problem = SimpleNamespace(regression=False, y=pd.Series(["no", "yes", "maybe", "yes"]))
+    proba = np.array([[0.1, 0.7, 0.2], [0.0, 0.4, 0.6]])
+    found = chosen_predictions(SimpleNamespace(rows=np.array([0, 3]), predicted=proba), problem)
+    assert found.classes == ("maybe", "no", "yes")
+    np.testing.assert_array_equal(found.y, [1, 2])
+    np.testing.assert_array_equal(found.predicted, [1, 2])
+    assert found.positive == 2
+    assert found.proba is proba
+
+
+def test_predictions_of_numbers_beside_the_truth():
+    problem = SimpleNamespace(regression=True, y=pd.Series([1, 2, 3]))
+    choice = SimpleNamespace(rows=np.array([2, 0]), predicted=np.array([2.5, 1.5]))
+    found = chosen_predictions(choice, problem)
+    np.testing.assert_array_equal(found.y, [3.0, 1.0])
+    np.testing.assert_array_equal(found.predicted, [2.5, 1.5])

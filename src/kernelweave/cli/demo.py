@@ -60,10 +60,11 @@ def demo(args: Any) -> int:
     _write(folder, model, figure, X_test)
     print_facts(console, [*facts, ("written", f"kernels.png, model.kw, held_out.csv in {folder}")])
     console.print()
-    console.print("Next: look inside, and predict from a file:")
+    console.print("Next: look inside, predict from a file, and see which columns decide:")
     console.print(f"  kernelweave info {folder / 'model.kw'}", soft_wrap=True)
     paths = f"{folder / 'model.kw'} {folder / 'held_out.csv'}"
     console.print(f"  kernelweave predict {paths}", soft_wrap=True)
+    console.print(f"  kernelweave explain {paths}", soft_wrap=True)
     return 0
 
 

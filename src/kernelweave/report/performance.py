@@ -86,11 +86,11 @@ def _compared(record: FitRecord) -> Table:
     """Return all models that were compared, with all scores."""
     names = _names(record)
     fewer = any(one.same_rows is not None for one in record.models)
-    judged = any(one.verdict for one in record.models)
+    has_verdicts = any(one.verdict for one in record.models)
     columns = [text_column("model"), *(Column(title_of(name)) for name in names), Column("rows")]
     columns += [Column("this model on the same rows")] if fewer else []
     by = "" if record.compared_by is None else f", by {title_of(record.compared_by)}"
-    columns += [text_column(f"against this model{by}")] if judged else []
+    columns += [text_column(f"against this model{by}")] if has_verdicts else []
     rows = []
     for k, one in enumerate(record.models):
         title = "this model" if k == 0 else one.name
@@ -100,14 +100,14 @@ def _compared(record: FitRecord) -> Table:
         row.append(number(one.rows, ",d"))
         if fewer:
             row.append(Cell("", 0.0) if one.same_rows is None else _score(names[0], one.same_rows))
-        rows.append(row + ([one.verdict] if judged else []))
+        rows.append(row + ([one.verdict] if has_verdicts else []))
     if record.constant:
         known = [
             _score(name, record.constant[name]) if name in record.constant else Cell("\u2013", 0.0)
             for name in names
         ]
         row = ["constant prediction", *known, number(record.models[0].rows, ",d")]
-        rows.append(row + [""] * (fewer + judged))
+        rows.append(row + [""] * (fewer + has_verdicts))
     return Table("models compared", columns, rows)
 
 

@@ -11,7 +11,9 @@ from kernelweave.estimators.combination import undo_logarithm
 from kernelweave.estimators.left_out_scores import class_margins
 
 from .blending import best_scale, blend, learn_calibration
-from .choosing import Choice, Entry, Member, Race, Ranked
+from .choosing import Choice, Entry, Member, Race, Ranked, encode_target
+from .measures import Classes, Values
+from .problem import Problem
 from .scoring import constant_score, paired_difference, score_interval
 
 _BETTER = 2.0  # standard errors of a significant difference
@@ -122,3 +124,13 @@ def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:
     if not race.problem.regression and not entry.has_proba and not entry.candidate.plain:
         calibration = learn_calibration(values[rows], y, race.n_outputs)
     return Member(entry.candidate, setting, float(weight), logarithm, calibration)
+
+
+def chosen_predictions(choice: Choice, problem: Problem) -> Classes | Values:
+    """Return the predictions by which a model was chosen."""
+    y, predicted = encode_target(problem)[choice.rows], choice.predicted
+    if problem.regression:
+        return Values(y, predicted)
+    classes = tuple(np.unique(problem.y).tolist())
+    said = predicted.argmax(axis=1)
+    return Classes(y, said, classes, len(classes) - 1, scores=predicted, proba=predicted)

@@ -27,9 +27,8 @@ from .choosing import (
     silent,
 )
 from .columns import note_columns
-from .deciding import decide
+from .deciding import chosen_predictions, decide
 from .hints import table_hints
-from .left_out import chosen_predictions
 from .measures import Classes, Values
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method
 from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
