@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelweave.errors import DataError, InputError
+from kernelweave.io.dates import FORMATS
 from kernelweave.noise import apply_decisions, read_decisions
 from kernelweave.noise.decisions import Decision
 from kernelweave.pairs import read_pairs
@@ -112,8 +113,8 @@ class Problem:
 
     @property
     def dates(self) -> dict[str, str] | None:
-        """Formats of the columns of dates that are written as text; None without such columns."""
-        return {c.name: c.format for c in self.kinds if c.format} or None
+        """Formats of the columns of dates when they are written as text; None without dates."""
+        return {c.name: c.format or FORMATS[0] for c in self.kinds if c.kind == "date"} or None
 
 
 def make_problem(
