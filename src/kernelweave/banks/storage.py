@@ -21,6 +21,17 @@ from .weighted import PANEL, Weighted, WeightedFactors, WeightedGrams, WeightedL
 _SINGLE = np.finfo(np.float32)  # eps is twice the rounding error, which covers errors on top of it
 
 
+def precision(sizes: Floats, tol: float) -> type[np.float32] | type[np.float64]:
+    """Return the precision in which kernels of these sizes are held for a tolerance.
+
+    Sizes are the largest diagonal value of each, or distances of the rows. Numbers of single
+    precision end at 1e-38 and 1e38, which leaves room for sums of values in this range.
+    """
+    used = sizes[sizes > 0.0]
+    narrow = bool((used > 1e-30).all() and (used < 1e30).all())
+    return np.float32 if narrow and tol >= 1e-5 else np.float64
+
+
 def support(V: Floats) -> Indices:
     """Return the rows of ``V`` that are not zero."""
     return np.flatnonzero(V.any(axis=1))
