@@ -23,6 +23,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import warn
+from kernelweave.rules import Link
 
 METHODS = ("auto", "sigmoid", "vector", "temperature", "isotonic")
 
@@ -73,6 +74,19 @@ class Calibrator:
             values = log_expit(values)
             return np.asarray(values - np.logaddexp.reduce(values, axis=1, keepdims=True))
         return np.asarray(log_softmax(values, axis=1))
+
+    def link(self) -> Link:
+        """Return the map in the form that exported rules use."""
+        several = len(self.slopes) > 1 and not self.labels
+        softmax = several and self.method in ("vector", "temperature")
+        steps = tuple((tuple(x.tolist()), tuple(y.tolist())) for x, y in self.steps)
+        return Link(
+            tuple(self.slopes.tolist()),
+            tuple(self.biases.tolist()),
+            softmax=softmax,
+            shares=several and not softmax,
+            steps=steps,
+        )
 
     def _log_steps(self, decision: Floats) -> Floats:
         ones = np.column_stack(
