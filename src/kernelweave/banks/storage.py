@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .weighted import PANEL, Weighted, WeightedFactors, WeightedGrams, WeightedL
 _SINGLE = np.finfo(np.float32)  # eps is twice the rounding error, which covers errors on top of it
 
 
-def precision(sizes: Floats, tol: float) -> type[np.float32] | type[np.float64]:
+def precision(sizes: Floats, tol: float) -> Any:
     """Return the precision in which kernels of these sizes are held for a tolerance.
 
     Sizes are the largest diagonal value of each, or distances of the rows. Numbers of single
