@@ -47,9 +47,9 @@ from .archive import DOCUMENT, Reader, Writer, replacing
 from .codec import Decoder, encode
 from .models import decode_model, encode_model
 from .preparer import TablePreparer
-from .record import FitRecord, ScoredModel, check_record, read_record
+from .record import FitRecord, Importance, ScoredModel, check_record, read_record
 
-__all__ = ["FitRecord", "ScoredModel", "TablePreparer", "describe", "load", "save"]
+__all__ = ["FitRecord", "Importance", "ScoredModel", "TablePreparer", "describe", "load", "save"]
 
 _FORMAT = "kernelweave model"
 _VERSION = 1
