@@ -18,7 +18,7 @@ from kernelweave import _core
 from kernelweave._threads import run_blocks
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels import Kernel
-from kernelweave.kernels.base import Rows, take
+from kernelweave.kernels.base import Rows, n_rows, take
 from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
@@ -235,8 +235,8 @@ class ComputedKernels(Part):
         return np.array([np.vdot(picked, part) for part in self.products(V, which, used)])
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        n_rows = len(V) if rows is None else len(rows)
-        out = np.zeros((len(which), n_rows, V.shape[1]))
+        n = len(V) if rows is None else len(rows)
+        out = np.zeros((len(which), n, V.shape[1]))
         for k, j in enumerate(which.tolist()):
             self.add_product(j, np.arange(len(V)) if rows is None else rows, V, 1.0, out[k])
         return out
@@ -311,7 +311,7 @@ class WeightedPanels(Weighted):
         self.add_tile(index, index, out)
 
     def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
-        spread = np.zeros((len(self.part.views[0]), V.shape[1]))
+        spread = np.zeros((n_rows(self.part.views[0]), V.shape[1]))
         spread[used] = V
         for j in self._active():
             self.part.add_product(j, rows, spread, float(self.weights[j]), out)

@@ -25,6 +25,7 @@ from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
 from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
 from kernelweave.kernels.complete import CompleteLadder
 from kernelweave.kernels.encoding import TableEncoding
+from kernelweave.kernels.gaps import FilledColumns
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
 from kernelweave.kernels.metric import Metric
 from kernelweave.kernels.mixed import MixedLadder
@@ -48,7 +49,9 @@ _FAMILIES: dict[type, Any] = {
     MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
-    Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),
+    Views: lambda parts, missing="refuse": kernels.views(
+        {view: (columns, items) for view, columns, items in parts}, missing=missing
+    ),
 }
 _RECORDS: dict[str, Any] = {
     "step": Step,
@@ -56,6 +59,7 @@ _RECORDS: dict[str, Any] = {
     "rule": Rule,
     "metric": Metric,
     "encoding": TableEncoding,
+    "filled": FilledColumns,
     "numbers": NumberEncoding,
     "levels": CategoryEncoding,
     "dates": DateEncoding,
