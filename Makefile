@@ -11,16 +11,21 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables
+.PHONY: help demo test test-all test-databases coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.package ## Fit and report on example data
 	$(VENV)/bin/kernelweave demo
 
 test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
-	$(VENV)/bin/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(VENV)/bin/python -m pytest -n auto -m "not slow and not databases" $(ARGS)
+
+test-databases: $(VENV)/.package $(VENV)/.group-test ## Run exported SQL in PostgreSQL and MariaDB, where they are installed
+	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v mariadb-install-db; } >/dev/null 2>&1 || \
+	echo "Some database is not installed, so its tests are skipped; on Debian: apt-get install postgresql mariadb-server"
+	$(VENV)/bin/python -m pytest -m databases tests/rules $(ARGS)
 
 test-all: $(VENV)/.package $(VENV)/.group-test ## Run all tests, the long ones too (ARGS="-m slow": only these)
 	$(VENV)/bin/python -m pytest -n auto $(ARGS)

@@ -9,6 +9,7 @@ from kernelweave.inspection.coalitions import (
     all_coalitions,
     pair_weights,
     sample_values,
+    symmetric_pairs,
     value_weights,
 )
 
@@ -68,3 +69,10 @@ def test_samples_add_up_and_approach_the_values():
     for row, own in zip(found[..., 0], shift, strict=True):
         game = GAME + own * (np.arange(2**N) == 0)
         np.testing.assert_allclose(row, value_weights(N) @ game, atol=0.12)
+
+
+def test_pairs_as_matrices():
+    found = symmetric_pairs(np.arange(6.0).reshape(3, 2), 3)
+    expected = [[0.0, 0.0, 2.0], [0.0, 0.0, 4.0], [2.0, 4.0, 0.0]]
+    np.testing.assert_array_equal(found[..., 0], expected)
+    np.testing.assert_array_equal(found[..., 1], np.array(expected) + 1 - np.eye(3))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from .startup import defer
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -73,6 +75,7 @@ class Command(click.Command):
                 formatter.write_dl([(name.upper(), _ARGUMENTS[name]) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
+        defer()
         return self.callback and self.callback(SimpleNamespace(**ctx.params))
 
 

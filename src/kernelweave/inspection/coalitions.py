@@ -46,6 +46,14 @@ def pair_weights(n_players: int) -> Floats:
     return np.array(out).reshape(-1, len(coalitions))
 
 
+def symmetric_pairs(found: Floats, n_players: int) -> Floats:
+    """Return indices of pairs l < r, of shape (n_pairs, n_outputs), as symmetric matrices."""
+    pairs = np.zeros((n_players, n_players, found.shape[1]))
+    left, right = np.triu_indices(n_players, 1)
+    pairs[left, right] = pairs[right, left] = found
+    return pairs
+
+
 def sample_values(
     values: Callable[[Indices, Bools], Floats],
     n_players: int,

@@ -24,7 +24,7 @@ from .conditional import Conditional, conditional, is_manageable, most_rows
 from .curves import Curve, Effects, PairEffect
 from .explain import _outputs
 from .grids import Grid, make_grid
-from .models import check_model, last_step
+from .models import check_model, function_of, last_step
 from .names import find_name
 from .separable import separable_form, thresholds
 from .tables import model_columns
@@ -138,17 +138,7 @@ class _Subject:
 
     def predict(self, table: Any) -> Floats:
         """Return decision values or predictions, (n_rows, n_outputs)."""
-        tasks = getattr(self.estimator, "tasks_", None)
-        name = "decision_function" if is_classifier(self.estimator) else "predict"
-        own = getattr(self.chosen, name)
-
-        def outputs(rows: Any) -> Floats:
-            if tasks is None:
-                values = np.asarray(own(rows), dtype=np.float64)
-                return values.reshape(len(values), -1)
-            return np.column_stack([own(rows, task=task) for task in tasks])
-
-        n = table.shape[0]
+        outputs, n = function_of(self.chosen), table.shape[0]
         return np.concatenate(
             [
                 outputs(pick_rows(table, np.arange(start, min(n, start + _AT_ONCE))))

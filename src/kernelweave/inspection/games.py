@@ -186,12 +186,6 @@ class Board:
                 f"value: {self.game.value!r} needs kernels that are products or sums over columns, "
                 f"but {piece.name} compares {listed_names(names)} together; pass value='joint'."
             )
-        sampled = all(atom.atom.sampled for atom in piece.opaque)
-        if len(hidden) > MOST_ENUMERATED and not sampled and self.game.n_permutations is None:
-            raise InputError(
-                f"by: columns {listed_names(names)} are compared together by {piece.name}; pass "
-                "by='kernel' or group them, or sample with n_permutations=500."
-            )
         if len(piece.players) <= MOST_ENUMERATED:
             self._enumerate(piece, piece.players)
         elif len(hidden) <= MOST_ENUMERATED:

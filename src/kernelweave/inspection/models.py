@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from kernelweave._declaration import declared
@@ -15,7 +18,14 @@ from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.terms import FunctionTerms, MemberTerms
 
-from .coalitions import MOST_ENUMERATED, all_coalitions, sample_values, value_weights
+from .coalitions import (
+    MOST_ENUMERATED,
+    all_coalitions,
+    pair_weights,
+    sample_values,
+    symmetric_pairs,
+    value_weights,
+)
 from .game import (
     DEFAULT_PERMUTATIONS,
     Game,
@@ -127,16 +137,15 @@ def _(terms: MemberTerms, game: Game) -> list[Link]:
 @attribute.register
 def attribute_members(terms: MemberTerms, game: Game) -> Shares:
     """Return the weighted sum of the values of the members; kernels stand side by side."""
-    parts: list[tuple[Any, Floats]] = []
-    for model, slopes in terms.members:
+    for model, _ in terms.members:
         check_model(last_step(model))
-        _, same = through_steps(model, game)
-        if not same and game.by == "column":
-            raise InputError(
-                "model: the steps of a member mix columns, so that members have no columns in "
-                "common; explain the members_ one by one."
-            )
-        parts.append((shares_of(model, game), slopes))
+    same = all(through_steps(model, game)[1] for model, _ in terms.members)
+    if not same and game.by == "column":  # members have no columns in common but those of the table
+        reason = "the steps of a member mix columns"
+        return attribute_function(FunctionTerms(partial(_summed, terms), reason), game)
+    parts: list[tuple[Any, Floats]] = [
+        (shares_of(model, game), slopes) for model, slopes in terms.members
+    ]
     base = terms.intercept + sum(slopes @ shares.base for shares, slopes in parts)
     values = [shares.values @ slopes.T for shares, slopes in parts]
     errors = None
@@ -165,6 +174,27 @@ def attribute_members(terms: MemberTerms, game: Game) -> Shares:
     )
 
 
+def _summed(terms: MemberTerms, X: Any) -> Floats:
+    """Return the outputs of a weighted sum of models."""
+    total = np.tile(terms.intercept, (X.shape[0], 1))
+    for model, slopes in terms.members:
+        total += function_of(model)(X) @ slopes.T
+    return total
+
+
+def function_of(model: Any) -> Callable[[Any], Floats]:
+    """Return the function that is explained: decision values or predictions of all outputs."""
+    tasks = getattr(last_step(model), "tasks_", None)
+    own = model.decision_function if is_classifier(last_step(model)) else model.predict
+
+    def outputs(X: Any) -> Floats:
+        if tasks is not None:
+            return np.column_stack([own(X, task=task) for task in tasks])
+        return np.asarray(own(X), dtype=np.float64).reshape(X.shape[0], -1)
+
+    return outputs
+
+
 def _joined(arrays: list[Any], game: Game) -> Floats:
     if game.by == "column":
         return np.asarray(sum(arrays))
@@ -177,25 +207,25 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
     if game.by != "column":
         raise InputError(
             f"by: {game.by!r} is not possible for this model, because {terms.reason}; pass "
-            "by='column' or explain its members_."
+            "by='column'."
         )
     if game.value != "joint":
         raise InputError(
             f"value: {game.value!r} is not possible for this model, because {terms.reason}; pass "
             "value='joint'."
         )
-    if game.interactions:
-        raise InputError(
-            f"interactions: are not possible for this model, because {terms.reason}; pass "
-            "interactions=False."
-        )
     n, m, n_players = game.rows.shape[0], len(game.weights), len(game.players)
+    exact = n_players <= MOST_ENUMERATED
+    if game.interactions and not exact:
+        raise InputError(
+            f"interactions: of more than {MOST_ENUMERATED} players are not possible for this "
+            f"model, because {terms.reason}; pass interactions=False, or group columns with by=."
+        )
     mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
     wanted = game.n_permutations or DEFAULT_PERMUTATIONS
     n_pairs = max(1, -(-wanted // (2 * m)))
-    exact = n_players <= MOST_ENUMERATED
 
-    def of_row(row: int) -> Floats:
+    def of_row(row: int) -> tuple[Floats, Floats | None]:
         def values(other: Indices, coalitions: Bools) -> Floats:
             present = np.column_stack([coalitions, np.zeros(len(other), dtype=bool)])
             return terms.function(mixer.rows(np.full(len(other), row), other, present[:, owner]))
@@ -205,12 +235,17 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
             which = np.repeat(coalitions, m, axis=0)
             found = values(np.tile(np.arange(m), len(coalitions)), which)
             found = found.reshape(len(coalitions), m, -1)
-            return np.asarray(np.einsum("ls,sto->tlo", value_weights(n_players), found))
+            pairs = None
+            if game.interactions:
+                mean = np.tensordot(game.weights, found, (0, 1))
+                pairs = symmetric_pairs(pair_weights(n_players) @ mean, n_players)
+            return np.einsum("ls,sto->tlo", value_weights(n_players), found), pairs
         random = np.random.default_rng([game.random_state, row])
-        return sample_values(values, n_players, m, n_pairs, random)
+        return sample_values(values, n_players, m, n_pairs, random), None
 
-    by_row = np.stack(run_each(of_row, range(n)))
+    by_row = run_each(of_row, range(n))
     drawn = 0 if exact else 2 * n_pairs * m
-    mean, errors = mean_and_error(by_row, game, axis=1, drawn=drawn)
+    mean, errors = mean_and_error(np.stack([v for v, _ in by_row]), game, axis=1, drawn=drawn)
     base = game.weights @ terms.function(game.background)
-    return Shares(game.players.names, mean, base, errors, n_permutations=drawn)
+    pairs = np.stack([p for _, p in by_row if p is not None]) if game.interactions else None
+    return Shares(game.players.names, mean, base, errors, pairs, n_permutations=drawn)

@@ -251,7 +251,7 @@ class Completed(Wrapper):
 
     def monomials(self) -> Monomials:
         """Return the kernel as a whole: coefficients mix the columns of the other sources."""
-        return Kernel.monomials(self)
+        return self.opaque()
 
     def _title(self) -> str:
         return f"completed {self.kernel}"

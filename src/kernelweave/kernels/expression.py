@@ -204,8 +204,8 @@ class Product(Composite):
         return np.asarray(rows * np.prod(gates, axis=0)[:, None])
 
     def monomials(self) -> Monomials:
-        """Return the product, multiplied out."""
-        return multiply(self._moved(), str(self))
+        """Return the product, multiplied out where that has not too many summands."""
+        return multiply(self._moved()) or self.opaque()
 
     def _into(self, K: Floats, other: Floats) -> None:
         K *= other

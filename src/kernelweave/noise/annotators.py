@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.preprocessing import LabelEncoder
@@ -274,7 +274,7 @@ class Vote:
             gradient = np.concatenate([[np.vdot(G, centred)], excess.sum(axis=0), G.ravel() + own])
             return -float(np.vdot(truth, logs)) + 0.5 * float(own @ own), gradient
 
-        found = minimize(
+        found = scipy.optimize.minimize(
             loss, np.zeros(1 + n_classes + n_classes**2), jac=True, method="L-BFGS-B"
         ).x
         return cls(slopes_of(found) / spread[:, None], found[1 : 1 + n_classes])

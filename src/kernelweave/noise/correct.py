@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 from scipy.special import log_softmax
 
 from kernelweave._types import Floats, Indices
@@ -187,5 +187,5 @@ def _sharpness(Z: Floats, posterior: Floats) -> float:
         return -float((posterior * log_softmax(np.exp(log_factor) * Z, axis=1)).sum())
 
     size = max(float(Z.std()), 1e-12)
-    found = minimize_scalar(loss, bounds=(np.log(0.01 / size), np.log(100.0 / size)))
+    found = scipy.optimize.minimize_scalar(loss, bounds=(np.log(0.01 / size), np.log(100.0 / size)))
     return float(np.exp(found.x))

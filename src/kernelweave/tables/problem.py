@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelweave.errors import DataError, InputError
+from kernelweave.io.dates import FORMATS
 
 from .columns import ColumnKind, describe_columns
 from .reading import is_number
@@ -64,8 +65,8 @@ class Problem:
 
     @property
     def dates(self) -> dict[str, str] | None:
-        """Formats of the columns of dates that are written as text; None without such columns."""
-        return {c.name: c.format for c in self.kinds if c.format} or None
+        """Formats of the columns of dates when they are written as text; None without dates."""
+        return {c.name: c.format or FORMATS[0] for c in self.kinds if c.kind == "date"} or None
 
 
 def make_problem(
