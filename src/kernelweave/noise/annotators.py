@@ -198,7 +198,10 @@ def _column(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _whole(values: np.ndarray[Any, Any], complete: bool) -> np.ndarray[Any, Any]:
-    """Return whole numbers as integers where they are floats only because some are missing."""
+    """Return numbers as what they are without the gaps that made them objects or floats."""
+    if values.dtype.kind == "O":
+        plain = np.array(values.tolist()) if len(values) else values
+        return plain if plain.dtype.kind in "biuf" and plain.ndim == 1 else values
     if values.dtype.kind == "f" and not complete and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values
