@@ -120,7 +120,8 @@ def test_gap_of_a_part_is_its_share_of_the_whole():
     cost = np.ones_like(Y)
     beta = loss.repair(RNG.normal(size=Y.shape), Y, cost)
     fitted = stored @ beta
-    point = parts._Whole(loss, computed, Y, cost).evaluate(beta, fitted)
+    with computed.workspace.borrow() as memory:
+        point = parts._Whole(loss, computed, Y, cost, memory).evaluate(beta, fitted)
     assert_allclose(point.shares.sum(), point.gap, rtol=1e-9)
     box, rows = loss.box(Y, cost), np.arange(0, N, 3)
     gram = np.ascontiguousarray(stored.dense()[np.ix_(rows, rows)])

@@ -11,7 +11,8 @@ from .bounds import Result
 from .cvar import cvar_by_rescaling, cvar_by_root_search
 from .fixed_weights import solve_fixed_weights
 from .lp_alternation import lp_alternation
-from .newton_bundle import BundleOptions, newton_bundle
+from .bundle_model import BundleOptions
+from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
 from .smoothing import solve_by_smoothing
 

@@ -21,7 +21,8 @@ from kernelweave.losses import Smoothed
 
 from .bounds import Bounds, Callback, Result
 from .evaluator import Evaluator, make_evaluator
-from .newton_bundle import BundleOptions, newton_bundle
+from .bundle_model import BundleOptions
+from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
 
 
