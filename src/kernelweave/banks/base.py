@@ -127,9 +127,7 @@ class KernelBank(Bank):
     def rough_products(self, V: Floats, which: Indices, rows: Indices) -> Floats:
         return self._products(V, which, rows, rough=True)
 
-    def _products(
-        self, V: Floats, which: Indices, rows: Indices | None, *, rough: bool
-    ) -> Floats:
+    def _products(self, V: Floats, which: Indices, rows: Indices | None, *, rough: bool) -> Floats:
         place = np.full(self.n_kernels, -1)
         place[which] = np.arange(len(which))
         if (place[which] != np.arange(len(which))).any():  # some are asked for twice
