@@ -239,8 +239,7 @@ struct PointKernels {
 template <class Real, class Out>
 void put(std::span<const Real> values, std::span<Out> out, bool add) noexcept {
     if (add) add_values(out, values);
-    else
-        std::transform(values.begin(), values.end(), out.begin(), [](Real value) { return static_cast<Out>(value); });
+    else std::transform(values.begin(), values.end(), out.begin(), [](Real value) { return static_cast<Out>(value); });
 }
 
 // out(i, k) = sum_j weights_j K_j(rows_i, points_k), added to what is there if `add`.

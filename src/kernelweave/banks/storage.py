@@ -53,7 +53,7 @@ class Part(ABC):
         """Return ``K_j[rows] V``, of shape (n_kernels, n_rows, n_outputs); all rows by default."""
 
     def rough_products(self, V: Floats, which: Indices, rows: Indices | None) -> Floats:
-        """Return `products` in single precision, where that is cheaper and exact enough to solve."""
+        """Return `products` in single precision, where that is cheaper and exact enough."""
         return self.products(V, which, rows)
 
     @abstractmethod

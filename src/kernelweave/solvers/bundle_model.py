@@ -63,6 +63,9 @@ class BundleOptions:
     patience: int = 30  # inner solves without halving the gap before the majorising fallback
 
 
+DEFAULT_OPTIONS = BundleOptions()
+
+
 @dataclass
 class Damping:
     """How much of the majoriser's curvature is mixed in."""

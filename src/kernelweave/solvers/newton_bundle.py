@@ -29,7 +29,7 @@ from kernelweave.inner.curvature import feature_hessian
 
 from .anderson import Patience
 from .bounds import Result
-from .bundle_model import BundleOptions, Cuts, Damping, minimise_curved
+from .bundle_model import DEFAULT_OPTIONS, BundleOptions, Cuts, Damping, minimise_curved
 from .evaluator import DualPoint, Iterate, make_evaluator
 from .problem import Limits, Problem, WarmStart
 from .sample import start_from_function, take_sample
@@ -39,7 +39,7 @@ def newton_bundle(
     problem: Problem,
     limits: Limits,
     start: WarmStart | None = None,
-    options: BundleOptions = BundleOptions(),
+    options: BundleOptions = DEFAULT_OPTIONS,
 ) -> Result:
     """Learn weights on the simplex."""
     bundle = _Bundle(problem, limits, options)
