@@ -37,11 +37,40 @@ def test_rules(patients, capsys):
     assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]
 
 
-def test_rules_about_dates_warn(patients, capsys):
-    TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no")).to_csv("t.csv", index=False)
+def test_rules_about_dates(patients, capsys):
+    """Dates are compared with dates, as the table has them."""
+    table = TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no"))
+    table.to_csv("t.csv", index=False)
     fit(capsys, "rules")
-    _, err = run(capsys, "rules", "t.kw", "--sql")
-    assert "'seen' must be given as years with decimals" in err
+    model = load("t.kw")
+    expected = model.predict(table).tolist()
+    query, err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--proba")
+    assert err == ""
+    assert "`seen` > '2024-0" in query
+    with sqlite3.connect(":memory:") as database:
+        table.to_sql("data", database)
+        answers = database.execute(query).fetchall()
+    assert [answer[1] for answer in answers] == expected
+    proba = model.predict_proba(table)[:, 1]
+    np.testing.assert_allclose([answer[2] for answer in answers], proba, rtol=1e-12)
+    code = run(capsys, "rules", "t.kw", "--python", "--proba")[0]
+    names = {}
+    exec(code, names)
+    found = [names["predict"](row) for row in table.to_dict("records")]
+    assert [answer[0] for answer in found] == expected
+    np.testing.assert_allclose([answer[2] for answer in found], proba, rtol=1e-12)
+
+
+def test_dates_that_a_database_cannot_read(patients, capsys):
+    days = [None if day is None else f"{day[8:10]}.{day[5:7]}.{day[:4]}" for day in TABLE["seen"]]
+    table = TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no"), seen=days)
+    table.to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite")[1]
+    assert "the table must hold 'seen' as dates or as text such as 2024-12-24" in err
+    query, err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "postgresql")
+    assert err == ""
+    assert "'DD.MM.YYYY'" in query
 
 
 def test_long_names_leave_the_numbers_whole(patients, capsys, monkeypatch):

@@ -18,10 +18,10 @@ from kernelweave.kernels.base import Decay, Rows, take
 
 from .ball import solve_ball
 from .base import KernelBank
-from .on_demand import FORM, ComputedKernels, ComputedLadder, distances
+from .on_demand import FORM, ComputedKernels, ComputedLadder, stored_ladder
 from .on_demand import OPTIONS as ON_DEMAND
 from .protocol import Workspace
-from .storage import Factors, Grams, Ladder, Part
+from .storage import Factors, Grams, Part, precision
 from .views import Views
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
@@ -101,8 +101,12 @@ def make_bank(
     kernels = prepare_kernels(kernels, normalize)
     views = Views.of(kernels, X)
     n = views.n_samples
-    dtype = np.float64 if n <= _SMALL or tol < 1e-5 else np.float32
     diagonals = [_diagonal(kernel, views[j]) for j, kernel in enumerate(kernels)]
+    dtype = (
+        np.float64
+        if n <= _SMALL
+        else precision(np.array([d.max(initial=0.0) for d in diagonals]), tol)
+    )
     # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
     factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
@@ -132,7 +136,7 @@ def make_bank(
         if on_demand:
             ladder = ComputedLadder(np.ascontiguousarray(rows), squared, rates, dtype)
         else:
-            ladder = Ladder(distances(rows, squared=squared, dtype=dtype), rates)
+            ladder = stored_ladder(rows, squared, rates, dtype)
         parts.append((ladder, np.array(members)))
     if stored and on_demand:
         rest = tuple(kernels[j] for j in stored), tuple(views[j] for j in stored)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,17 @@ from kernelweave._types import Floats, Indices, Stored
 from .weighted import PANEL, Weighted, WeightedFactors, WeightedGrams, WeightedLadder
 
 _SINGLE = np.finfo(np.float32)  # eps is twice the rounding error, which covers errors on top of it
+
+
+def precision(sizes: Floats, tol: float) -> Any:
+    """Return the precision in which kernels of these sizes are held for a tolerance.
+
+    Sizes are the largest diagonal value of each, or distances of the rows. Numbers of single
+    precision end at 1e-38 and 1e38, which leaves room for sums of values in this range.
+    """
+    used = sizes[sizes > 0.0]
+    narrow = bool((used > 1e-30).all() and (used < 1e30).all())
+    return np.float32 if narrow and tol >= 1e-5 else np.float64
 
 
 def support(V: Floats) -> Indices:

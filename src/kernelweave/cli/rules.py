@@ -28,6 +28,7 @@ examples:
 @option("--top", "only the N that matter most", "N", COUNT)
 @option("--sql", "write an SQL query", is_flag=True)
 @option("--python", "write a Python function", is_flag=True)
+@option("--proba", "add probabilities to SQL and Python", is_flag=True)
 @option("--dialect", "of the SQL (standard)", type=click.Choice(_DIALECTS), default="standard")
 @option("--table", "of the SQL (data)", "NAME", default="data")
 @output_options
@@ -52,8 +53,7 @@ def rules(args: Any) -> int:
     if args.quiet:
         return 0
     if args.sql or args.python:
-        _warn_of_dates(model, ensemble)
-        text = ensemble.to_sql(args.dialect, table=args.table) if args.sql else ensemble.to_python()
+        text = _program(model, ensemble, args)
         if args.json:
             text = json.dumps({"sql" if args.sql else "python": text})
         standard_output().write(text if text.endswith("\n") else f"{text}\n")
@@ -67,12 +67,22 @@ def rules(args: Any) -> int:
     return 0
 
 
-def _warn_of_dates(model: Any, ensemble: Any) -> None:
-    """Warn of columns that the program expects in another form than the table has them."""
-    dates = getattr(model[0], "dates", None) if model is not ensemble else None
+def _program(model: Any, ensemble: Any, args: Any) -> str:
+    """Return the query or the function; dates are read as the table of the fit had them."""
     used = {c.feature for rule in ensemble.rules_ for c in rule.conditions}
-    if names := [name for name in dates or () if name in used]:
+    found = (getattr(model[0], "dates", None) if model is not ensemble else None) or {}
+    dates = {name: form for name, form in found.items() if name in used}
+    if args.python:
+        code: str = ensemble.to_python(dates=dates, probability=args.proba)
+        return code
+    # These databases read no other dates than 2024-12-24.
+    plain = args.dialect in ("standard", "sqlite")
+    if other := [name for name, form in dates.items() if plain and not form.startswith("%Y-%m-%d")]:
         write_message(
-            f"warning: {', '.join(map(repr, names))} must be given as years with decimals, such as "
-            "2024.5, not as dates"
+            f"warning: the table must hold {', '.join(map(repr, other))} as dates or as text such "
+            "as 2024-12-24"
         )
+    dates |= dict.fromkeys(other)
+    named = {"probability": "probability"} if args.proba else {}
+    query: str = ensemble.to_sql(args.dialect, table=args.table, dates=dates, **named)
+    return query

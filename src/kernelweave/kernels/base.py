@@ -160,8 +160,12 @@ class Kernel(ABC):
     def monomials(self) -> Monomials:
         """Return this kernel as a sum of products of parts over single columns.
 
-        A kernel that does not know its parts is opaque: its columns are replaced in the table.
+        A kernel that does not know its parts is opaque.
         """
+        return self.opaque()
+
+    def opaque(self) -> Monomials:
+        """Return this kernel as one part without parts: its columns are replaced in the table."""
         return (Monomial(1.0, (self._atom("opaque", mixable=False),)),)
 
     def _atom(self, kind: Any, **options: Any) -> Atom:

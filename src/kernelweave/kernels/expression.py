@@ -171,8 +171,8 @@ class Product(Composite):
         return all(part.has_unit_diagonal for part in self.parts)
 
     def monomials(self) -> Monomials:
-        """Return the product, multiplied out."""
-        return multiply(self._moved(), str(self))
+        """Return the product, multiplied out where that has not too many summands."""
+        return multiply(self._moved()) or self.opaque()
 
     def _into(self, K: Floats, other: Floats) -> None:
         K *= other

@@ -1,6 +1,7 @@
 """Propositions of table columns, rules made of them, and their export as text, SQL and Python."""
 
 from .export import to_python
+from .link import Link
 from .proposition import Proposition
 from .propositions import Propositions
 from .rule import Rule, describe, essential
@@ -9,6 +10,7 @@ from .sql import to_sql
 
 __all__ = [
     "Explanation",
+    "Link",
     "Proposition",
     "Propositions",
     "Rule",

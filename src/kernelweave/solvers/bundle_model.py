@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy
 
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
@@ -114,7 +114,7 @@ class Cuts:
         heights = constants[:, None] + slopes  # of each cut at each kernel alone
         size = float(np.abs(heights).max()) or 1.0
         n_cuts, n_kernels = heights.shape
-        answer = linprog(
+        answer = scipy.optimize.linprog(
             np.append(np.zeros(n_cuts), -1.0),
             A_ub=np.column_stack([-heights.T / size, np.ones(n_kernels)]),
             b_ub=np.zeros(n_kernels),
