@@ -262,8 +262,8 @@ class ComputedKernels(Part):
         return np.array([np.vdot(picked, part) for part in self.products(V, which, used)])
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        n_rows = len(V) if rows is None else len(rows)
-        out = np.zeros((len(which), n_rows, V.shape[1]))
+        n = len(V) if rows is None else len(rows)
+        out = np.zeros((len(which), n, V.shape[1]))
         for k, j in enumerate(which.tolist()):
             self.add_product(j, np.arange(len(V)) if rows is None else rows, V, 1.0, out[k])
         return out
