@@ -8,6 +8,7 @@ one matrix of numbers with the columns of training. Operators are those of opset
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,7 @@ def to_onnx(model: Any) -> Any:
     >>> X, y = make_additive(60, 4, random_state=0)
     >>> graph = to_onnx(MKLClassifier([RBF(2.0)]).fit(X, y))  # doctest: +SKIP
     """
-    parts = model._terms() if hasattr(model, "_terms") else None
+    parts: Any = model._terms() if hasattr(model, "_terms") else None
     writers: dict[type, Callable[[_Graph, Any, Any], Name]] = {
         KernelTerms: _write_kernels,
         RuleTerms: _write_rules,
@@ -165,7 +166,7 @@ def _write_term(graph: _Graph, term: KernelTerm, table: Any) -> Name:
         if type(kernel) not in _BLOCKS or not isinstance(rows, np.ndarray):
             raise InputTypeError(f"{kernel} cannot be written as ONNX.")
         encoding = getattr(kernel, "encoding", kernel.columns)
-        left = graph.once(kernel.view, lambda k=kernel, e=encoding: _read(graph, k, e, table))
+        left = graph.once(kernel.view, partial(_read, graph, kernel, encoding, table))
         block = _BLOCKS[type(kernel)](graph, kernel, left, rows)
         product = block if product is None else graph.node("Mul", [product, block])
     assert product is not None
