@@ -176,12 +176,12 @@ def _write_term(graph: _Graph, term: KernelTerm, table: Any) -> Name:
 def _read(graph: _Graph, kernel: Any, encoding: Any, table: Any) -> Name:
     """Return the columns of a kernel, encoded where it encodes them."""
     positions = np.asarray(kernel.positions(table))
-    if not isinstance(encoding, TableEncoding):
+    if type(encoding) is not TableEncoding:
         return graph.columns(positions)
     owners = np.asarray(encoding.owners)
     parts = []
     for k, column in enumerate(encoding.encodings):
-        if not isinstance(column, NumberEncoding):
+        if type(column) is not NumberEncoding:
             raise InputError(
                 f"The column {encoding.keys[k]!r} is a category or a date, which cannot be written "
                 "as ONNX; only numbers can."
