@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kernelweave import Linear, MKLRegressor, RuleEnsembleRegressor
-from kernelweave.inspection import explain
+from kernelweave import Linear, MetricKernelRegressor, MKLRegressor, RuleEnsembleRegressor
+from kernelweave.inspection import effects, explain
 from kernelweave.report.decides import Deciding, _affordable, _some, section, what_decides
 from kernelweave.report.shapes import Bar
 from kernelweave.report.subject import Subject
@@ -72,6 +72,26 @@ def test_slow_models_are_explained_on_fewer_rows(model, monkeypatch):
     monkeypatch.setattr("kernelweave.report.decides._WORK", 1e5)
     slow = _affordable(subject)
     assert (slow.n_rows, slow.n_background) == (20, 20)
+
+
+def test_a_quick_page_explains_slow_models_on_fewer_rows_and_without_pairs(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 14))  # too many columns to enumerate
+    slow = MetricKernelRegressor(n_steps=0).fit(rows, rows[:, 0] * rows[:, 1])
+    asked = []
+
+    def record(model, X, columns, **options):
+        asked.append((len(X), options))
+        return effects(model, X, columns, **options)
+
+    monkeypatch.setattr("kernelweave.inspection.effects", record)
+    found = what_decides(Subject(slow, rows, quick=True))
+    assert asked == [(30, {"pairs": 0, "n_points": 11})]
+    assert (found.pairs, len(found.shapes), found.refused) == ((), 6, ())
+    quick, full = (_affordable(Subject(slow, rows, quick=q)) for q in (True, False))
+    assert quick.n_rows <= full.n_rows
+    what_decides(Subject(slow, rows))
+    assert asked[1] == (60, {"pairs": 5})
 
 
 def test_rows_are_spread_evenly():

@@ -196,7 +196,7 @@ def fit(args: Any) -> int:
     save(found.model, out, record=record)
     if page is not None:
         X, y = found.problem.X, found.problem.y
-        write(found.model, page, X, y, cv=None, record=record)
+        write(found.model, page, X, y, cv=None, record=record, quick=True)
     summary, problem = summarize(found.model[-1]), found.problem
     report = {
         "file": args.file,

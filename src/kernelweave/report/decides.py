@@ -29,6 +29,8 @@ _PAIRS = 5
 _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
 _WORK = 5e9  # operations that importance may take: two seconds, more or less
+_QUICK_WORK = 1e9  # of a page that must not take long
+_QUICK_ROWS, _QUICK_POINTS = 30, 11  # of its shape functions, where values are sampled
 _NODES = 6.0  # of the quadrature of a product of kernels on columns, as a rule
 _LITTLE = 0.02  # length of a bar that is not worth a word
 _SURE = 2.0  # standard errors of a band
@@ -139,9 +141,12 @@ def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
             columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
         # Pairs of a slow model would take as long as all the rest.
         n_pairs = _PAIRS if X.shape[1] > 1 and size.n_rows > _LEAST_ROWS else 0
+        more: dict[str, Any] = {}
+        if subject.quick and size.n_permutations is not None:
+            X, n_pairs, more = _some(X, _QUICK_ROWS), 0, {"n_points": _QUICK_POINTS}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            curves = effects(model, X, columns, pairs=n_pairs)
+            curves = effects(model, X, columns, pairs=n_pairs, **more)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
     if values is None and curves is None:
@@ -193,9 +198,10 @@ def _affordable(subject: Subject) -> _Sizes:
     else:
         work = kept * d * _NODES * max(int(np.count_nonzero(getattr(model, "weights_", [1.0]))), 1)
     n_background = _SAMPLED if sampled else _BACKGROUND
-    n_rows = _WORK / (work * n_background)
+    most = _QUICK_WORK if subject.quick else _WORK
+    n_rows = most / (work * n_background)
     if n_rows < _LEAST_ROWS:
-        n_background = int(np.clip(_WORK / (work * _LEAST_ROWS), _LEAST_ROWS, n_background))
+        n_background = int(np.clip(most / (work * _LEAST_ROWS), _LEAST_ROWS, n_background))
     n_rows = int(np.clip(n_rows, _LEAST_ROWS, _ROWS))
     return _Sizes(n_rows, n_background, 2 * n_background if sampled and not few else None)
 
