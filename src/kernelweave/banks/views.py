@@ -68,7 +68,18 @@ class Views:
         return self.rows[self.keys[kernel]]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_moderate"}
+        # Lists, because skops stores mappings as JSON, whose keys cannot be tuples.
+        return {
+            "keys": list(self.keys),
+            "views": list(self.rows),
+            "rows": list(self.rows.values()),
+            "n_samples": self.n_samples,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.keys = tuple(state["keys"])
+        self.rows = dict(zip(state["views"], state["rows"], strict=True))
+        self.n_samples = state["n_samples"]
 
     def is_plain_gaussian(self, kernel: Kernel, j: int) -> bool:
         """Whether the fused loops serve the j-th kernel; each view is scanned once."""
