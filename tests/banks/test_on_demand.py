@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from kernelweave import _core
 from kernelweave._threads import threads
@@ -37,6 +38,16 @@ def test_contract(kind, tol):
     assert on_demand.FORM in {row["form"] for row in bank.summary()}
     check_bank(bank, ROWS)
     check_bank(bank.subset(np.array([2, 0])), ROWS)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows(kind):
+    rows = kind(np.where(ROWS > 0, ROWS, 0.0))
+    bank = make_bank([RBF(width=0.3), Linear()], rows, on_demand=True)
+    V, some = np.random.default_rng(0).normal(size=(45, 2)), np.array([3, 1, 40])
+    total = bank.combine(np.array([0.3, 0.7]))
+    assert_allclose(total.product_at(some, V), (total @ V)[some], rtol=1e-6)
+    check_bank(bank, rows)
 
 
 def test_a_small_part_is_stored():

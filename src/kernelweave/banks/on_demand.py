@@ -23,7 +23,7 @@ from kernelweave.kernels.distances import squared_distances
 
 from .kernel_sum import KernelSum
 from .protocol import Workspace
-from .storage import Grams, Ladder, Part, support
+from .storage import Grams, Ladder, Part, precision, support
 from .weighted import PANEL, Weighted
 
 FORM = "on demand"
@@ -128,8 +128,19 @@ class ComputedLadder(Part):
     def take(self, rows: Indices) -> Part:
         some = np.ascontiguousarray(self.rows[rows])
         if len(some) <= OPTIONS.stored_rows:
-            return Ladder(distances(some, squared=self.squared, dtype=self.dtype), self.rates)
+            return stored_ladder(some, self.squared, self.rates, self.dtype)
         return ComputedLadder(some, self.squared, self.rates, self.dtype)
+
+
+def stored_ladder(rows: Floats, squared: bool, rates: Floats, dtype: Any) -> Ladder:
+    """Return the kernels of a ladder by the distances of all rows.
+
+    Distances that leave the range of the precision are held in another unit, a power of two.
+    """
+    if dtype == np.float32 and precision(rates, 1.0) != dtype:
+        unit = 2.0 ** np.round(np.log2(rates.max()) / (2 if squared else 1))
+        rows, rates = rows * unit, rates / unit / (unit if squared else 1.0)
+    return Ladder(distances(rows, squared=squared, dtype=dtype), rates)
 
 
 def distances(rows: Floats, *, squared: bool, dtype: Any) -> Stored:
@@ -235,8 +246,8 @@ class ComputedKernels(Part):
         return np.array([np.vdot(picked, part) for part in self.products(V, which, used)])
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
-        n_rows = len(V) if rows is None else len(rows)
-        out = np.zeros((len(which), n_rows, V.shape[1]))
+        n = len(V) if rows is None else len(rows)
+        out = np.zeros((len(which), n, V.shape[1]))
         for k, j in enumerate(which.tolist()):
             self.add_product(j, np.arange(len(V)) if rows is None else rows, V, 1.0, out[k])
         return out
@@ -311,7 +322,7 @@ class WeightedPanels(Weighted):
         self.add_tile(index, index, out)
 
     def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
-        spread = np.zeros((len(self.part.views[0]), V.shape[1]))
+        spread = np.zeros((self.part._diagonals.shape[1], V.shape[1]))
         spread[used] = V
         for j in self._active():
             self.part.add_product(j, rows, spread, float(self.weights[j]), out)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._types import Bools, Floats, Indices, Stored
 
 PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
 
@@ -119,11 +119,12 @@ class WeightedFactors(Weighted):
 
 @dataclass(frozen=True)
 class WeightedLadder(Weighted):
-    """Weights of kernels that share a distance matrix."""
+    """Weights of kernels that share a distance matrix, and the rows they are not zero for."""
 
     distances: Stored
     rates: Floats
     weights: Floats
+    present: Bools
 
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
         if fresh:
@@ -140,7 +141,7 @@ class WeightedLadder(Weighted):
             _core.ladder_combine_block(self.distances, self.rates, self.weights, index, out)
 
     def add_diagonal(self, out: Floats) -> None:
-        out += self.weights.sum()
+        out[self.present] += self.weights.sum()
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ def to_html(
     warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
-    quick: bool = False,
 ) -> str:
     """Return a self-contained page about a fitted model.
 
@@ -63,9 +62,6 @@ def to_html(
         Heading; by default the name of the target and the method.
     facts : dict, optional
         Further lines for "How to reproduce", such as the name of a file.
-    quick : bool
-        Whether importance and shape functions of models that compare columns together may take
-        about a second in place of five: from fewer rows, and without pairs of columns.
 
     Returns
     -------
@@ -88,7 +84,7 @@ def to_html(
         raise InputTypeError(f"title: must be text, got {type(title).__name__}.")
     check_record(record)
     shown = {**({} if record is None else record.facts), **(facts or {})}
-    measured = (record, evaluation, data_name, tuple(warnings), quick)
+    measured = (record, evaluation, data_name, tuple(warnings))
     return render(Subject(model, X, y, cv, scoring, shown, *measured), title)
 
 
@@ -106,7 +102,6 @@ def write(
     warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, Any] | None = None,
-    quick: bool = False,
 ) -> Path:
     """Write a page about a fitted model to a file.
 
@@ -116,7 +111,7 @@ def write(
         A fitted model.
     path : str or path
         The file; an existing one is replaced.
-    X, y, cv, scoring, record, evaluation, data_name, warnings, title, facts, quick
+    X, y, cv, scoring, record, evaluation, data_name, warnings, title, facts
         As in `to_html`.
 
     Returns
@@ -152,7 +147,6 @@ def write(
         warnings=warnings,
         title=title,
         facts=facts,
-        quick=quick,
     )
     try:
         with replacing(where) as stream:

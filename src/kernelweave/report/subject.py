@@ -34,7 +34,6 @@ class Subject:
     evaluation: Any = None
     data_name: str | None = None
     warnings: tuple[str, ...] = ()
-    quick: bool = False
 
     def __post_init__(self) -> None:
         if declared(self.estimator) is None:

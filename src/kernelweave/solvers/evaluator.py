@@ -141,7 +141,7 @@ class Evaluator:
         solution = solve_inner(self.loss, kernel, self.Y, self.cost, start=start, **options)
         self.bounds.solves += 1
         self.bounds.work += solution.work
-        if solution.scores is not None:
+        if solution.scores is not None and len(solution.scores):
             kernel.remember(solution.dual_coef, solution.scores)
         return solution
 
