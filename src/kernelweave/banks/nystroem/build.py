@@ -31,7 +31,7 @@ from .landmarks import Landmarks, find_landmarks
 MANY_ROWS = 3000
 PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
-# Between so many rows, kernels of high rank may be computed on demand instead; kernels without fused
+# Between so many rows, kernels of high rank may be computed on demand; kernels without fused
 # tiles only where all kernels would be features, up to so many entries of all their Gram matrices.
 FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
