@@ -112,13 +112,17 @@ class RuleBank(KernelCollection):
 
     def add(self, rules: Sequence[Conjunction]) -> None:
         """Append rules; the empty conjunction holds everywhere."""
+        self.bits = np.concatenate([self.bits, self.columns_of(rules)])
+
+    def columns_of(self, rules: Sequence[Conjunction]) -> Bits:
+        """Return the rows of rules as bits, one row per rule, without keeping them."""
         new = np.empty((len(rules), self.propositions.shape[1]), dtype=np.uint64)
         for row, rule in zip(new, rules, strict=True):
             if rule:
                 np.bitwise_and.reduce(self.propositions[list(rule)], axis=0, out=row)
             else:
                 row[:] = _core.pack_bits(np.ones((self.n_samples, 1), dtype=bool))[0]
-        self.bits = np.concatenate([self.bits, new])
+        return new
 
     def sums(self, V: Floats) -> Floats:
         """Return the sum of ``V`` over the rows of every rule."""
