@@ -6,6 +6,7 @@ and counts of rows that satisfy two rules are bit operations on words of 64 rows
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -123,6 +124,13 @@ class RuleBank(KernelCollection):
             else:
                 row[:] = _core.pack_bits(np.ones((self.n_samples, 1), dtype=bool))[0]
         return new
+
+    def restricted(self, allowed: Bools) -> RuleBank:
+        """Return a bank without rules, in which propositions that are not allowed never hold."""
+        other = copy.copy(self)
+        other.propositions = self.propositions * allowed[:, None].astype(np.uint64)
+        other.bits, other._dense = self.bits[:0], self._dense[:0]
+        return other
 
     def sums(self, V: Floats) -> Floats:
         """Return the sum of ``V`` over the rows of every rule."""

@@ -191,7 +191,9 @@ class _Generation:
         problem = self.problem
         return problem.loss.tangent(fitted, problem.Y, problem.cost, near)
 
-    def add(self, nodes: Sequence[Conjunction], values: Floats | None = None, most: int = -1) -> int:
+    def add(
+        self, nodes: Sequence[Conjunction], values: Floats | None = None, most: int = -1
+    ) -> int:
         """Activate conjunctions that are new columns, at most so many; return how many."""
         if not nodes:
             return 0
