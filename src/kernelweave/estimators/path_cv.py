@@ -76,7 +76,7 @@ class PathCV(FitMixin):
         if self.scoring is None:  # neither accuracy nor R2 needs probabilities or intervals
             unused = {"calibration", "intervals"} & set(estimator.get_params(deep=False))
             search = clone(estimator).set_params(**dict.fromkeys(unused))
-        scores, sizes = self._cross_validate(search, X, y, sample_weight, by_row, candidates)
+        scores, sizes, kept = self._cross_validate(search, X, y, sample_weight, by_row, candidates)
         candidates = candidates[: len(scores)]
         means = scores.mean(axis=1)
         best = self._best(scores, sizes)
@@ -93,7 +93,15 @@ class PathCV(FitMixin):
             "scores": scores,
             self._size_name: sizes.mean(axis=1),
         }
+        self._compare_folds([fold[best] for fold in kept], X)
         return self
+
+    def _keep(self, model: Any) -> Any:
+        """Return what is kept of a model of a fold for `_compare_folds`."""
+        return None
+
+    def _compare_folds(self, kept: list[Any], X: Any) -> None:
+        """Store how much the chosen models of the folds agree."""
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Return the parameters to try, from small to large models."""
@@ -142,8 +150,8 @@ class PathCV(FitMixin):
         weight: Any,
         by_row: dict[str, Any],
         candidates: list[dict[str, Any]],
-    ) -> tuple[Floats, Floats]:
-        """Return the score and the model size for every candidate on every fold."""
+    ) -> tuple[Floats, Floats, list[list[Any]]]:
+        """Return score, model size and what is kept of every candidate on every fold."""
         if hasattr(X, "tocsr"):
             X = X.tocsr()
         elif not is_frame(X):
@@ -153,6 +161,7 @@ class PathCV(FitMixin):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         scores: list[list[float]] = []
         sizes: list[list[int]] = []
+        kept: list[list[Any]] = []
         for train, test in splitter.split(X, y):
             some = None if weight is None else np.asarray(weight)[train]
             if some is not None and not some.any():
@@ -174,10 +183,12 @@ class PathCV(FitMixin):
                     "Hint: use fewer folds or another score."
                 )
             sizes.append([self._size(model) for model in models])
+            kept.append([self._keep(model) for model in models])
         fewest = min(map(len, scores))  # a fold may end its path earlier than those before it
         return (
             np.array([row[:fewest] for row in scores]).T,
             np.array([row[:fewest] for row in sizes]).T,
+            kept,
         )
 
     def _score(self, model: Any, X: Any, y: Any, task: Any = None) -> float:

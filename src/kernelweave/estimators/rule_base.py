@@ -341,7 +341,7 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
         intercept = result.intercept + found.constant
         if self.fit_intercept:
             intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]
-        nodes = [found.nodes[k] for k in kept]
+        nodes = [found.nodes[k] for k in kept.tolist()]
         ensemble = Ensemble(nodes, values[kept], norms[kept], intercept, after + intercept)
         shortener = Shortener(self, shared.lattice.bank, rows, shared.signs)
         if self.refit or self.max_rules is not None or self.required is not None:

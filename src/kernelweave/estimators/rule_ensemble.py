@@ -74,8 +74,9 @@ class RuleEnsembleClassifier(
         Keep at most so many rules: those whose contribution to the scores varies most.
     refit : bool, default=False
         Whether to merge rules that hold on the same rows or on complementary ones (``x <= 3`` and
-        ``x > 3``), and to fit the weights of the kept rules again, with half the sum of their
-        squares as penalty; `refit_gap_` is the relative duality gap of this second fit.
+        ``x > 3``), and to fit the weights of the kept rules again: half the sum of their squares
+        and a tenth of the loss, whatever C is. `refit_gap_` is the relative duality gap of this
+        second fit.
     monotone : dict or None, default=None
         Direction by column: 1 where the score may not fall as the column rises, -1 where it may
         not rise. Needs ``rho=1`` and one output.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -12,14 +13,19 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kernelweave._dask import fetch
 from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, fit_context
+from kernelweave._validation import StrOptions, fit_context, is_frame, pick_rows
+from kernelweave.banks.nystroem.build import even_rows
+from kernelweave.rules import Rule, cover_rules
+from kernelweave.rules.table import read_table
 
 from .path_cv import SAVED, PathCV, read_costs, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier
 from .rule_regressor import RuleEnsembleRegressor
-from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, RULES, shared_attributes
+from .rule_selection import dice_index
+from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, FOLDS, RULES, shared_attributes
 
 _SELECTION = {"selection": [StrOptions({"one_standard_error", "best"})]}
+_COMPARED_ROWS = 2000  # on which rules of different folds are compared
 _TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
 
@@ -92,6 +98,16 @@ class _RulePathCV(PathCV):
         """Number of rules, before selection, at which a path ends."""
         return np.inf if self.max_rules is None else _TOO_MANY * self.max_rules
 
+    def _keep(self, model: Any) -> list[Rule]:
+        return list(model.rules_)
+
+    def _compare_folds(self, kept: list[Any], X: Any) -> None:
+        some = even_rows(read_table(X).n_rows, _COMPARED_ROWS)
+        rows = pick_rows(X if is_frame(X) else np.asarray(X), some)
+        columns = [cover_rules(rules, rows).astype(np.float64) for rules in kept]
+        pairs = [dice_index(*pair) for pair in combinations(columns, 2)]
+        self.fold_similarity_ = float(np.mean(pairs)) if pairs else np.nan
+
     def _best(self, scores: Floats, sizes: Floats) -> int:
         """Return the fewest rules that are not worse than the best by a standard error.
 
@@ -162,7 +178,7 @@ def default_score(model: Any, X: Any, y: Any) -> float:
 
 
 # Entries of the other parameters are those of `RuleEnsembleClassifier`.
-@shared_attributes(CHOSEN, RULES, BOUNDS, CALIBRATED)
+@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, CALIBRATED)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C and the number of rules chosen by cross-validation.
 
@@ -222,7 +238,9 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     (1.0, 0.97)
     """
 
-    _declaration = RuleEnsembleClassifier._declaration.extended(SAVED, method=None)
+    _declaration = RuleEnsembleClassifier._declaration.extended(
+        {**SAVED, "fold_similarity_": "real"}, method=None
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleClassifier),
         **_SELECTION,
@@ -299,7 +317,7 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
 
 
 # Entries of the other parameters are those of `RuleEnsembleRegressor`.
-@shared_attributes(CHOSEN, RULES, BOUNDS, COVERED)
+@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C and the number of rules chosen by cross-validation.
 
@@ -354,7 +372,9 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     1.0
     """
 
-    _declaration = RuleEnsembleRegressor._declaration.extended(SAVED, method=None)
+    _declaration = RuleEnsembleRegressor._declaration.extended(
+        {**SAVED, "fold_similarity_": "real"}, method=None
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleRegressor),
         **_SELECTION,

@@ -29,7 +29,7 @@ from .targets import task_matrix
 class SelectionOptions:
     """Constants of the selection of rules; see the page on the experiments for how they do."""
 
-    cost: float = 1.0  # of errors in the second fit, beside half the sum of squared weights
+    cost: float = 0.1  # of errors in the second fit, beside half the sum of squared weights
     tol: float = 1e-6  # relative gap of the second fit
     alike: float = 0.9  # correlation of two columns from which on rules are equivalent
 
@@ -112,7 +112,7 @@ class Shortener:
         The shortest of each group stays, the one with the largest norm among those.
         """
         bits = self.bank.columns_of(found.conjunctions)
-        used = (self.rows.cost > 0).any(axis=1)
+        used = np.asarray((self.rows.cost > 0).any(axis=1))
         keys = ColumnKeys(self.bank, used, mirrored=self.model.fit_intercept).keys(bits)
         groups: dict[bytes, list[int]] = {}
         for k, key in enumerate(keys):

@@ -75,7 +75,7 @@ class Resampling:
                 selected = twin._select(shared, result, rows).conjunctions
             alike = correlations(bank, found.conjunctions, selected) >= OPTIONS.alike
             counts += alike.any(axis=1)
-        return counts / model.n_resamples
+        return np.asarray(counts / model.n_resamples)
 
     def _draw(self, random: np.random.RandomState) -> Floats:
         """Return the share of every merged row that is in a half sample."""

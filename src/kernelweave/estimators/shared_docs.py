@@ -126,8 +126,14 @@ RULES = {
 }
 CHOSEN = {
     "C_ : float": "The chosen value of C; the model was fitted to all rows with it.",
-    "cv_results_ : dict": """``C``, of rules with ``refit`` also ``max_rules``, ``mean_score``, ``std_score``, ``scores`` of shape
-        (n_values, n_folds), and the mean size of the models: ``n_rules`` or ``n_kernels``.""",
+    "cv_results_ : dict": """``C``, of refitted rules also ``max_rules``; ``mean_score``,
+        ``std_score``, ``scores`` of shape (n_values, n_folds), and the mean size of the models:
+        ``n_rules`` or ``n_kernels``.""",
+}
+FOLDS = {
+    "fold_similarity_ : float": """Mean Dice index of the rule sets of two folds, for the chosen
+        parameters: the share of rules with an equivalent one in the other set (a column with an
+        absolute correlation of 0.9 or more). NaN with a single fold.""",
 }
 _INPUT = {
     "n_features_in_ : int": "Columns seen in `fit`.",

@@ -170,7 +170,7 @@ class _Generation:
 
     def __init__(self, problem: SparseProblem, bounds: Bounds) -> None:
         self.problem, self.bounds = problem, bounds
-        rows = (problem.cost > 0).any(axis=1)
+        rows = np.asarray((problem.cost > 0).any(axis=1))
         # Where no intercept is fitted, a column and its mirror image are not the same.
         self.keys = ColumnKeys(problem.bank, rows, mirrored=problem.loss.fit_intercept)
         words = problem.bank.propositions.shape[1]
@@ -198,7 +198,7 @@ class _Generation:
         if not nodes:
             return 0
         bits = self.keys.columns(nodes)
-        chosen = []
+        chosen: list[int] = []
         for k, key in enumerate(self.keys.keys(bits)):
             if len(chosen) == most:
                 break
