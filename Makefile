@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+OLDEST := .venv-oldest
 PIP_INSTALL = -m pip --disable-pip-version-check install --quiet
 CPP := $(sort $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null))
 CORE := CMakeLists.txt pyproject.toml $(CPP)
@@ -11,19 +12,30 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables
+.PHONY: help demo test test-all test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.package ## Fit and report on example data
 	$(VENV)/bin/kernelweave demo
 
 test: $(VENV)/.package $(VENV)/.group-test ## Run the tests and the docstring examples
-	$(VENV)/bin/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(VENV)/bin/python -m pytest -n auto -m "not slow and not databases" $(ARGS)
+
+test-databases: $(VENV)/.package $(VENV)/.group-test ## Run exported SQL in PostgreSQL and MariaDB, where they are installed
+	@{ ls /usr/lib/postgresql/*/bin/initdb && command -v mariadb-install-db; } >/dev/null 2>&1 || \
+	echo "Some database is not installed, so its tests are skipped; on Debian: apt-get install postgresql mariadb-server"
+	$(VENV)/bin/python -m pytest -m databases tests/rules $(ARGS)
 
 test-all: $(VENV)/.package $(VENV)/.group-test ## Run all tests, the long ones too (ARGS="-m slow": only these)
 	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+
+# Files of earlier versions are compared with fits whose last digits depend on the linear algebra;
+# old versions use what newer versions of their own dependencies deprecate.
+test-oldest: $(OLDEST)/.package ## Run the tests with the oldest versions of the dependencies
+	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" -W default::DeprecationWarning \
+	--deselect tests/io/test_old_files.py $(ARGS)
 
 coverage: $(VENV)/.package $(VENV)/.group-test ## Run all tests and measure the branches they reach
 	$(VENV)/bin/python -m pytest -n auto --cov=kernelweave --cov-branch --cov-report=term:skip-covered
@@ -46,6 +58,15 @@ bench: $(BENCH)/.package $(BENCH)/.peers ## Measure kernelweave beside other pac
 docs: $(VENV)/.package $(VENV)/.group-docs ## Build the documentation
 	$(VENV)/bin/sphinx-build -W docs docs/_build/html
 
+wheels: $(VENV)/.group-release ## Build and audit the wheel and the source distribution, and try the wheel
+	rm -rf dist && mkdir -p dist/linux
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(VENV)/bin/python -m build --outdir dist/linux
+	mv dist/linux/*.tar.gz dist
+	PATH="$$PWD/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --wheel-dir dist dist/linux/*.whl && rm -rf dist/linux
+	$(VENV)/bin/twine check --strict dist/*
+	$(VENV)/bin/check-wheel-contents dist/*.whl
+	$(PYTHON) tests/wheel.py dist
+
 sanitize: $(VENV)/.group-build ## Test the C++ core under AddressSanitizer and UBSan
 	@$(find_compiler); set -e; set -x; \
 	CXX="$$cxx" $(VENV)/bin/cmake -S . -B build/sanitize -DKERNELWEAVE_CORE_TESTS=ON; \
@@ -58,7 +79,7 @@ format: $(VENV)/.group-lint ## Rewrite the sources in the project's style
 	$(VENV)/bin/clang-format -i $(CPP)
 
 clean: ## Remove the environments and everything that was built
-	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/api/generated
+	rm -rf $(VENV) $(BENCH) $(OLDEST) build dist docs/_build docs/api/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -83,7 +104,7 @@ tables: $(BENCH)/.package $(BENCH)/.peers ## Compare learned metrics with boosti
 	$(BENCH)/bin/python -m experiments.tables $(ARGS)
 
 # An environment with a pip that knows dependency groups.
-$(VENV)/.ready $(BENCH)/.ready: %/.ready:
+$(VENV)/.ready $(BENCH)/.ready $(OLDEST)/.ready: %/.ready:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	echo "kernelweave needs Python 3.11 or later, but $(PYTHON) is" \
 	"$$($(PYTHON) -V 2>/dev/null || echo missing); name another with make PYTHON=..."; exit 1; }
@@ -107,10 +128,22 @@ $(VENV)/.package $(BENCH)/.package: %/.package: %/.ready %/.modules $(CORE)
 	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io,experiments]'
 	@touch $@
 
-GROUPS := $(addprefix $(VENV)/.group-,build test lint docs)
+GROUPS := $(addprefix $(VENV)/.group-,build test lint docs release)
 $(GROUPS): $(VENV)/.group-%: $(VENV)/.ready pyproject.toml
 	$(VENV)/bin/python $(PIP_INSTALL) --group $*
 	@touch $@
+
+# Every requirement of the package and of its tests at the lowest version that pyproject.toml allows.
+$(OLDEST)/.package: $(OLDEST)/.ready $(CORE)
+	$(OLDEST)/bin/python -c '$(print_floors)' > $(OLDEST)/floors.txt
+	@$(find_compiler); set -x; \
+	CXX="$$cxx" $(OLDEST)/bin/python $(PIP_INSTALL) --constraint $(OLDEST)/floors.txt \
+	--editable '.[cli,io,dask,experiments]' --group test
+	@touch $@
+
+print_floors = import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	lists = [project["dependencies"], *project["optional-dependencies"].values(), ["polars>=1.20"]]; \
+	print(*sorted({re.sub(r"\[.*?\]", "", item).replace(">=", "==") for group in lists for item in group}), sep="\n")
 
 # A peer that cannot be installed is left out of the comparison; it must not stop it.
 $(BENCH)/.peers: $(BENCH)/.package pyproject.toml

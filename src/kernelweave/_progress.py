@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from kernelweave.solvers import Step
+if TYPE_CHECKING:
+    from kernelweave.solvers import Step
 
 
 class Listener(Protocol):

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kernelweave.banks import make_bank
+from kernelweave.banks import build, make_bank
+from kernelweave.banks.storage import precision
 from kernelweave.kernels import (
     RBF,
     Laplacian,
     Linear,
+    Polynomial,
     Precomputed,
 )
 
@@ -106,3 +108,35 @@ class TestSinglePrecision:
     def test_a_tight_tolerance_keeps_double_precision(self, many_rows):
         kernels = [RBF(width=1.0, columns=[0])]
         assert make_bank(kernels, many_rows, tol=1e-6).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tol", "dtype"),
+    [
+        ([1.0, 1e12, 0.0], 1e-3, np.float32),
+        ([1.0], 1e-6, np.float64),
+        ([1.0, 1e31], 1e-3, np.float64),
+        ([1.0, 1e-31], 1e-3, np.float64),
+        ([np.inf], 1e-3, np.float64),
+        ([], 1e-3, np.float32),
+    ],
+)
+def test_single_precision_within_its_range(sizes, tol, dtype):
+    assert precision(np.array(sizes), tol) is dtype
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-25, 1e25, 1e60])
+@pytest.mark.parametrize(
+    "kernel", [RBF(1.0), Laplacian(2.0), Linear(), Polynomial(2, 0.0)], ids=lambda k: str(k)
+)
+def test_kernels_of_any_scale_outside_the_range_of_single_precision(monkeypatch, scale, kernel):
+    monkeypatch.setattr(build, "_SMALL", 10)
+    monkeypatch.setattr(build, "_try_factors", lambda *arguments: {})
+    wide = kernel if kernel.decay is None else type(kernel)(kernel.width * scale)
+    X = table()
+    if isinstance(kernel, Polynomial) and scale < 1e-100:
+        scale = 1e-70
+    ours, plain = (make_bank([k], Z, tol=1e-3) for k, Z in ((wide, X * scale), (kernel, X)))
+    V = np.random.default_rng(1).normal(size=(N, 2))
+    assert_allclose(ours.combine(np.ones(1)) @ V, plain.combine(np.ones(1)) @ V, atol=1e-4)
+    assert_allclose(ours.quadratic_forms(V), plain.quadratic_forms(V), rtol=1e-5)

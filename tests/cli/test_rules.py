@@ -17,7 +17,11 @@ def test_rules(patients, capsys):
     out, err = run(capsys, "rules", "t.kw")
     assert err == ""
     assert "age <=" in out
-    assert "intercept" in out
+    assert "base score" in out
+    base = f"{len(ensemble.rules_)} rules. A score is the base score {ensemble.intercept_[0]:+.4g}"
+    assert base in out
+    assert "plus the weights of the rules that hold; above zero it favours yes, below no." in out
+    assert "\nage  " in out.replace("age\n", "age  \n")
     top = json.loads(run(capsys, "rules", "t.kw", "--top", 1, "--json")[0])
     assert [rule["rule"] for rule in top["rules"]] == [ensemble.rules_[0].text]
     assert run(capsys, "rules", "t.kw", "--quiet")[0] == ""
@@ -33,15 +37,51 @@ def test_rules(patients, capsys):
     rows = TABLE.to_dict("records")
     assert [names["predict"](row)[0] for row in rows] == expected
 
+    card, _ = run(capsys, "rules", "t.kw", "--scorecard", "text", "--data", "t.csv")
+    assert card == f"{ensemble.to_scorecard(load('t.kw')[:-1].transform(TABLE))}\n"
+    assert f"of {len(TABLE)} decisions." in card
+    card, _ = run(capsys, "rules", "t.kw", "--scorecard", "csv")
+    assert card == ensemble.to_scorecard().to_csv()
+    assert run(capsys, "rules", "t.kw", "--scorecard", "html")[0].startswith("<table>")
+
     fit(capsys, "mkl")
     assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]
 
 
-def test_rules_about_dates_warn(patients, capsys):
-    TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no")).to_csv("t.csv", index=False)
+def test_rules_about_dates(patients, capsys):
+    """Dates are compared with dates, as the table has them."""
+    table = TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no"))
+    table.to_csv("t.csv", index=False)
     fit(capsys, "rules")
-    _, err = run(capsys, "rules", "t.kw", "--sql")
-    assert "'seen' must be given as years with decimals" in err
+    model = load("t.kw")
+    expected = model.predict(table).tolist()
+    query, err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--proba")
+    assert err == ""
+    assert "`seen` > '2024-0" in query
+    with sqlite3.connect(":memory:") as database:
+        table.to_sql("data", database)
+        answers = database.execute(query).fetchall()
+    assert [answer[1] for answer in answers] == expected
+    proba = model.predict_proba(table)[:, 1]
+    np.testing.assert_allclose([answer[2] for answer in answers], proba, rtol=1e-12)
+    code = run(capsys, "rules", "t.kw", "--python", "--proba")[0]
+    names = {}
+    exec(code, names)
+    found = [names["predict"](row) for row in table.to_dict("records")]
+    assert [answer[0] for answer in found] == expected
+    np.testing.assert_allclose([answer[2] for answer in found], proba, rtol=1e-12)
+
+
+def test_dates_that_a_database_cannot_read(patients, capsys):
+    days = [None if day is None else f"{day[8:10]}.{day[5:7]}.{day[:4]}" for day in TABLE["seen"]]
+    table = TABLE.assign(ill=np.where(TABLE["seen"] > "2024-06", "yes", "no"), seen=days)
+    table.to_csv("t.csv", index=False)
+    fit(capsys, "rules")
+    err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite")[1]
+    assert "the table must hold 'seen' as dates or as text such as 2024-12-24" in err
+    query, err = run(capsys, "rules", "t.kw", "--sql", "--dialect", "postgresql")
+    assert err == ""
+    assert "'DD.MM.YYYY'" in query
 
 
 def test_long_names_leave_the_numbers_whole(patients, capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -276,3 +277,22 @@ def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     # Of margin classifiers and regressors with calibration or intervals only.
     always -= {"out_of_fold_", "calibrator_", "coverage_guarantee_"} - fitted
     assert fitted == always
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
+@pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
+def test_skops_stores_fitted_models(kind):
+    skops = pytest.importorskip("skops.io")
+    X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 2.0], [2.5, 0.0]] * 2
+    model = kind().fit(X, [0, 1, 0, 1, 0, 1] * 2)
+    stored = skops.dumps(model)
+    types = skops.get_untrusted_types(data=stored)
+    known = ("kernelweave.", "numpy.", "sklearn.", "fractions.Fraction")
+    assert all(name.startswith(known) for name in types), types
+    loaded = skops.loads(stored, trusted=types)
+    answer = "predict" if hasattr(model, "predict") else "transform"
+    if hasattr(model, answer):
+        np.testing.assert_array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))
+    else:
+        np.testing.assert_array_equal(loaded.labels_, model.labels_)

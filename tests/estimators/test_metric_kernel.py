@@ -243,3 +243,15 @@ def test_steps_chosen_by_folds_reject_a_metric_of_noise():
     with pytest.warns(UserWarning, match="select='cv'"):
         model.set_params(select="loo").fit(X, noise)
     assert np.isnan(model.cv_error_)
+
+
+@pytest.mark.parametrize("kind", [MetricKernelClassifier, MetricKernelRegressor])
+def test_a_model_of_rows_without_weight_is_loaded_as_it_was(kind, tmp_path):
+    """Rows of weight zero have no left-out value."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    model = kind(n_steps=1).fit(X, y, np.arange(40) % 4 > 0)
+    assert np.isnan(model.loo_values_).any()
+    again = load(save(model, tmp_path / "model.kw"))
+    np.testing.assert_array_equal(again.loo_values_, model.loo_values_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -1,5 +1,7 @@
 """What must hold of a fitted model whatever the solver did inside."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -436,7 +438,7 @@ def test_whole_weights_are_repeated_rows_for_any_table(task, kind):
         repeated = X.loc[np.repeat(np.arange(50), COUNTS)].reset_index(drop=True)
     elif kind == "sparse":
         repeated = sp.csr_array(np.repeat(X, COUNTS, axis=0))
-        X = sp.csr_array(X)
+        X = sp.sp.csr_array(X)
     else:
         kernels = [Precomputed(k(X)) for k in kernels]
         X = np.arange(50)[:, None]
@@ -734,7 +736,7 @@ def test_sparse_rows_are_the_same_rows():
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     kernels = [RBF(1.0), Linear(), Polynomial(2), RBF(2.0, columns=[0, 1])]
     dense = MKLClassifier(kernels, tol=TIGHT).fit(X, y)
-    for table in (sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X)):
+    for table in (sp.sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X)):
         sparse = MKLClassifier(kernels, tol=TIGHT).fit(table, y)
         assert_same_optimum(dense, sparse)
         values = dense.decision_function(X)
@@ -754,3 +756,19 @@ def test_categories_and_numbers_together():
     assert model.score(frame, y) == 1.0
     default = MKLClassifier().fit(frame, y)  # finds out which columns are numbers
     assert default.score(frame, y) == 1.0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_sparse_rows_near_the_largest_number(loss):
+    """Kernel values times coefficients overflow: the fit is no worse than the zero function."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_cauchy(size=(54, 4)) * (rng.random((54, 4)) < 0.5)
+    X *= 3e153 / np.abs(X).max()
+    y = rng.integers(0, 2, 54)
+    model = MKLClassifier(norm=4.0, loss=loss, C=2e7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(sp.csr_array(X), y)
+    constant = 2e7 * (2 * min(y.sum(), 54 - y.sum()) if loss == "hinge" else 54)
+    assert 0 <= model.objective_ <= constant
+    assert np.isfinite(model.decision_function(sp.csr_array(X))).all()

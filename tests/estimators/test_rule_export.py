@@ -8,6 +8,7 @@ from kernelweave import (
     RuleEnsembleClassifier,
     RuleEnsembleRegressor,
 )
+from kernelweave.errors import InputError
 from rule_use_cases import (
     NEW,
     SCORE,
@@ -49,15 +50,48 @@ def test_exports_of_regressors_agree_with_predict(frame, outputs):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_exports_of_labels_and_tasks_give_scores():
+def test_exports_of_labels_and_tasks():
     Y = np.column_stack([SCORE > 0, SCORE > 0.5]).astype(int)
     model = RuleEnsembleClassifier(C=10.0).fit(TRAIN, Y)
-    found = run_sqlite(model.to_sql("sqlite"), NEW).to_numpy()
-    np.testing.assert_allclose(found, model.decision_function(NEW), rtol=1e-12, atol=1e-12)
+    found = run_sqlite(model.to_sql("sqlite", score="s"), NEW)
+    assert list(found.columns) == ["s_0", "s_1", "prediction_0", "prediction_1"]
+    scores = model.decision_function(NEW)
+    np.testing.assert_allclose(found[["s_0", "s_1"]], scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found[["prediction_0", "prediction_1"]], model.predict(NEW))
+    answers = run_python(model.to_python(), NEW)
+    np.testing.assert_array_equal([answer[0] for answer in answers], model.predict(NEW))
     task = np.array(["a", "b"])[np.arange(N) % 2]
     model = RuleEnsembleClassifier(C=10.0).fit(TRAIN, TWO, task=task)
-    found = np.array(run_python(model.to_python(), NEW))
-    np.testing.assert_allclose(found[:, 1], model.decision_function(NEW, "b"), rtol=1e-12)
+    found = run_sqlite(model.to_sql("sqlite"), NEW)
+    answers = run_python(model.to_python(), NEW)
+    for t, name in enumerate("ab"):
+        scores, labels = model.decision_function(NEW, name), model.predict(NEW, name)
+        np.testing.assert_allclose(found[f"score_{t}"], scores, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose([a[1][t] for a in answers], scores, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(found[f"prediction_{t}"], labels)
+        np.testing.assert_array_equal([a[0][t] for a in answers], labels)
+
+
+@pytest.mark.parametrize("target", ["two", "three", "labels"])
+@pytest.mark.parametrize("method", ["sigmoid", "vector", "temperature", "isotonic"])
+def test_probabilities_in_exports(target, method):
+    y = {"two": TWO, "three": THREE, "labels": np.column_stack([SCORE > 0, SCORE > 0.5]) * 1}
+    model = RuleEnsembleClassifier(C=10.0, calibration=method).fit(TRAIN, y[target])
+    expected = model.predict_proba(NEW)[:, 1:] if target == "two" else model.predict_proba(NEW)
+    found = run_sqlite(model.to_sql("sqlite", probability="p"), NEW)
+    columns = [name for name in found.columns if name[:1] == "p" and name[:4] != "pred"]
+    np.testing.assert_allclose(found[columns], expected, rtol=1e-12, atol=1e-12)
+    answers = run_python(model.to_python(probability=True), NEW)
+    given = np.array([answer[2] for answer in answers]).reshape(N, -1)
+    np.testing.assert_allclose(given, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_models_without_probabilities_say_so():
+    model = RuleEnsembleClassifier(C=10.0).fit(TRAIN, TWO)
+    with pytest.raises(InputError, match=r"probability: .*set calibration='auto'"):
+        model.to_sql(probability="p")
+    with pytest.raises(InputError, match="probability: a regression has no probabilities"):
+        RuleEnsembleRegressor().fit(TRAIN, SCORE).to_python(probability=True)
 
 
 def test_exports_take_other_names():

@@ -648,6 +648,37 @@ def check_metric(instance, model, outcome):
         )
 
 
+def check_annotators(instance, model, outcome):
+    """Check that what is called a probability is one."""
+    for name in ("truth_", "confusions_"):
+        p = getattr(model, name)
+        if p.min() < 0 or np.abs(p.sum(axis=-1) - 1).max() > 1e-9:
+            outcome.report("wrong values", f"{name} has no probabilities")
+    for name in ("annotator_accuracy_", "answer_quality_", "label_quality_"):
+        p = getattr(model, name)
+        if p.min() < 0 or p.max() > 1 + 1e-12:
+            outcome.report("wrong values", f"{name} reaches from {p.min():.3g} to {p.max():.3g}")
+
+
+def check_combined(instance, model, outcome):
+    """Compare a combination with the weighted mean of its members."""
+    new, total = instance.new, 0
+    if is_classifier(model):
+        p = ask(model.predict_proba, new)
+        if not (np.isfinite(p).all() and p.min() >= 0 and np.abs(p.sum(axis=1) - 1).max() < 1e-9):
+            outcome.report("wrong values", "the probabilities of classes do not sum to one")
+        return
+    rules = model.logarithms or [None] * len(model.members_)
+    for weight, member, item in zip(model.weights_, model.members_, rules, strict=True):
+        values = np.asarray(ask(member.predict, new))
+        if item is not None:
+            values = item[1] * np.exp(values) - item[0]
+        total = total + weight * values
+    error, size = np.abs(total - ask(model.predict, new)).max(), np.abs(total).max()
+    if np.isfinite(size) and not error <= 1e-9 * (size + sum(abs(r[0]) for r in rules if r)):
+        outcome.report("wrong values", f"the mean of the members is off by {error:.3g}")
+
+
 # Structures and graphs
 
 
@@ -926,4 +957,13 @@ CHECKS = {
     "PairwiseKernelLearner": [check_pairs],
     "KernelSpectralClustering": [],
     "Ball": [check_ball],
+    "OnDemandClassifier": [check_flat],
+    "OnDemandRegressor": [check_flat],
+    "NystroemClassifier": [check_flat],
+    "NystroemRegressor": [check_flat],
+    "MKLClassifierCV": [check_flat],
+    "MKLRegressorCV": [check_flat],
+    "AnnotatorKernelClassifier": [check_tolerant, check_annotators],
+    "CombinedClassifier": [check_combined],
+    "CombinedRegressor": [check_combined],
 }

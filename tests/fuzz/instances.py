@@ -53,13 +53,16 @@ class Rows:
 
 def draw(seed, only=None) -> Instance:
     """Draw the instance of a seed; ``only`` is the name of an estimator in place of a drawn one."""
+    from .further import FURTHER  # draws that are made of those of this module
+
+    known = ESTIMATORS | FURTHER
     rng = np.random.default_rng(seed)
-    names = list(ESTIMATORS)
-    share = np.array([ESTIMATORS[name][0] for name in names], dtype=float)
+    names = list(known)
+    share = np.array([known[name][0] for name in names], dtype=float)
     name = str(rng.choice(names, p=share / share.sum()))
     oracle, repeat = rng.random() < 0.25, rng.random() < 0.25
     traits: list[str] = []
-    instance = ESTIMATORS[only or name][1](rng, traits)
+    instance = known[only or name][1](rng, traits)
     instance.seed, instance.traits = seed, traits
     instance.oracle, instance.repeat = oracle, repeat
     return instance

@@ -16,6 +16,7 @@ from kernelweave.errors import KernelweaveError
 from .claims import CHECKS, AskingError, values_at
 from .instances import Instance
 from .sureness import check_sure
+from .uses import check_uses
 
 # Sentences of scikit-learn that a user may see in place of the library's own.
 SKLEARN = (
@@ -78,7 +79,7 @@ def judge(instance: Instance, stage=lambda name: None) -> Outcome:
         _check_same(model, again, outcome)
     try:
         with np.errstate(all="ignore"):
-            for check in (check_finite, check_sure, *CHECKS[instance.name]):
+            for check in (check_finite, check_sure, check_uses, *CHECKS[instance.name]):
                 check(instance, model, outcome)
     except AskingError as error:
         # A row of weight zero may have a gap: `fit` does not look at it, and `predict` refuses it.
@@ -139,6 +140,8 @@ def check_finite(instance, model, outcome):
         allowed = [float(item) for item in NOT_FINITE.get(name, "").split()]
         if getattr(model, "method", "") == "shrink" and name == "objective_":
             allowed.append(np.nan)  # an average of several models has no objective
+        if hasattr(model, "members_") and name == "objective_":
+            allowed.append(np.nan)
         wrong = [w for w in wrong if not any(w == a or (w != w and a != a) for a in allowed)]
         if wrong:
             outcome.report("not finite", f"{name} has {len(wrong)} values such as {wrong[0]}")

@@ -114,14 +114,14 @@ def test_a_wrong_kernel_is_seen(instance, monkeypatch):
 
 
 def test_a_wrong_kernel_inside_a_fit_is_seen(instance, monkeypatch):
-    from kernelweave.banks import build
+    from kernelweave.banks import on_demand
 
-    distances = build.distances
+    distances = on_demand.distances
 
     def wrong(*arguments, **options):
         return distances(*arguments, **options) * 1.001
 
-    monkeypatch.setattr(build, "distances", wrong)
+    monkeypatch.setattr(on_demand, "distances", wrong)
     instance.model.set_params(normalize=None, tol=1e-8, kernels=[Laplacian(0.5)])
     assert "false certificate" in kinds(instance)
 

@@ -1,4 +1,4 @@
-"""Every estimator that predicts is explained: values add up, whatever the number of threads."""
+"""Every estimator that predicts is explained: values add up, effects are partial dependence."""
 
 import warnings
 
@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier
 import kernelweave
 from estimators.test_contract import CONFIGURATIONS
 from game_oracles import outputs
-from kernelweave.inspection import explain
+from kernelweave.inspection import effects, explain
 
 # Kernels learned from pairs, clusters and propositions have no function to explain.
 WITHOUT = {"PairwiseKernelLearner", "KernelSpectralClustering", "Propositions"}
@@ -55,6 +55,30 @@ def test_values_add_up(model):
     again = explain(model, rows, background, n_jobs=3)
     for name in ("values", "errors", "base_values"):
         assert np.array_equal(getattr(e, name), getattr(again, name))
+
+
+@pytest.mark.parametrize("model", CASES)
+def test_effects_are_partial_dependence(model):
+    model = fitted(model)
+    background = X[20:32]
+    found = effects(model, background, [0, 2], n_points=4, n_jobs=1)
+    function = outputs(model)
+    at_background = function(background)[:, 0]
+    size = max(1.0, np.abs(at_background).max())
+    assert abs(found.base - at_background.mean()) <= 1e-9 * size
+    assert {curve.name for curve in found.curves} == {"column 0", "column 2"}
+    for curve in found.curves:
+        column = int(curve.name[-1])
+        for point, value, error in zip(curve.points, curve.values, curve.errors, strict=True):
+            filled = background.copy()
+            filled[:, column] = point
+            changes = function(filled)[:, 0] - at_background
+            assert abs(value - changes.mean()) <= 1e-9 * size
+            assert abs(error - changes.std(ddof=1) / np.sqrt(12)) <= 1e-9 * size
+    again = effects(model, background, [0, 2], n_points=4, n_jobs=3)
+    assert np.array_equal(found.first_order, again.first_order)
+    for one, other in zip(found.curves, again.curves, strict=True):
+        assert np.array_equal(one.values, other.values)
 
 
 def test_every_public_estimator_is_here():

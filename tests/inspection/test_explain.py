@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from game_oracles import brute_force, outputs
 from kernelweave import (
     RBF,
     CombinedClassifier,
@@ -22,7 +23,7 @@ from kernelweave import (
     RuleEnsembleClassifier,
 )
 from kernelweave.inspection import explain, kernels
-from kernelweave.kernels import FromCallable
+from kernelweave.kernels import Cosine, FromCallable
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 4))
@@ -101,10 +102,16 @@ def test_one_output_of_several():
 
 def test_many_columns_compared_together():
     wide = RANDOM.standard_normal((60, 9))
-    model = MKLRegressor([FromCallable(far)]).fit(wide, wide[:, 0])
-    with pytest.raises(ValueError, match="pass by='kernel' or group them"):
-        explain(model, wide[:3], wide)
-    assert explain(model, wide[:3], wide, by={"some": [0, 1]}).values.shape == (3, 8)
+    model = MKLRegressor([FromCallable(far), Cosine(Linear())], norm=2.0).fit(wide, wide[:, 0])
+    rows, background = wide[:2], wide[10:15]
+    e = explain(model, rows, background)
+    assert e.n_permutations == 500
+    found = brute_force(outputs(model), rows, background)[..., 0]
+    assert (np.abs(e.values - found) <= 4 * e.errors + 1e-12).all()
+    some = explain(model, rows, background, by={"some": [0, 1]})
+    assert (some.values.shape, some.n_permutations) == ((2, 8), 0)
+    with pytest.raises(ValueError, match="its values are sampled and have no pairs"):
+        explain(model, rows, background, interactions=True)
 
 
 def test_value_functions_that_a_kernel_has_not():
@@ -145,14 +152,15 @@ def test_products_of_sums_that_are_too_long():
     for _ in range(13):
         kernel = kernel * (RBF(1.0) + RBF(2.0)).renamed("both")
     model = MKLRegressor([kernel]).fit(X, Y)
-    with pytest.raises(ValueError, match="more than 10,000 summands"):
-        explain(model, X[:2], X)
+    e = explain(model, X[:2], X[10:16])
+    found = brute_force(outputs(model), X[:2], X[10:16])
+    assert np.abs(e.values - found[..., 0]).max() <= 1e-12 * (1 + np.abs(model.dual_coef_).sum())
     assert explain(model, X[:2], X, by="kernel").values.shape == (2, 1)
 
 
 def test_combinations_that_do_not_add_up():
     model = CombinedClassifier().fit(X, Y > 0)
-    for options in ({"by": "kernel"}, {"value": "independent"}, {"interactions": True}):
+    for options in ({"by": "kernel"}, {"value": "independent"}):
         with pytest.raises(ValueError, match="log-odds of mean probabilities do not add up"):
             explain(model, X[:2], X, **options)
     with pytest.raises(ValueError, match="'source' is not known for this model"):

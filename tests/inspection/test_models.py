@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 
-from game_oracles import brute_force, outputs
+from game_oracles import brute_force, coalition_values, interactions, outputs
 from kernelweave import (
     RBF,
     CombinedClassifier,
@@ -18,6 +18,7 @@ from kernelweave import (
     Linear,
     MKLClassifier,
     MKLRegressor,
+    SumProductMKLClassifier,
     views,
 )
 from kernelweave.inspection import explain
@@ -145,6 +146,44 @@ def test_combinations_of_few_columns_are_exact(model):
     assert e.n_permutations == 0
     found = brute_force(outputs(model), X[:3], X[10:17])
     assert np.abs(e.values - found[..., 0]).max() <= 1e-12
+
+
+def test_pairs_of_functions_that_do_not_add_up():
+    model = CombinedClassifier().fit(X, Y > 0)
+    e = explain(model, X[:2], X[10:15], interactions=True)
+    for k, row in enumerate(X[:2]):
+        values = coalition_values(outputs(model), row, X[10:15], [(j,) for j in range(4)])
+        pairs = interactions(values, 4)[..., 0]
+        off = ~np.eye(4, dtype=bool)
+        assert np.abs(e.interaction_values[k][off] - pairs[off] / 2).max() <= 1e-12
+    assert np.abs(e.interaction_values.sum(axis=2) - e.values).max() <= 1e-12
+    wide = RANDOM.standard_normal((40, 9))
+    with pytest.raises(ValueError, match="interactions: of more than 8 players are not possible"):
+        explain(CombinedClassifier().fit(wide, wide[:, 0] > 0), wide, interactions=True)
+
+
+def test_members_whose_steps_mix_columns_are_mixed_in_the_table():
+    members = [
+        ("rotated", make_pipeline(PCA(3), MKLRegressor([RBF(2.0)]))),
+        ("plain", MKLRegressor([RBF(2.0)])),
+    ]
+    model = CombinedRegressor(members, weights=[1, 3]).fit(X, Y)
+    e = explain(model, X[:3], X[10:17])
+    found = brute_force(outputs(model), X[:3], X[10:17])
+    assert np.abs(e.values - found[..., 0]).max() <= 1e-12
+    assert np.abs(e.predictions - model.predict(X[:3])).max() <= 1e-12
+
+
+def test_networks_with_too_many_paths_are_mixed_in_the_table():
+    left, right = RBF(2.0, columns=[0, 1]), RBF(2.0, columns=[2, 3])
+    structure = (left + right) * (Linear() + left)
+    model = SumProductMKLClassifier(structure, max_paths=2).fit(X, Y > 1)
+    assert model.paths_ == []
+    e = explain(model, X[:3], X[10:17], interactions=True)
+    found = brute_force(outputs(model), X[:3], X[10:17])
+    assert np.abs(e.values - found[..., 0]).max() <= 1e-12
+    with pytest.raises(ValueError, match=r"'kernel' is not possible .* more than max_paths paths"):
+        explain(model, X[:3], X, by="kernel")
 
 
 def test_combinations_of_many_columns_are_sampled():

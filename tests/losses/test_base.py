@@ -38,3 +38,12 @@ def test_losses_written_out(loss_function, residual, expected):
         total, bias = loss_function.value(Y - np.array(residual)[:, None], Y, np.full((3, 1), C))
         assert total == pytest.approx(C * sum(expected))
         assert not bias.any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_values_that_overflowed_have_no_finite_loss(fit_intercept):
+    Y = np.array([[1.0], [-1.0]])
+    for fitted in ([[np.inf], [0.0]], [[np.nan], [0.0]]):
+        total, bias = Hinge(fit_intercept).value(np.array(fitted), Y, np.ones((2, 1)))
+        assert total == np.inf
+        assert bias.tolist() == [0.0]

@@ -138,6 +138,22 @@ def test_missing_answers_of_every_kind():
     assert read_answers([[0.0, np.nan], [1.0, 0.0]]).classes.dtype.kind == "i"
 
 
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [([0, 1, 2, 1], "i"), ([True, False, True, True], "b"), ([0.0, 1, 2, 2], "i")],
+)
+def test_numbers_with_gaps_are_numbers(labels, kind):
+    pd = pytest.importorskip("pandas")
+    cells = np.array([*labels, None, None], dtype=object).reshape(3, 2)
+    nullable = pd.DataFrame(cells).convert_dtypes()
+    assert {str(dtype) for dtype in nullable.dtypes} <= {"Int64", "boolean"}
+    for given in (cells, nullable):
+        answers = read_answers(given)
+        assert answers.classes.tolist() == sorted(set(labels))
+        assert answers.classes[answers.labels].tolist() == labels
+    assert read_answers(nullable).classes.dtype.kind == kind
+
+
 def test_rows_without_answers_get_the_shares_of_the_others():
     answers = answers_from_triples([0, 1, 1], ["x", "x", "y"], [0, 1, 1], n_rows=3)
     np.testing.assert_allclose(answers.shares()[2], [0.5, 0.5])

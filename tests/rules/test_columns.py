@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pytest
 
 from kernelweave import Propositions
+from kernelweave.rules.columns import read_column
 from proposition_frame import EXPECTED, ROWS, frame
 
 
@@ -112,3 +114,14 @@ class TestKinds:
         X = np.array([[1.0], [np.nextafter(1.0, 2)]])
         model = Propositions().fit(X)
         assert model.transform(X).tolist() == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_large_integers_beside_gaps_are_not_rounded(library):
+    kind = {"dtype": "Int64"} if library is pd else {}
+    column = read_column(library.Series([2**53 + 1, None, 2**53], **kind), "x")
+    assert column.labels.values == (2**53 + 1, 2**53)
+    np.testing.assert_array_equal(column.numbers, [2.0**53, np.nan, 2.0**53])
+    assert column.kind == "numeric"
+    cuts = Propositions().fit(library.DataFrame({"x": library.Series([2**60, None, 1], **kind)}))
+    assert [p.text for p in cuts.propositions_] == ["x <= 5.8e+17", "x > 5.8e+17"]

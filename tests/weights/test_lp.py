@@ -39,6 +39,7 @@ def test_updates_are_minimisers(norms, p):
     assert_allclose(multipliers, multipliers[0], rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # of SLSQP
 def test_updates_agree_with_a_general_solver():
     norms = np.array([0.3, 1.0, 0.05, 2.0])
     for p in (1.5, 2.0, 4.0):

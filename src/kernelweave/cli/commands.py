@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from .startup import defer
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,6 +27,7 @@ COMMANDS = {
     "report": "write a page about a model",
     "rules": "show the rules of a model, as text, SQL or code",
     "suspects": "show labels that look wrong",
+    "review": "write a page on which a person decides on doubtful labels",
     "cluster": "group similar rows of a table",
     "compare": "compare our methods with an SVM, a linear model and gradient boosting",
     "completion": "print a completion script for the shell",
@@ -73,6 +76,7 @@ class Command(click.Command):
                 formatter.write_dl([(name.upper(), _ARGUMENTS[name]) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
+        defer()
         return self.callback and self.callback(SimpleNamespace(**ctx.params))
 
 

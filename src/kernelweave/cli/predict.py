@@ -36,13 +36,13 @@ examples:
 @option("--quiet", "no notes on how the file was read", is_flag=True)
 def predict(args: Any) -> int:
     """Load, predict and write."""
-    from kernelweave.io import load
+    from kernelweave.io import load_steps
     from kernelweave.tables import predict_pairs_table, predict_table, read_for, read_pairs_table
     from kernelweave.tables.predicting import read_kept
 
     from .live import live
 
-    model = load(args.model)
+    model = load_steps(args.model)
     keep = read_kept(args.file, args.keep)
     table = read_for(model, args.file, () if keep is None else list(keep.columns))
     if not args.quiet:

@@ -36,7 +36,7 @@ from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin
 from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
-from .terms import KernelTerm, KernelTerms
+from .terms import FunctionTerms, KernelTerm, KernelTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,7 +378,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
             size = int(max(1, _BLOCK_BYTES / (8 * entries)))
             return np.concatenate(run_blocks(values, rows.n_samples, size)) + self.intercept_
 
-    def _terms(self) -> KernelTerms:
+    def _terms(self) -> KernelTerms | FunctionTerms:
         """Return the decision function as a sum of kernels over support rows or landmarks."""
         function = self._function
         if function is not None:

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import expit, log_expit, log_softmax
-from sklearn.isotonic import IsotonicRegression
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import warn
+from kernelweave.rules import Link
 
 METHODS = ("auto", "sigmoid", "vector", "temperature", "isotonic")
 
@@ -73,6 +73,19 @@ class Calibrator:
             values = log_expit(values)
             return np.asarray(values - np.logaddexp.reduce(values, axis=1, keepdims=True))
         return np.asarray(log_softmax(values, axis=1))
+
+    def link(self) -> Link:
+        """Return the map in the form that exported rules use."""
+        several = len(self.slopes) > 1 and not self.labels
+        softmax = several and self.method in ("vector", "temperature")
+        steps = tuple((tuple(x.tolist()), tuple(y.tolist())) for x, y in self.steps)
+        return Link(
+            tuple(self.slopes.tolist()),
+            tuple(self.biases.tolist()),
+            softmax=softmax,
+            shares=several and not softmax,
+            steps=steps,
+        )
 
     def _log_steps(self, decision: Floats) -> Floats:
         ones = np.column_stack(
@@ -210,7 +223,9 @@ def _fit_softmax(method: str, decision: Floats, codes: Indices, weight: Floats) 
     start: Any = np.concatenate([np.ones(k), prior]) if vector else np.ones(1)
     bounds: Any = [(0.0, None)] * (k if vector else 1) + [(None, None)] * (k if vector else 0)
     options: Any = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    found = scipy.optimize.minimize(
+        value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).x
     if not vector:
         return Calibrator(method, np.full(k, found[0] / spread[0]), np.zeros(k))
     slopes = found[:k] / spread
@@ -220,6 +235,8 @@ def _fit_softmax(method: str, decision: Floats, codes: Indices, weight: Floats) 
 
 def _fit_steps(decision: Floats, ones: Floats, weight: Floats) -> Floats:
     """Return the isotonic regression, kept off zero and one: no row is that certain."""
+    from sklearn.isotonic import IsotonicRegression  # takes long to import
+
     least = 1.0 / (float(weight.sum()) + 2.0)
     fitted = IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip").fit(
         decision, ones, sample_weight=weight

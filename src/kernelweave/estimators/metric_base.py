@@ -80,7 +80,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             "step_": "integer",
             "steps_": "any",
             "loo_error_": "real",
-            "loo_values_": "float[rows, outputs?]",
+            "loo_values_": "partial[rows, outputs?]",
             "trace_left_out_": "real",
             "cv_error_": "real",
             "solver_": "any",

@@ -17,6 +17,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import StrOptions, check_weights, offered_if, refuse_missing_labels
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Logistic, Loss
+from kernelweave.rules import Link
 
 from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
 from .duplicates import MergedRows
@@ -371,8 +372,15 @@ class RuleEnsembleClassifier(
         return np.column_stack([np.log1p(-np.exp(own)), own])
 
     def _classes(self) -> list[Any] | None:
-        by_column = self._multilabel or hasattr(self, "tasks_")
-        return None if by_column else list(self.classes_)
+        return [0, 1] if self._multilabel else list(self.classes_)
+
+    def _separate(self) -> bool:
+        return self._has_labels
+
+    def _link(self) -> Link:
+        if (missing := lacks_probabilities(self)) is not None:
+            raise InputError(f"probability: {missing}")
+        return self.calibrator_.link()
 
     def _weight_names(self) -> list[str]:
         if len(self.intercept_) == 1:

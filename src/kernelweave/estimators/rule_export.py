@@ -10,7 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._threads import threads
 from kernelweave._types import Floats
-from kernelweave.rules import Explanation, Rule, explain_rows, score_rules, to_python, to_sql
+from kernelweave.errors import InputError
+from kernelweave.rules import (
+    Explanation,
+    Link,
+    Rule,
+    Scorecard,
+    explain_rows,
+    score_rules,
+    to_python,
+    to_sql,
+)
+from kernelweave.rules.export import check_model
+from kernelweave.rules.scorecard import make_scorecard
 from kernelweave.rules.table import check_table
 
 from .terms import RuleTerms
@@ -84,14 +96,28 @@ class RuleExport:
         n_outputs = len(self.intercept_)
         return ["weight"] if n_outputs == 1 else [f"weight_{t}" for t in range(n_outputs)]
 
-    def _export(self) -> dict[str, Any]:
+    def _export(self, probability: bool) -> dict[str, Any]:
         check_is_fitted(self)
         one = len(self.intercept_) == 1
-        intercept = float(self.intercept_[0]) if one else self.intercept_.tolist()
-        return {"rules": self.rules_, "intercept": intercept, "classes": self._classes()}
+        return {
+            "rules": self.rules_,
+            "intercept": float(self.intercept_[0]) if one else self.intercept_.tolist(),
+            "classes": self._classes(),
+            "separate": self._separate(),
+            "link": self._link() if probability else None,
+        }
 
     def _classes(self) -> list[Any] | None:
+        """Return the classes that outputs choose from; None for regression."""
         return None
+
+    def _separate(self) -> bool:
+        """Return whether each output chooses between two classes."""
+        return False
+
+    def _link(self) -> Link:
+        """Return how scores become probabilities, or refuse."""
+        raise InputError("probability: a regression has no probabilities.")
 
     def to_sql(
         self, dialect: str = "standard", *, table: str | Sequence[str] = "data", **options: Any
@@ -105,28 +131,65 @@ class RuleExport:
         table : str or sequence of str, default="data"
             The table.
         **options
-            ``keep``, ``rename``, ``score`` and ``prediction`` of `kernelweave.rules.to_sql`.
+            ``keep``, ``rename``, ``dates``, ``score`` and ``prediction`` of
+            `kernelweave.rules.to_sql`; and ``probability``, the name of the probability of
+            ``classes_[1]`` (several classes or labels: of each) for models that have one.
 
         Returns
         -------
         query : str
-            It returns the score and the prediction of every row.
+            It returns the score and the prediction of every row. Labels and tasks have a score and
+            a prediction each, numbered from 0.
         """
-        return to_sql(**self._export(), dialect=dialect, table=table, **options)
+        model = self._export("probability" in options)
+        return to_sql(**model, dialect=dialect, table=table, **options)
 
-    def to_python(self, name: str = "predict", **options: Any) -> str:
-        """Write the model as a Python function that imports nothing.
+    def to_python(self, name: str = "predict", *, probability: bool = False, **options: Any) -> str:
+        """Write the model as a Python function that needs no package.
 
         Parameters
         ----------
         name : str, default="predict"
             Name of the function.
+        probability : bool, default=False
+            Whether the function also returns probabilities, for models that have some.
         **options
-            ``rename`` of `kernelweave.rules.to_python`.
+            ``rename`` and ``dates`` of `kernelweave.rules.to_python`.
 
         Returns
         -------
         code : str
             Text of the function.
         """
-        return to_python(**self._export(), name=name, **options)
+        return to_python(**self._export(probability), name=name, **options)
+
+    def to_scorecard(self, X: Any = None, *, points: int | None = None) -> Scorecard:
+        """Round the weights of the rules to whole points that can be added up by hand.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features), default=None
+            Rows on which the effect of rounding is measured, such as the training rows.
+        points : int, default=None
+            Points of the heaviest rule. None: the first of 5, 10, 20, 50, 100, 200, 500 and 1000
+            with which at most 1 % of the decisions for ``X`` change (regression: with which
+            predictions change by 1 % of their standard deviation at most); 100 without ``X``.
+
+        Returns
+        -------
+        card : Scorecard
+            ``print`` shows it; ``to_html()``, ``to_csv()`` and ``to_frame()`` give other forms, and
+            ``changed`` is the share of decisions that rounding changes.
+        """
+        model = self._export(False)
+        checked = check_model(
+            model["rules"],
+            model["intercept"],
+            model["classes"],
+            None,
+            separate=model["separate"],
+        )
+        if X is not None:
+            check_table(self, X, reset=False)
+        names = [name.removeprefix("weight ") for name in self._weight_names()]
+        return make_scorecard(checked, names, X, points)

@@ -39,7 +39,7 @@ from .duplicates import MergedRows
 from .out_of_fold import HeldProblem, HeldSolution
 from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, shared_attributes
 from .targets import Targets
-from .terms import KernelTerm
+from .terms import FunctionTerms, KernelTerm, KernelTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -388,9 +388,13 @@ class SumProductMKLClassifier(KernelClassifier):
             values = system.evaluate(leaves, logs)[self.network_.root]
         return values.reshape(A.n_samples, B.n_samples)
 
+    def _terms(self) -> KernelTerms | FunctionTerms:
+        if self.paths_:
+            return super()._terms()
+        n_outputs, reason = len(self.intercept_), "it has more than max_paths paths"
+        return FunctionTerms(lambda X: self.decision_function(X).reshape(-1, n_outputs), reason)
+
     def _support_terms(self) -> list[KernelTerm]:
-        if not self.paths_:
-            raise InputError(f"max_paths: {self.max_paths} is too few to explain all paths.")
         place, terms = {leaf: j for j, leaf in enumerate(self.network_.leaves)}, []
         for k in np.flatnonzero(self.weights_).tolist():
             leaves = [place[leaf] for leaf in self.paths_[k].leaves]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
@@ -41,6 +40,8 @@ def encode_labels(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray[Any, Any],
     require_target(estimator, y)
     y = check_labels(y)
     check_consistent_length(X, y)
+    from sklearn.preprocessing import LabelEncoder  # takes long to import
+
     encoder = LabelEncoder()
     codes = encoder.fit_transform(y)
     estimator.classes_ = encoder.classes_
@@ -200,6 +201,8 @@ def read_tasks(task: Any, n_samples: int) -> tuple[np.ndarray[Any, Any], Indices
     missing = [name for name in given.tolist() if is_missing(name)]
     if missing:
         raise InputError(f"task: every row needs one, but {len(missing)} have {missing[0]!r}.")
+    from sklearn.preprocessing import LabelEncoder  # takes long to import
+
     encoder = LabelEncoder()
     try:
         codes = encoder.fit_transform(given)

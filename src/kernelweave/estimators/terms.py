@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelweave._types import Floats
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows
-from kernelweave.rules import Rule
+
+if TYPE_CHECKING:
+    from kernelweave.rules import Rule
 
 
 @dataclass(frozen=True)

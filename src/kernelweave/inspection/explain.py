@@ -72,10 +72,9 @@ def explain(
     interactions : bool
         Whether to compute pairwise interactions too, of 64 players at most.
     n_permutations : int, optional
-        Sample this many permutations for each row where values cannot be computed exactly: columns
-        compared together by a kernel that is not a product or sum over them. None: models with a
-        learned metric and combinations of probabilities are sampled with about 500 permutations,
-        all else must be exact.
+        How many permutations to sample for each row where values cannot be computed exactly: more
+        than eight columns compared together by a kernel that is not a product or sum over them,
+        such as a learned metric, or members that do not add up. None: about 500.
     random_state : int
         Seed of the sample.
     n_jobs : int or None

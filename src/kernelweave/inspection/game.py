@@ -64,7 +64,7 @@ class Game:
     interactions : bool
         Whether pairs are asked for.
     n_permutations : int or None
-        Permutations of a sampler; None: only where nothing else is possible.
+        Permutations of a sampler, where nothing else is possible; None: about 500.
     random_state : int
         Seed of the sampler.
     """

@@ -19,7 +19,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import n_rows, take
 
-from .coalitions import MOST_ENUMERATED, all_coalitions, pair_weights, sample_values, value_weights
+from .coalitions import MOST_ENUMERATED, Permutations, all_coalitions, pair_weights, value_weights
 from .game import DEFAULT_PERMUTATIONS, Game, listed_names
 from .nodes import EXACT, N_BINS, enough_nodes, quadrature
 from .pieces import Piece
@@ -186,12 +186,6 @@ class Board:
                 f"value: {self.game.value!r} needs kernels that are products or sums over columns, "
                 f"but {piece.name} compares {listed_names(names)} together; pass value='joint'."
             )
-        sampled = all(atom.atom.sampled for atom in piece.opaque)
-        if len(hidden) > MOST_ENUMERATED and not sampled and self.game.n_permutations is None:
-            raise InputError(
-                f"by: columns {listed_names(names)} are compared together by {piece.name}; pass "
-                "by='kernel' or group them, or sample with n_permutations=500."
-            )
         if len(piece.players) <= MOST_ENUMERATED:
             self._enumerate(piece, piece.players)
         elif len(hidden) <= MOST_ENUMERATED:
@@ -313,13 +307,12 @@ class Board:
         def of_row(k: int) -> Floats:
             row = int(self.rows[k])
 
-            def values(other: Indices, coalitions: Bools) -> Floats:
-                present = np.zeros((len(other), len(self.game.players) + 1), dtype=bool)
-                present[:, players] = coalitions
-                return self._mixed_values(piece, row, other, present)
-
             random = np.random.default_rng([self.game.random_state, row])
-            return sample_values(values, len(players), m, n_pairs, random)
+            drawn = Permutations.draw(len(players), m, n_pairs, random)
+            other, coalitions = drawn.coalitions
+            present = np.zeros((len(other), len(self.game.players) + 1), dtype=bool)
+            present[:, players] = coalitions
+            return drawn.values(self._mixed_values(piece, row, other, present))
 
         for k, found in enumerate(run_each(of_row, range(len(self.rows)))):
             self.values[k][:, players] += found

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from kernelweave._declaration import declared
 from kernelweave._threads import run_each
-from kernelweave._types import Bools, Floats, Indices
+from kernelweave._types import Bools, Floats
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.terms import FunctionTerms, MemberTerms
 
-from .coalitions import MOST_ENUMERATED, all_coalitions, sample_values, value_weights
+from .coalitions import (
+    MOST_ENUMERATED,
+    Coalitions,
+    Enumeration,
+    Permutations,
+)
 from .game import (
     DEFAULT_PERMUTATIONS,
     Game,
@@ -29,6 +37,7 @@ from .game import (
 from .tables import Mixer, cells, pick_rows
 
 _TRIED = 100  # rows on which steps are tried
+_MIXED = 20_000  # mixed rows that a function evaluates at a time, as far as rows are divided
 
 
 def last_step(model: Any) -> Any:
@@ -127,16 +136,15 @@ def _(terms: MemberTerms, game: Game) -> list[Link]:
 @attribute.register
 def attribute_members(terms: MemberTerms, game: Game) -> Shares:
     """Return the weighted sum of the values of the members; kernels stand side by side."""
-    parts: list[tuple[Any, Floats]] = []
-    for model, slopes in terms.members:
+    for model, _ in terms.members:
         check_model(last_step(model))
-        _, same = through_steps(model, game)
-        if not same and game.by == "column":
-            raise InputError(
-                "model: the steps of a member mix columns, so that members have no columns in "
-                "common; explain the members_ one by one."
-            )
-        parts.append((shares_of(model, game), slopes))
+    same = all(through_steps(model, game)[1] for model, _ in terms.members)
+    if not same and game.by == "column":  # members have no columns in common but those of the table
+        reason = "the steps of a member mix columns"
+        return attribute_function(FunctionTerms(partial(_summed, terms), reason), game)
+    parts: list[tuple[Any, Floats]] = [
+        (shares_of(model, game), slopes) for model, slopes in terms.members
+    ]
     base = terms.intercept + sum(slopes @ shares.base for shares, slopes in parts)
     values = [shares.values @ slopes.T for shares, slopes in parts]
     errors = None
@@ -165,6 +173,27 @@ def attribute_members(terms: MemberTerms, game: Game) -> Shares:
     )
 
 
+def _summed(terms: MemberTerms, X: Any) -> Floats:
+    """Return the outputs of a weighted sum of models."""
+    total = np.tile(terms.intercept, (X.shape[0], 1))
+    for model, slopes in terms.members:
+        total += function_of(model)(X) @ slopes.T
+    return total
+
+
+def function_of(model: Any) -> Callable[[Any], Floats]:
+    """Return the function that is explained: decision values or predictions of all outputs."""
+    tasks = getattr(last_step(model), "tasks_", None)
+    own = model.decision_function if is_classifier(last_step(model)) else model.predict
+
+    def outputs(X: Any) -> Floats:
+        if tasks is not None:
+            return np.column_stack([own(X, task=task) for task in tasks])
+        return np.asarray(own(X), dtype=np.float64).reshape(X.shape[0], -1)
+
+    return outputs
+
+
 def _joined(arrays: list[Any], game: Game) -> Floats:
     if game.by == "column":
         return np.asarray(sum(arrays))
@@ -177,40 +206,53 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
     if game.by != "column":
         raise InputError(
             f"by: {game.by!r} is not possible for this model, because {terms.reason}; pass "
-            "by='column' or explain its members_."
+            "by='column'."
         )
     if game.value != "joint":
         raise InputError(
             f"value: {game.value!r} is not possible for this model, because {terms.reason}; pass "
             "value='joint'."
         )
-    if game.interactions:
-        raise InputError(
-            f"interactions: are not possible for this model, because {terms.reason}; pass "
-            "interactions=False."
-        )
     n, m, n_players = game.rows.shape[0], len(game.weights), len(game.players)
-    mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
-    wanted = game.n_permutations or DEFAULT_PERMUTATIONS
-    n_pairs = max(1, -(-wanted // (2 * m)))
     exact = n_players <= MOST_ENUMERATED
+    if game.interactions and not exact:
+        raise InputError(
+            f"interactions: of more than {MOST_ENUMERATED} players are not possible for this "
+            f"model, because {terms.reason}; pass interactions=False, or group columns with by=."
+        )
+    drawn = 0
+    if not exact:
+        wanted = game.n_permutations or DEFAULT_PERMUTATIONS
+        drawn = 2 * m * max(1, -(-wanted // (2 * m)))
+    mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
+    size = max(1, _MIXED // (drawn * n_players or m * 2**n_players))
 
-    def of_row(row: int) -> Floats:
-        def values(other: Indices, coalitions: Bools) -> Floats:
-            present = np.column_stack([coalitions, np.zeros(len(other), dtype=bool)])
-            return terms.function(mixer.rows(np.full(len(other), row), other, present[:, owner]))
+    def of_rows(first: int) -> list[tuple[Floats, Floats | None]]:
+        """Evaluate some rows together, since each call of a model has its cost."""
+        rows = np.arange(first, min(first + size, n))
+        games = [_coalitions(game, drawn, int(row)) for row in rows]
+        asked = [one.coalitions for one in games]
+        other, present = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+        present = np.column_stack([present, np.zeros(len(other), dtype=bool)])
+        x = np.repeat(rows, len(other) // len(rows))
+        values = terms.function(mixer.rows(x, other, present[:, owner]))
+        found = zip(games, np.split(values, len(rows)), strict=True)
+        return [
+            (one.values(part), one.pairs(part, game.weights) if game.interactions else None)
+            for one, part in found
+        ]
 
-        if exact:
-            coalitions = all_coalitions(n_players)
-            which = np.repeat(coalitions, m, axis=0)
-            found = values(np.tile(np.arange(m), len(coalitions)), which)
-            found = found.reshape(len(coalitions), m, -1)
-            return np.asarray(np.einsum("ls,sto->tlo", value_weights(n_players), found))
-        random = np.random.default_rng([game.random_state, row])
-        return sample_values(values, n_players, m, n_pairs, random)
-
-    by_row = np.stack(run_each(of_row, range(n)))
-    drawn = 0 if exact else 2 * n_pairs * m
-    mean, errors = mean_and_error(by_row, game, axis=1, drawn=drawn)
+    by_row = [row for rows in run_each(of_rows, range(0, n, size)) for row in rows]
+    mean, errors = mean_and_error(np.stack([v for v, _ in by_row]), game, axis=1, drawn=drawn)
     base = game.weights @ terms.function(game.background)
-    return Shares(game.players.names, mean, base, errors, n_permutations=drawn)
+    pairs = np.stack([p for _, p in by_row if p is not None]) if game.interactions else None
+    return Shares(game.players.names, mean, base, errors, pairs, n_permutations=drawn)
+
+
+def _coalitions(game: Game, drawn: int, row: int) -> Coalitions:
+    """Return the coalitions of a row: those of permutations, or all where none are drawn."""
+    n_players, m = len(game.players), len(game.weights)
+    if not drawn:
+        return Enumeration(n_players, m)
+    random = np.random.default_rng([game.random_state, row])
+    return Permutations.draw(n_players, m, drawn // (2 * m), random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.terms import KernelTerm, KernelTerms
 from kernelweave.kernels.base import Rows, n_rows, take
-from kernelweave.kernels.monomials import Atom, Monomial, multiply
+from kernelweave.kernels.monomials import Atom, Monomial, Monomials, multiply
 from kernelweave.kernels.table import is_sparse
 
 from .game import Players
@@ -158,12 +158,18 @@ def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Pi
     return found
 
 
-def _monomials(term: KernelTerm) -> Any:
-    moved = [
-        tuple(item.moved(place) for item in kernel.monomials())
-        for place, (kernel, _) in enumerate(term.factors)
-    ]
-    return multiply(moved, term.name)
+def _monomials(term: KernelTerm) -> Monomials:
+    """Return the product of the kernels of a term, or their values where it has too many parts."""
+    kernels = [kernel for kernel, _ in term.factors]
+    return (
+        multiply(_moved(kernel.monomials() for kernel in kernels))
+        or multiply(_moved(kernel.opaque() for kernel in kernels))
+        or ()
+    )
+
+
+def _moved(parts: Iterable[Monomials]) -> list[Monomials]:
+    return [tuple(item.moved(place) for item in part) for place, part in enumerate(parts)]
 
 
 def _bind(atom: Atom, sides: tuple[Rows, Rows, Rows], X: Any, owner: Indices) -> BoundAtom:

@@ -45,11 +45,20 @@ from kernelweave.errors import InputTypeError, ModelFileError
 
 from .archive import DOCUMENT, Reader, Writer, replacing
 from .codec import Decoder, encode
-from .models import decode_model, encode_model
+from .models import decode_model, decode_steps, encode_model
 from .preparer import TablePreparer
-from .record import FitRecord, ScoredModel, check_record, read_record
+from .record import FitRecord, Importance, ScoredModel, check_record, read_record
 
-__all__ = ["FitRecord", "ScoredModel", "TablePreparer", "describe", "load", "save"]
+__all__ = [
+    "FitRecord",
+    "Importance",
+    "ScoredModel",
+    "TablePreparer",
+    "describe",
+    "load",
+    "load_steps",
+    "save",
+]
 
 _FORMAT = "kernelweave model"
 _VERSION = 1
@@ -117,6 +126,25 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with _opened(_path(path)) as (reader, document):
         return decode_model(document, Decoder(reader))
+
+
+def load_steps(path: str | os.PathLike[str]) -> list[tuple[str, Any]]:
+    """Read the steps of a model that `save` wrote: a `TablePreparer`, if any, and the estimator.
+
+    Quicker than `load` in a new process, because scikit-learn's pipeline is not imported.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    steps : list of tuple (str, estimator)
+        Names and steps; one of the name "model" for a model that is no pipeline.
+    """
+    with _opened(_path(path)) as (reader, document):
+        return decode_steps(document, Decoder(reader))
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:

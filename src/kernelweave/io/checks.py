@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kernelweave.kernels import Kernel
-from kernelweave.solvers import Step
 
 _TYPES: dict[str, Any] = {
     "real": Real,
@@ -123,7 +122,9 @@ def _check_values(name: str, kind: str, fitted: Mapping[str, Any]) -> None:
         check_names(name, value)
         if value.size != fitted["n_features_in_"]:
             raise ValueError(f"{name} does not have n_features_in_ items")
-    if kind == "history":
+    if kind == "history" and len(value):
+        from kernelweave.solvers import Step  # takes long to import
+
         for step in value:
             check_type("an item of history_", step, Step)
             for number in vars(step).values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,12 @@ from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
 from kernelweave import kernels
-from kernelweave.candidates import ProductLattice
 from kernelweave.errors import ModelFileError
-from kernelweave.estimators.calibrators import Calibrator
 from kernelweave.kernels import FromCallable, Kernel, KernelFamily, Precomputed
-from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
 from kernelweave.kernels.complete import CompleteLadder
-from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.ladders import PolynomialLadder, RBFLadder, Views
-from kernelweave.kernels.metric import Metric
 from kernelweave.kernels.mixed import MixedLadder
 from kernelweave.ridge.metric_family import LearnedMetric, learned_metric
-from kernelweave.rules import Proposition, Rule
-from kernelweave.solvers import Step
 
 from .archive import KINDS, Reader, Writer
 
@@ -48,19 +42,31 @@ _FAMILIES: dict[type, Any] = {
     MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
-    Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),
+    Views: lambda parts, missing="refuse": kernels.views(
+        {view: (columns, items) for view, columns, items in parts}, missing=missing
+    ),
 }
-_RECORDS: dict[str, Any] = {
-    "step": Step,
-    "proposition": Proposition,
-    "rule": Rule,
-    "metric": Metric,
-    "encoding": TableEncoding,
-    "numbers": NumberEncoding,
-    "levels": CategoryEncoding,
-    "dates": DateEncoding,
-    "calibrator": Calibrator,
+# Module and name of each class, imported when a file holds one: most models need few of them.
+_RECORDS = {
+    "step": ("kernelweave.solvers.bounds", "Step"),
+    "proposition": ("kernelweave.rules.proposition", "Proposition"),
+    "rule": ("kernelweave.rules.rule", "Rule"),
+    "metric": ("kernelweave.kernels.metric", "Metric"),
+    "encoding": ("kernelweave.kernels.encoding", "TableEncoding"),
+    "filled": ("kernelweave.kernels.gaps", "FilledColumns"),
+    "numbers": ("kernelweave.kernels.column_encoding", "NumberEncoding"),
+    "levels": ("kernelweave.kernels.column_encoding", "CategoryEncoding"),
+    "dates": ("kernelweave.kernels.column_encoding", "DateEncoding"),
+    "calibrator": ("kernelweave.estimators.calibrators", "Calibrator"),
+    "lattice": ("kernelweave.candidates.product", "ProductLattice"),
 }
+_TAGS = {home: tag for tag, home in _RECORDS.items()}
+
+
+def _record(tag: str) -> Any:
+    """Return the class of a tag, imported if it was not."""
+    module, name = _RECORDS[tag]
+    return getattr(import_module(module), name)
 
 
 class NotStorableError(ModelFileError):
@@ -98,11 +104,10 @@ def encode(value: Any, writer: Writer) -> Any:
         return {"csr": [*each((value.data, value.indices, value.indptr)), list(value.shape)]}
     if isinstance(value, Kernel | KernelFamily):
         return _encode_kernel(value, writer)
-    if kind is ProductLattice:
-        return {"lattice": _encode_fields(value, writer)}
-    for tag, record in _RECORDS.items():
-        if kind is record:
-            return {tag: list(_encode_fields(value, writer).values())}
+    tag = _TAGS.get((kind.__module__, kind.__name__))
+    if tag is not None and kind is _record(tag):
+        parts = _encode_fields(value, writer)
+        return {tag: parts if tag == "lattice" else list(parts.values())}
     if callable(value) or isinstance(value, Selector):
         raise NotStorableError("A function or selector cannot be stored in a model file.")
     raise NotStorableError(
@@ -194,11 +199,11 @@ class Decoder:
             case "kernel", [str() as name, dict() as parts]:
                 return self._kernel(name, parts)
             case "lattice", dict() as parts:
-                return ProductLattice(**self._fields(parts))
+                return _record(tag)(**self._fields(parts))
             case "family", [str() as name, dict() as parts]:
                 return _family(name, self._fields(parts))
-            case str(), list() if tag in _RECORDS and len(content) == len(fields(_RECORDS[tag])):
-                return _RECORDS[tag](*self(content))
+            case str(), list() if tag in _RECORDS and len(content) == len(fields(_record(tag))):
+                return _record(tag)(*self(content))
         raise ValueError(f"a value of kind {tag!r} is not known or not complete")
 
     def _fields(self, parts: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
+from kernelweave.rules.dates import year_of
 
 FORMATS = (
     "%Y-%m-%d",
@@ -33,7 +34,6 @@ FORMATS = (
     "%d-%b-%Y",
     "%b %d, %Y",
 )
-_YEAR = 365.2425 * 86400.0  # seconds
 
 
 def find_format(values: Iterable[str]) -> str | None:
@@ -67,7 +67,7 @@ def read_dates(name: str, values: Iterable[Any], form: str | None) -> Floats:
 
     @cache
     def year(value: Any) -> float:
-        return _year(name, value, form)
+        return year_of(_time(name, value, form))
 
     return np.array([np.nan if v is None or v != v else year(v) for v in values], dtype=np.float64)
 
@@ -90,12 +90,6 @@ def read_times(name: str, values: Iterable[Any], form: str | None) -> NDArray[np
 
     gap = np.datetime64("NaT", "us")
     return np.array([gap if v is None or v != v else time(v) for v in values], "datetime64[us]")
-
-
-def _year(name: str, value: Any, form: str | None) -> float:
-    time = _time(name, value, form)
-    start = datetime.datetime(2000, 1, 1, tzinfo=time.tzinfo)
-    return 2000.0 + (time - start).total_seconds() / _YEAR
 
 
 def _time(name: str, value: Any, form: str | None) -> datetime.datetime:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from kernelweave import estimators
 from kernelweave.errors import ModelFileError
 from kernelweave.kernels import Kernel, MetricLaplacian
 
-from . import folds, kernels
+from . import folds
 from .archive import Writer
 from .checks import check_array, check_fitted, check_type
 from .codec import Decoder, NotStorableError, encode
 from .preparer import TablePreparer, check_options
-from .rules import check_rules
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 # Classes that a file may name; None: that of the package, imported when it is needed.
 ESTIMATORS: dict[str, Any] = dict.fromkeys(estimators.__all__)
@@ -36,6 +37,8 @@ _PREPARED = {
 
 def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
     """Return a fitted estimator, or a pipeline of a `TablePreparer` and one, as JSON."""
+    from sklearn.pipeline import Pipeline  # takes long to import
+
     if isinstance(model, Pipeline):
         return _encode_pipeline(model, writer)
     kind = type(model)
@@ -76,7 +79,11 @@ def _parts(learns: str) -> Any:
         from . import pairs
 
         return pairs
-    return None if learns in ("metric", "rules", "clusters", "members") else kernels
+    if learns in ("metric", "rules", "clusters", "members"):
+        return None
+    from . import kernels
+
+    return kernels
 
 
 def _encode_pipeline(model: Pipeline, writer: Writer) -> dict[str, Any]:
@@ -119,16 +126,26 @@ def _encode_parameters(model: Any, own: dict[str, Any], writer: Writer) -> dict[
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
     """Return the model of a document; ValueError and TypeError describe damaged ones."""
+    steps = decode_steps(node, decode)
+    if len(steps) == 1:
+        return steps[0][1]
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline(steps)
+
+
+def decode_steps(node: dict[str, Any], decode: Decoder) -> list[tuple[str, Any]]:
+    """Return the steps of the model of a document: the preparation, if any, and the estimator."""
     model = _decode_estimator(node, decode)
     if "preprocess" not in node:
-        return model
+        return [("model", model)]
     preparer = _decode_preparer(node["preprocess"], decode)
     if list(preparer.get_feature_names_out()) != list(getattr(model, "feature_names_in_", ())):
         raise ValueError("the columns of the table are not those of the model")
     first, last = node["steps"]
     if not isinstance(first, str) or not isinstance(last, str):
         raise ValueError("the steps must have names")
-    return Pipeline([(first, preparer), (last, model)])
+    return [(first, preparer), (last, model)]
 
 
 def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
@@ -228,10 +245,16 @@ def _check_members(model: Any) -> None:
             check_array("the intercepts of a calibration", item[1], "f", (n_outputs,))
 
 
+def _check_rules(model: Any) -> None:
+    from .rules import check_rules
+
+    check_rules(model)
+
+
 _CHECKS: dict[str, Any] = {
     "members": _check_members,
     "metric": _check_metric,
-    "rules": check_rules,
+    "rules": _check_rules,
     "clusters": _check_clusters,
 }
 

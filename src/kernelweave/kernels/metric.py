@@ -98,6 +98,8 @@ class MetricLaplacian(Kernel):
         The encoding has the columns.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse"}
+        The encoding takes gaps.
     """
 
     encoding: TableEncoding
@@ -164,7 +166,7 @@ class MetricLaplacian(Kernel):
             return tuple(found)
         if np.count_nonzero(self.metric.root) > np.count_nonzero(root):
             whole = partial(_scaled, self.metric.euclidean, second)
-            atom = replace(self._atom("opaque", sampled=True), whole=whole)
+            atom = replace(self._atom("opaque"), whole=whole)
             return (*found, Monomial(1.0 - self.share, (atom,)))
         rates, masses, error = laplacian_mixture()
         for rate, mass in zip(np.sqrt(rates), masses * (1.0 - self.share), strict=True):

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from kernelweave._types import Floats, Indices
-from kernelweave.errors import InputError
 
 from .table import is_sparse
 
@@ -47,8 +46,6 @@ class Atom:
         Whether factors may be negative.
     mixable : bool
         Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
-    sampled : bool
-        Whether values of more than a few columns are sampled without being asked for.
     prepare : callable or None
         Prepares the rows of a table for ``whole``.
     """
@@ -64,7 +61,6 @@ class Atom:
     path: tuple[int, ...] = ()
     signed: bool = False
     mixable: bool = True
-    sampled: bool = False
     prepare: Callable[[Any], Any] | None = None
 
     def moved(self, place: int) -> Atom:
@@ -113,15 +109,12 @@ class Monomial:
 Monomials = tuple[Monomial, ...]
 
 
-def multiply(parts: Iterable[Monomials], name: str) -> Monomials:
-    """Return the product of sums of monomials as a sum of monomials."""
+def multiply(parts: Iterable[Monomials]) -> Monomials | None:
+    """Return the product of sums of monomials as a sum of monomials; None where it has too many."""
     found: Monomials = (Monomial(1.0),)
     for part in parts:
         if len(found) * len(part) > MOST_MONOMIALS:
-            raise InputError(
-                f"{name}: multiplied out, it has more than {MOST_MONOMIALS:,} summands. Hint: "
-                "by='kernel'."
-            )
+            return None
         found = tuple(left * right for left in found for right in part)
     return found
 

@@ -178,6 +178,8 @@ class Loss(ABC):
         """Return the total loss at the best bias, and that bias."""
         box, n_outputs = self.box(Y, cost), Y.shape[1]
         bias = np.zeros(n_outputs)
+        if not np.isfinite(fitted).all():  # products with large kernels overflowed
+            return np.inf, bias
         if not self.fit_intercept:
             losses = box.losses(Y - fitted)
             return sum(float(losses[:, o].sum()) for o in range(n_outputs)), bias

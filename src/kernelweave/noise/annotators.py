@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.preprocessing import LabelEncoder
@@ -198,7 +198,10 @@ def _column(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _whole(values: np.ndarray[Any, Any], complete: bool) -> np.ndarray[Any, Any]:
-    """Return whole numbers as integers where they are floats only because some are missing."""
+    """Return numbers as what they are without the gaps that made them objects or floats."""
+    if values.dtype.kind == "O":
+        plain = np.array(values.tolist()) if len(values) else values
+        return plain if plain.dtype.kind in "biuf" and plain.ndim == 1 else values
     if values.dtype.kind == "f" and not complete and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values
@@ -274,7 +277,7 @@ class Vote:
             gradient = np.concatenate([[np.vdot(G, centred)], excess.sum(axis=0), G.ravel() + own])
             return -float(np.vdot(truth, logs)) + 0.5 * float(own @ own), gradient
 
-        found = minimize(
+        found = scipy.optimize.minimize(
             loss, np.zeros(1 + n_classes + n_classes**2), jac=True, method="L-BFGS-B"
         ).x
         return cls(slopes_of(found) / spread[:, None], found[1 : 1 + n_classes])
@@ -318,6 +321,7 @@ def find_consensus(
     prior: Floats | None = None,
     max_iter: int = 40,
     tol: float = 5e-3,
+    known: Indices | None = None,
     report: Callable[[], None] | None = None,
 ) -> Consensus:
     """Estimate class probabilities and confusions in turn.
@@ -335,10 +339,12 @@ def find_consensus(
         Known shares of the classes.
     max_iter, tol : int, float
         Most rounds; largest change of a probability at which to stop.
+    known : ndarray of int of shape (n_rows,), optional
+        Class numbers of rows whose class is known, -1 elsewhere.
     report : callable, optional
         Called after each round.
     """
-    truth, vote, history = answers.shares(), None, []
+    truth, vote, history = _with_known(answers.shares(), known), None, []
     step, before = np.ones((len(truth), 1)), np.zeros_like(truth)
     confusions = np.empty(0)
     for _ in range(max_iter):
@@ -355,7 +361,8 @@ def find_consensus(
             logs = np.log(votes) + answers.log_likelihood(confusions)
         best = logs.max(axis=1, keepdims=True)
         likely = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
-        found = _normalised(likely)  # equal where no class can explain the answers
+        # Equal probabilities where no class can explain the answers.
+        found = _with_known(_normalised(likely), known)
         history.append(float(np.abs(found - truth).max()))
         change = found - truth
         if scores is not None:
@@ -371,6 +378,13 @@ def find_consensus(
         if history[-1] <= tol:
             break
     return Consensus(truth, confusions, vote, history, history[-1] <= tol)
+
+
+def _with_known(truth: Floats, known: Indices | None) -> Floats:
+    """Return class probabilities that are one where a class is known."""
+    if known is None:
+        return truth
+    return np.where(known[:, None] >= 0, known[:, None] == np.arange(truth.shape[1]), truth)
 
 
 def prior_shift(shares: Floats, prior: Floats | None) -> Floats | float:

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import narwhals as nw
-import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernelweave._declaration import declared, has_aspect
-from kernelweave._summary import column_names, count, listed
-from kernelweave._validation import is_frame
+from kernelweave._summary import column_names, count
 from kernelweave.errors import InputError, InputTypeError
+from kernelweave.inspection.tables import model_columns
 from kernelweave.io import FitRecord, TablePreparer
 
 from .cross_validation import CrossValidation, NotMeasured, measure
@@ -51,27 +49,9 @@ class Subject:
         if self.y is not None:
             check_consistent_length(self.X, self.y)
         if self.X is not None:
-            object.__setattr__(self, "X", self._own_columns())
-
-    def _own_columns(self) -> Any:
-        """Return the rows with the columns of the model only.
-
-        Otherwise cross-validation would learn from a target that is still in the table.
-        """
-        X: Any = self.X if hasattr(self.X, "shape") else np.asarray(self.X)
-        first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
-        names = getattr(first, "feature_names_in_", None)
-        if is_frame(X) and names is not None:
-            frame = nw.from_native(X, eager_only=True)
-            if lost := [name for name in names if name not in frame.columns]:
-                raise InputError(f"X: lacks {listed(map(repr, lost))}, which the model needs.")
-            return nw.to_native(frame.select(list(names)))
-        expected = getattr(first, "n_features_in_", None)
-        if expected is not None and np.ndim(X) == 2 and X.shape[1] != expected:
-            raise InputError(
-                f"X: has {X.shape[1]} columns, but the model was fitted to {expected}."
-            )
-        return X
+            # A target that is still in the table would be learned in cross-validation.
+            first = self.chosen.steps[0][1] if isinstance(self.chosen, Pipeline) else self.chosen
+            object.__setattr__(self, "X", model_columns(first, self.X))
 
     @cached_property
     def rows(self) -> Any:

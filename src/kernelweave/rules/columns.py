@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal["numeric", "boolean", "nominal", "ordered"]
 
 # Subclasses (numpy scalars, enumerations) become Python's own types; bool comes before int.
 _PLAIN: dict[type, Callable[[Any], Label]] = {str: str.__str__, bool: bool, int: int, float: float}
+_EXACT = 2**53  # integers of smaller size are floats without rounding
 _NUMERIC: dict[str, Kind | None] = dict.fromkeys("fiu", "numeric")
 _ARRAY_KINDS = _NUMERIC | {"b": "boolean", "U": "nominal", "O": None}  # by numpy's dtype.kind
 
@@ -143,7 +144,7 @@ def plain_label(value: Any, name: str) -> Label:
         if value in (np.inf, -np.inf):
             raise InputError(f"X: {name!r} has an infinite value; replace it first.")
         number = float(value)
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        return int(number) if number.is_integer() and abs(number) < _EXACT else number
     raise InputTypeError(
         f"X: {name!r} holds {type(value).__name__} values, but text, numbers and truth values are "
         "possible. Hint: for pandas categories, .cat.rename_categories(str) makes text of them "
@@ -165,7 +166,7 @@ def read_column(values: Any, name: str) -> Column:
     if dtype == nw.Boolean:
         return Column(name, series.to_numpy(), "boolean")
     if dtype.is_numeric():
-        return Column(name, series.to_numpy(), "numeric")
+        return Column(name, _exact_numbers(series), "numeric")
     if dtype in (nw.Categorical, nw.String):
         return Column(name, _objects(series), "nominal", (), _pandas_codes(series))
     if dtype in (nw.Object, nw.Unknown):
@@ -195,6 +196,16 @@ def _array_column(values: Any, name: str) -> Column:
             "possible. Hint: convert the column first."
         )
     return Column(name, array, _ARRAY_KINDS[array.dtype.kind])
+
+
+def _exact_numbers(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return a column of numbers; as objects where floats would round integers beside gaps."""
+    values = series.to_numpy()
+    rounded = series.dtype.is_integer() and values.dtype.kind == "f"
+    if not rounded or not (np.abs(values) >= _EXACT).any():
+        return values
+    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return np.array([None if gap else value for value, gap in pairs], dtype=object)
 
 
 def _objects(series: nw.Series[Any]) -> NDArray[Any]:

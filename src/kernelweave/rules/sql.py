@@ -3,94 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 
-from .columns import Label
-from .export import Model, check_model
-from .proposition import Proposition
+from .dialects import DIALECTS, Dialect
+from .export import Model, Read, check_model
+from .link import Link, Syntax
 from .rule import Rule, essential
 from .scores import blocks
 
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a database writes names, text and numbers."""
-
-    quote: str = '"'  # around a name; doubled inside it
-    # Format of a 64-bit float ({} is the number, "e" an exponent): decimal arithmetic would round
-    # differently. `threshold` is the same where a column is compared with the number.
-    double: str = "{}"
-    threshold: str = "{}"
-    has_nan: bool = False  # whether NaN is a value, and larger than all others
-    escapes: str = ""  # text with a backslash: as it is, "E" (PostgreSQL) or "X" (as bytes)
-    binary: bool = False  # compare text as bytes, where upper and lower case are equal otherwise
-
-    def name(self, name: str) -> str:
-        """Return a quoted name."""
-        _refuse_nul(name, "a column or table name")
-        if not name:
-            raise InputError("A column or table name must not be empty in SQL; use rename.")
-        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
-
-    def text(self, value: str) -> str:
-        """Return quoted text."""
-        _refuse_nul(value, "a category")
-        if "\\" in value and self.escapes == "X":
-            return f"CONVERT(X'{value.encode().hex()}' USING utf8mb4)"
-        quoted = "'" + value.replace("'", "''") + "'"
-        if "\\" in value and self.escapes == "E":
-            return "E" + quoted.replace("\\", "\\\\")
-        return quoted
-
-    def literal(self, value: Label) -> str:
-        """Return a category or class."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, bool):
-            return "TRUE" if value else "FALSE"
-        return repr(value) if isinstance(value, int) else self.number(value, self.threshold)
-
-    def category(self, value: Label) -> str:
-        """Return a category that a column is compared with."""
-        literal = self.literal(value)
-        return f"CAST({literal} AS BINARY)" if self.binary and isinstance(value, str) else literal
-
-    def number(self, value: float, form: str) -> str:
-        """Return a float that reads back as the same one."""
-        digits = repr(float(value))
-        if form == "e":
-            return digits if "e" in digits else f"{digits}e0"
-        return form.format(digits)
-
-    def condition(self, condition: Proposition, names: Mapping[str, str]) -> str:
-        """Return a condition; what is NULL (or NaN) does not satisfy it."""
-        column = self.name(names[condition.feature])
-        if condition.levels:
-            return f"{column} IN ({', '.join(map(self.category, condition.allowed))})"
-        if condition.is_numeric:
-            value = self.number(float(condition.value), self.threshold)
-        else:
-            value = self.category(condition.value)
-        operator = {"==": "=", "!=": "<>"}.get(condition.operator, condition.operator)
-        test = f"{column} {operator} {value}"
-        is_number = not isinstance(condition.value, str | bool)
-        if self.has_nan and is_number and condition.operator in (">", "!="):
-            test += f" AND {column} <> 'NaN'::float8"
-        return test
-
-
-DIALECTS = {
-    "standard": Dialect(double="e", threshold="e"),
-    # Names in double quotes that match no column would silently be text in SQLite.
-    "sqlite": Dialect(quote="`"),
-    "postgresql": Dialect(double="{}::float8", has_nan=True, escapes="E"),
-    "duckdb": Dialect(double="e", threshold="e", has_nan=True),
-    "mysql": Dialect(quote="`", double="e", threshold="e", escapes="X", binary=True),
-}
+Reads = dict[tuple[str, Read], str]  # names of the columns as they were read
 
 
 def to_sql(
@@ -104,11 +28,17 @@ def to_sql(
     rename: Mapping[str, str] | None = None,
     score: str = "score",
     prediction: str = "prediction",
+    probability: str = "probability",
+    dates: Mapping[str, str | None] | None = None,
+    separate: bool = False,
+    link: Link | None = None,
 ) -> str:
     """Write a model of rules as an SQL query over a table.
 
     The query returns the columns ``keep``, the score and the predicted class of every row. NULL
-    satisfies no condition. Numbers are added as 64-bit floats in the order of `score_rules`.
+    satisfies no condition. Columns are read as the model read them: numbers as 64-bit floats, also
+    where they are stored as text, truth values also from 0 and 1 or "true" and "false", text
+    letter by letter in any character set. Numbers are added in the order of `score_rules`.
 
     Parameters
     ----------
@@ -131,7 +61,18 @@ def to_sql(
     score : str, default="score"
         Name of the score in the result; several outputs add ``_0``, ``_1`` and so on.
     prediction : str, default="prediction"
-        Name of the predicted class; for regression, of the score.
+        Name of the predicted class; for regression, of the score. Several outputs that are
+        separate, or targets of a regression, add ``_0``, ``_1`` and so on.
+    probability : str, default="probability"
+        Name of the probability where there is a ``link``; several outputs add ``_0``, ``_1`` ...
+    dates : mapping of str to str or None, default=None
+        Features whose thresholds are years with decimals, but whose columns hold dates or text such
+        as 2024-12-24; or text in a format of ``datetime.strptime``, such as
+        ``{"born": "%d.%m.%Y"}``, for the dialects that can read it.
+    separate : bool, default=False
+        Whether each output chooses between the two classes, as labels and tasks do.
+    link : Link, default=None
+        Adds the probability of the second class; with several outputs, of each of them.
 
     Returns
     -------
@@ -149,39 +90,88 @@ def to_sql(
         -0.25
         + (CASE WHEN `age` <= 30.0 THEN 1.0 ELSE 0.0 END)
         AS `score`
-      FROM `people`
+      FROM (
+        SELECT
+          CASE WHEN typeof(`age`) <> 'text' OR `age` GLOB '*[0-9]*' THEN CAST(`age` AS REAL) END
+          AS `age`
+        FROM `people`
+      ) AS columns_read
     ) AS scored
     """
     if dialect not in DIALECTS:
         raise InputError(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r}.")
     if isinstance(keep, str):
         raise InputTypeError(f"keep must be a list of columns, got {keep!r}; write [{keep!r}].")
-    model, way = check_model(rules, intercept, classes, rename), DIALECTS[dialect]
-    n_outputs, base = len(model.intercept), score if model.classes else prediction
-    scores = [base] if n_outputs == 1 else [f"{base}_{t}" for t in range(n_outputs)]
-    results = [*scores, prediction] if model.classes else scores
-    kept = [way.name(column) for column in keep]
-    _refuse_twice([*keep, *results])
+    model = check_model(
+        rules, intercept, classes, rename, dates=dates, separate=separate, link=link
+    )
+    way, n_outputs = DIALECTS[dialect], len(model.intercept)
+    kept_names = [way.name(column) for column in keep]
+
+    def numbered(name: str) -> list[str]:
+        return [name] if n_outputs == 1 else [f"{name}_{t}" for t in range(n_outputs)]
+
+    scores = numbered(score if model.classes else prediction)
+    chosen = numbered(prediction) if separate else [prediction]
+    shares = numbered(probability) if link else []
+    _refuse_twice([*keep, *scores, *(chosen if model.classes else ()), *shares])
     parts = table if isinstance(table, Sequence) and not isinstance(table, str) else [table]
     place = ".".join(map(way.name, parts))
-    sums = [f"{_total(model, t, way)}\n    AS {way.name(s)}" for t, s in enumerate(scores)]
-    inner = "SELECT\n    " + ",\n    ".join([*kept, *sums]) + f"\n  FROM {place}"
+    source, read, kept = _read_columns(model, keep, place, way)
+    sums = [f"{_total(model, t, way, read)}\n    AS {way.name(s)}" for t, s in enumerate(scores)]
+    inner = "SELECT\n    " + ",\n    ".join([*kept, *sums]) + f"\n  FROM {source}"
     if not model.classes:
         return inner
-    outer = [*kept, *map(way.name, scores)]
-    outer.append(f"{_choice(model, scores, way)} AS {way.name(prediction)}")
+    columns = [way.name(s) for s in scores]
+    results = zip(_choices(model, columns, way), chosen, strict=True)
+    outer = [*kept_names, *columns, *(f"{c} AS {way.name(n)}" for c, n in results)]
+    if link is not None:
+        written = zip(link.write(columns, _syntax(way)), shares, strict=True)
+        outer += [f"{p} AS {way.name(n)}" for p, n in written]
     return f"SELECT {', '.join(outer)}\nFROM (\n  {inner}\n) AS scored"
 
 
-def _total(model: Model, output: int, way: Dialect) -> str:
+def _read_columns(
+    model: Model, keep: Sequence[str], place: str, way: Dialect
+) -> tuple[str, Reads, list[str]]:
+    """Return a subquery that reads the columns, their names in it, and the kept columns of it."""
+    if not model.reads:
+        return place, {}, [way.name(column) for column in keep]
+    taken: set[str] = set()
+
+    def free(name: str) -> str:
+        """Return the name of a column, or a new one where it is taken; case does not count."""
+        if name.lower() in taken:
+            others = {other.lower() for other in (*model.names.values(), *keep)} | taken
+            name = next(n for k in range(len(others) + 1) if (n := f"column_{k}") not in others)
+        taken.add(name.lower())
+        return name
+
+    names: Reads = {}
+    lines, kept = [], []
+    for key, column in model.reads.items():
+        names[key] = free(column)
+        lines.append(f"{way.column(column, key[1])}\n      AS {way.name(names[key])}")
+    for column in keep:
+        own, inside = way.name(column), way.name(free(column))
+        lines.append(own if own == inside else f"{own} AS {inside}")
+        kept.append(own if own == inside else f"{inside} AS {own}")
+    listed = ",\n      ".join(lines)
+    return f"(\n    SELECT\n      {listed}\n    FROM {place}\n  ) AS columns_read", names, kept
+
+
+def _total(model: Model, output: int, way: Dialect, names: Reads) -> str:
     """Return the score of one output: the intercept, and the sum of each block of rules."""
-    parts = [way.number(model.intercept[output], way.double)]
-    zero = way.number(0.0, way.double)
+    parts = [way.number(model.intercept[output])]
+    zero = way.number(0.0)
     for block in blocks(model.rules):
         terms = []
         for rule in block:
-            weight = way.number(rule.weights[output], way.double)
-            tests = [way.condition(c, model.names) for c in essential(rule.conditions)]
+            weight = way.number(rule.weights[output])
+            tests = []
+            for c in essential(rule.conditions):
+                read = model.read(c)
+                tests.append(way.condition(c, read, names[c.feature, read]))
             if tests and rule.weights[output]:
                 weight = f"CASE WHEN {' AND '.join(tests)} THEN {weight} ELSE {zero} END"
             if rule.weights[output]:
@@ -191,26 +181,28 @@ def _total(model: Model, output: int, way: Dialect) -> str:
     return "\n    + ".join(parts)
 
 
-def _choice(model: Model, scores: list[str], way: Dialect) -> str:
-    columns, classes = [way.name(s) for s in scores], [way.literal(c) for c in model.classes]
-    if len(scores) == 1:
-        return f"CASE WHEN {columns[0]} > 0 THEN {classes[1]} ELSE {classes[0]} END"
+def _choices(model: Model, columns: list[str], way: Dialect) -> list[str]:
+    classes = [way.literal(c) for c in model.classes]
+    if len(columns) == 1 or model.separate:
+        return [
+            f"CASE WHEN {score} > 0 THEN {classes[1]} ELSE {classes[0]} END" for score in columns
+        ]
     # The first that is not below any later one is the first of the largest.
     tests = [
         " AND ".join(f"{columns[t]} >= {later}" for later in columns[t + 1 :])
         for t in range(len(columns) - 1)
     ]
-    cases = " ".join(f"WHEN {test} THEN {c}" for test, c in zip(tests, classes, strict=False))
-    return f"CASE {cases} ELSE {classes[-1]} END"
+    cases = zip(tests, classes, strict=False)
+    return [_case(list(cases), classes[-1])]
 
 
-def _refuse_nul(text: Any, what: str) -> None:
-    if not isinstance(text, str):
-        raise InputTypeError(f"SQL: {what} must be text, got {text!r}.")
-    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InputError(
-            f"SQL: {what} holds a character that SQL cannot, {text!r}; rename it first."
-        )
+def _case(cases: Sequence[tuple[str, str]], otherwise: str) -> str:
+    whens = " ".join(f"WHEN {test} THEN {value}" for test, value in cases)
+    return f"CASE {whens} ELSE {otherwise} END"
+
+
+def _syntax(way: Dialect) -> Syntax:
+    return Syntax(way.number, way.clamp, "EXP({})", _case)
 
 
 def _refuse_twice(names: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.banks import KernelBank, KernelSum, Views
@@ -282,7 +282,7 @@ class _Descent:
                 return point.value / size, self.family.gradient(parameters, point) / size
 
             low, high = np.maximum(lowest, start - reach), np.minimum(highest, start + reach)
-            found = minimize(
+            found = scipy.optimize.minimize(
                 scaled,
                 start,
                 jac=True,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from kernelweave._declaration import has_aspect
 from kernelweave.errors import DataError, InputError
@@ -21,14 +20,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _steps(model: Any) -> list[Any]:
+    """Return the steps of a pipeline, or of a list of names and steps; a model is its only one."""
+    named = model if isinstance(model, list) else getattr(model, "steps", [("model", model)])
+    return [step for _, step in named]
+
+
 def _is_prepared(model: Any) -> bool:
     """Return whether a model begins with the preparation step of the command line."""
-    return isinstance(model, Pipeline) and isinstance(model[0], TablePreparer)
+    return isinstance(_steps(model)[0], TablePreparer)
 
 
 def last_step(model: Any) -> Any:
     """Return the estimator itself, the last step of a pipeline."""
-    return model[-1] if isinstance(model, Pipeline) else model
+    return _steps(model)[-1]
 
 
 def refuse_other_models(estimator: Any) -> None:
@@ -58,7 +63,7 @@ def read_for(model: Any, path: str | Path, beside: Sequence[str] = ()) -> Table:
 
     Parameters
     ----------
-    model : estimator or Pipeline
+    model : estimator, Pipeline, or list of names and steps
         A fitted model.
     path : str or path
         The file.
@@ -71,17 +76,18 @@ def read_for(model: Any, path: str | Path, beside: Sequence[str] = ()) -> Table:
         Its frame can be given to ``model.predict``.
     """
     table = read_with_targets([model], path)
-    frame, known = table.frame, getattr(model, "feature_names_in_", None)
     if _is_prepared(model):
         return table
+    frame, first = table.frame, _steps(model)[0]
+    known = getattr(first, "feature_names_in_", None)
     if known is not None:
         if lost := [name for name in known if name not in frame.columns]:
             raise DataError(f"The table in {path} lacks {', '.join(map(repr, lost))}.")
         return Table(frame[list(known)], table.notes)
     frame = frame.drop(columns=[name for name in beside if name in frame.columns])
-    if len(frame.columns) != model.n_features_in_ or not all(map(is_number, dict(frame).values())):
+    if len(frame.columns) != first.n_features_in_ or not all(map(is_number, dict(frame).values())):
         raise DataError(
-            f"This model was fitted to {model.n_features_in_} columns of numbers without names, "
+            f"This model was fitted to {first.n_features_in_} columns of numbers without names, "
             f"but the table in {path} is not that."
         )
     return Table(frame.set_axis(range(len(frame.columns)), axis=1), table.notes)
@@ -115,8 +121,9 @@ def read_with_targets(
         if classes is not None and classes.dtype.kind in "OU":
             words |= set(targets)
         if _is_prepared(model):
-            names, dates = model[0].feature_names_in_, set(model[0].dates or ())
-            own = set(names[model[0].numeric_]) - dates
+            preparer = _steps(model)[0]
+            names, dates = preparer.feature_names_in_, set(preparer.dates or ())
+            own = set(names[preparer.numeric_]) - dates
             words |= set(names) - own
             numbers |= own
         else:
@@ -153,7 +160,7 @@ def predict_table(
 
     Parameters
     ----------
-    model : estimator or Pipeline
+    model : estimator, Pipeline, or list of names and steps
         A fitted classifier or regressor.
     frame : pandas.DataFrame
         Rows; see `read_for`.
@@ -181,7 +188,7 @@ def predict_table(
     refuse_other_models(estimator)
     _check_offers(estimator, decision, probabilities, interval, sets)
     rows = _rows_of(model, frame)
-    target = (model[0].target_ if isinstance(model, Pipeline) else None) or "prediction"
+    target = getattr(_steps(model)[0], "target_", None) or "prediction"
     predictions = np.asarray(estimator.predict(rows))
     columns = _by_output(target, predictions)
     if decision:
@@ -229,12 +236,16 @@ def read_kept(path: str | Path, names: Sequence[str]) -> pd.DataFrame | None:
 
 def _rows_of(model: Any, frame: pd.DataFrame) -> Any:
     """Return what the last step of a model takes."""
-    if isinstance(model, Pipeline):
-        return model[:-1].transform(frame) if len(model) > 1 else frame
-    names = getattr(model, "feature_names_in_", None)
+    *before, last = _steps(model)
+    if before:
+        rows: Any = frame
+        for step in before:
+            rows = step.transform(rows)
+        return rows
+    names = getattr(last, "feature_names_in_", None)
     if names is not None:
         return frame[list(names)]
-    return frame.iloc[:, : model.n_features_in_].to_numpy(dtype=np.float64)
+    return frame.iloc[:, : last.n_features_in_].to_numpy(dtype=np.float64)
 
 
 def _by_output(name: str, values: Any) -> dict[str, Any]:
@@ -292,7 +303,7 @@ def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataF
 
     Parameters
     ----------
-    model : estimator or Pipeline
+    model : estimator, Pipeline, or list of names and steps
         Learned from pairs.
     frame : pandas.DataFrame
         Rows; see `read_for`.
@@ -307,7 +318,8 @@ def predict_pairs_table(model: Any, frame: pd.DataFrame, pairs: Any) -> pd.DataF
     pandas, estimator = import_pandas(), last_step(model)
     if not has_aspect(estimator, "pairs"):
         raise InputError("--pairs: this model was not learned from pairs and predicts rows.")
-    rows = model[0].transform(frame) if isinstance(model, Pipeline) else frame
+    *before, _ = _steps(model)
+    rows = before[0].transform(frame) if before else frame
     scores = estimator.score_pairs(rows, pairs)
     columns = {"first": pairs[:, 0], "second": pairs[:, 1], "score": scores}
     predicted: pd.DataFrame = pandas.DataFrame(columns | {"same": scores >= estimator.threshold_})

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.linalg
-from scipy.optimize import minimize
 
 from kernelweave._types import Floats
 from kernelweave.banks.paths import PathForms
@@ -121,7 +121,7 @@ class SumProduct:
                 value, gradient, _ = self._objective(u, v, forms)
                 return value, gradient
 
-            found: Any = minimize(
+            found: Any = scipy.optimize.minimize(
                 objective,
                 u,
                 jac=True,

@@ -65,5 +65,24 @@ def test_what_has_a_matrix_already_is_left_alone(few):
     assert make_feature_bank(KERNELS, table(), normalize="radius") is None
 
 
+@pytest.mark.parametrize("scale", [1e-40, 1e40])
+@pytest.mark.parametrize("outlier", [False, True])
+def test_features_of_any_scale(few, monkeypatch, scale, outlier):
+    """Single precision ends at 1e38; rows outside the first sample count too."""
+    monkeypatch.setattr(large, "_SAMPLE", 40)
+    X = table()
+    Z = X * (1.0 if outlier else scale)
+    if outlier:
+        Z[1] *= 1e25
+    bank = make_feature_bank([Linear()], Z, tol=1e-3)
+    assert bank.blocks.rows(np.arange(3)).dtype == np.float64
+    assert bank.dtype == np.float64
+    V = np.random.default_rng(1).normal(size=(len(X), 1))
+    exact = bank.scales[0] * np.sum((Z.T @ V) ** 2)
+    np.testing.assert_allclose(bank.quadratic_forms(V), [exact], rtol=1e-9)
+    part = bank.take(np.arange(20))
+    assert np.isfinite(part.quadratic_forms(V[:20])).all()
+
+
 def test_few_rows_are_left_alone():
     assert make_feature_bank(KERNELS, table()) is None

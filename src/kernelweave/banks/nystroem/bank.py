@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.banks.row_source import RowSource
+from kernelweave.banks.storage import precision
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import take
 
@@ -258,7 +259,7 @@ class NystroemBank(Bank):
 
     def take(self, rows: Indices) -> NystroemBank:
         share = len(rows) / self.n_samples
-        features = self.blocks.rows(rows).astype(np.float32)
+        features = self.blocks.rows(rows).astype(precision(self.diagonals, 1.0))
         return replace(
             self,
             blocks=LocalBlocks([features]),

@@ -17,6 +17,7 @@ from kernelweave.banks.build import prepare_kernels, scales_for, trial_rank
 from kernelweave.banks.row_source import MOST_LANDMARKS as _MOST_LANDMARKS
 from kernelweave.banks.row_source import SAMPLE as _SAMPLE
 from kernelweave.banks.row_source import LocalRows, Pass, RowSource
+from kernelweave.banks.storage import precision
 from kernelweave.banks.views import Views
 from kernelweave.kernels import Kernel
 
@@ -74,18 +75,21 @@ def make_feature_bank(
     if (n < TOO_MANY_ROWS and not (complete and low)) or (on_demand and not complete):
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
-    dtype = np.float32 if tol >= 1e-5 else np.float64
+    dtype = precision(np.empty(0), tol)
 
     def compute(landmarks: Sequence[Landmarks]) -> tuple[RowBlocks, Pass]:
         return source.features(landmarks, share, dtype, memory_limit, passes)
 
-    landmarks, blocks, measured = settle(source, samples, landmarks, tol, compute)
+    found, blocks, measured = settle(source, samples, landmarks, tol, compute)
+    if dtype != precision(measured.diagonals, tol):
+        dtype = np.float64
+        found, blocks, measured = settle(source, samples, landmarks, tol, compute)
     means = np.array([float(mean @ mean) for mean in measured.means])
     weighted = measured.weighted
     centred_means = np.where(weighted - means > 1e-12 * weighted, weighted - means, 0.0)
     sizes = {"trace": centred_means if centred else weighted, "diagonal": weighted}
     return NystroemBank(
-        landmarks=tuple(landmarks),
+        landmarks=tuple(found),
         blocks=blocks,
         scales=scales_for(kernels, sizes.get(normalize or "")),
         diagonals=measured.diagonals,

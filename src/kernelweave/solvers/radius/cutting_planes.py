@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelBank
@@ -76,7 +76,7 @@ class Cuts:
         # Unknown: the weights, then the height above all cuts, in units of the size.
         above = np.column_stack([-0.5 / size * quadratic_forms, -np.ones(k)])
         inside = np.column_stack([spreads, np.zeros(len(spreads))])
-        program = linprog(
+        program = scipy.optimize.linprog(
             np.append(np.zeros(m), 1.0),
             A_ub=np.vstack([above, inside]),
             b_ub=np.append(-np.array(self.linears) / size, np.ones(len(spreads))),

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from kernelweave import _core
 from kernelweave._types import Floats
@@ -71,7 +71,7 @@ def lbfgs(
         with suppress(Stalled):
             for _ in range(OPTIONS.retries):
                 before = search.bounds.solves
-                minimize(
+                scipy.optimize.minimize(
                     along,
                     begin,
                     jac=True,

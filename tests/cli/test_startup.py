@@ -1,0 +1,70 @@
+"""The program starts without modules that it may never use."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kernelweave.cli import startup
+
+_SCRIPT = """
+import sys
+from kernelweave.cli.startup import defer
+defer(["{name}", "no_such_module_at_all"])
+assert "no_such_module_at_all" not in sys.modules
+import {name}
+assert "{inner}" not in sys.modules
+{use}
+assert "{inner}" in sys.modules and type(sys.modules["{name}"]) is type(sys)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "inner", "use"),
+    [
+        ("scipy.stats", "scipy.stats._stats_py", "assert scipy.stats.norm.cdf(0.0) == 0.5"),
+        ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm"),
+        ("pandas", "pandas.core.frame", "from pandas.core.frame import DataFrame"),
+        ("pandas", "pandas.core.frame", "assert pandas.DataFrame({'a': [1]}).a.sum() == 1"),
+    ],
+)
+def test_a_module_is_imported_when_it_is_used(name, inner, use):
+    script = _SCRIPT.replace("{name}", name).replace("{inner}", inner).replace("{use}", use)
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_modules_that_are_imported_already_stay():
+    before = {name: sys.modules.get(name) for name in ("numpy", "pandas")}
+    startup.defer(before)
+    assert all(sys.modules[name] is module for name, module in before.items() if module)
+
+
+def test_prediction_imports_neither_pipelines_nor_statistics(tmp_path):
+    import numpy as np
+    import pandas as pd
+
+    import kernelweave as kw
+    from kernelweave.io import TablePreparer, save
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame["kind"] = rng.choice(["u", "v"], 40)
+    from sklearn.pipeline import make_pipeline
+
+    target = np.where(frame["a"] > 0, "yes", "no")
+    model = make_pipeline(TablePreparer(standardize=False), kw.MetricKernelClassifier())
+    model.fit(frame, target)
+    save(model, tmp_path / "m.kw")
+    frame.head(5).to_csv(tmp_path / "new.csv", index=False)
+    script = (
+        "import sys; from kernelweave.cli import main; code = main(sys.argv[1:]);"
+        "unused = ['sklearn.pipeline', 'sklearn.preprocessing', 'scipy.stats._stats_py',"
+        "'scipy.optimize', 'kernelweave.solvers', 'kernelweave.banks', 'rich', 'jinja2'];"
+        "sys.exit(code or ' '.join(name for name in unused if name in sys.modules) or 0)"
+    )
+    arguments = ["predict", tmp_path / "m.kw", tmp_path / "new.csv", "--proba", "--set", "0.9"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "prediction,probability no,probability yes,set"
