@@ -18,7 +18,6 @@ from kernelweave.errors import InputError
 from kernelweave.estimators.rule_ensemble_cv import default_score
 from rule_use_cases import NEW, SCORE, TRAIN, TWO, N
 
-
 # The search of the paper: every C gives one model, and the best score wins.
 PAPER = {"rho": 1.1, "n_cuts": 4, "max_rules": None, "refit": False, "selection": "best"}
 SHORT = {"rho": 1.0, "n_cuts": 8, "max_length": 3, "refit": True, "tol": 1e-3}

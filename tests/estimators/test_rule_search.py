@@ -119,3 +119,15 @@ def test_threads_and_calibration():
     calibrated = sparse(refit=True, max_rules=8, calibration="sigmoid").fit(X, y)
     assert calibrated.predict_proba(X).shape == (len(X), 2)
     assert calibrated.out_of_fold_.shape == (len(X), 1)
+
+
+def test_exported_probabilities_of_the_logistic_loss():
+    X, y, score = table(120)
+    for target in (y, np.digitize(score, [-1, 1])):
+        model = sparse(refit=True, max_rules=6).fit(X, target)
+        link = model._link()
+        decision = np.atleast_2d(model.decision_function(X).T).T
+        ones = 1 / (1 + np.exp(-(decision * link.slopes + link.biases)))
+        if link.shares:
+            ones /= ones.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(model.predict_proba(X)[:, -ones.shape[1] :], ones)

@@ -380,6 +380,10 @@ class RuleEnsembleClassifier(
     def _link(self) -> Link:
         if (missing := lacks_probabilities(self)) is not None:
             raise InputError(f"probability: {missing}")
+        if self.calibration is None:  # of the logistic loss
+            n_outputs = len(self.intercept_)
+            shares = n_outputs > 1 and not self._has_labels
+            return Link((1.0,) * n_outputs, (0.0,) * n_outputs, shares=shares)
         return self.calibrator_.link()
 
     def _weight_names(self) -> list[str]:
