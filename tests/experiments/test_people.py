@@ -49,6 +49,12 @@ def test_a_review_ends_when_the_accuracy_is_reached():
     assert 0.1 < np.mean(labels != data.gold) < 0.3
 
 
+def test_the_random_order_does_not_know_which_labels_are_flipped():
+    """With the stream that flips labels it would review wrong rows first, and need the fewest."""
+    found = [measure("review", "tumours flipped", "random", seed)["needed"] for seed in range(3)]
+    assert min(found) > 20
+
+
 def test_rows_that_are_not_taken_are_tested_on():
     answers = np.array([[0, -1], [-1, 1], [1, 1]])
     data = People(np.eye(3), np.array([0, 1, 1]), answers, np.zeros((1, 3)), np.array([0]))
