@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from .noise import (
         answers_from_triples,
+        apply_decisions,
         estimate_noise,
         estimate_rates,
         label_quality,
@@ -96,6 +97,7 @@ __all__ = [
     "Words",
     "__version__",
     "answers_from_triples",
+    "apply_decisions",
     "complete_ladder",
     "constraints_from_graph",
     "enclosing_ball",
@@ -116,6 +118,7 @@ _HOMES = {
     "ProductLattice": "candidates",
     "Propositions": "rules",
     "answers_from_triples": "noise",
+    "apply_decisions": "noise",
     "constraints_from_graph": "pairs",
     "enclosing_ball": "banks",
     "estimate_noise": "noise",

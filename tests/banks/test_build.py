@@ -297,3 +297,40 @@ def test_values_that_underflow_are_refused():
         with pytest.raises(InputError, match="underflow"):
             make_bank([Linear()], rows, normalize=normalize)
     make_bank([Linear()], 1e10 * rows)
+
+
+def gated_table(n=60):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 5))
+    X[::3] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("on_demand", [False, True])
+@pytest.mark.parametrize("n", [60, 900])
+def test_kernels_that_are_off_for_some_rows_in_every_storage_form(n, on_demand):
+    X = gated_table(n)
+    kernels = [
+        *(kind(w, missing="off") for kind in (RBF, Laplacian) for w in (0.4, 0.8)),
+        RBF(3.0, columns=[0], missing="off"),
+        Linear(missing="off"),
+        RBF(0.5, missing="off") + Linear(missing="off"),
+    ]
+    kernels = [kernel.bound(X) for kernel in kernels]
+    bank = make_bank(kernels, X, normalize="trace", on_demand=on_demand)
+    forms = {part.form for part, _ in bank.parts}
+    if not on_demand:
+        assert forms >= {"factor", "distances"}
+    V = np.random.default_rng(0).normal(size=(n, 2))
+    grams = [scale * kernel(X) for scale, kernel in zip(bank.scales, kernels, strict=True)]
+    for j, gram in enumerate(grams):
+        assert not gram[::3].any()
+        np.testing.assert_allclose(bank.quadratic_forms(V)[j], np.trace(V.T @ gram @ V), rtol=1e-6)
+    np.testing.assert_allclose(bank.traces(), [np.trace(gram) for gram in grams], rtol=1e-12)
+    weights = np.arange(1.0, len(grams) + 1)
+    total = sum(w * gram for w, gram in zip(weights, grams, strict=True))
+    combined = bank.combine(weights)
+    np.testing.assert_allclose(combined @ V, total @ V, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(combined.diag(), total.diagonal(), rtol=1e-6, atol=1e-9)
+    few = bank.take(np.arange(0, n, 2))
+    np.testing.assert_allclose(few.traces(), [np.trace(g[::2, ::2]) for g in grams], rtol=1e-9)

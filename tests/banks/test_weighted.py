@@ -10,14 +10,15 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(9, 3))
 DISTANCES = ((X[:, None] - X) ** 2).sum(axis=2)
 GRAM = X @ X.T
+PRESENT = np.ones(9, dtype=bool)
 SUMS = {
     "factors": (WeightedFactors(np.ascontiguousarray(X.T)), GRAM),
     "no factor": (WeightedFactors(np.empty((0, 9))), 0.0 * GRAM),
     "ladder": (
-        WeightedLadder(DISTANCES, np.array([0.5, 2.0]), np.array([0.3, 0.7])),
+        WeightedLadder(DISTANCES, np.array([0.5, 2.0]), np.array([0.3, 0.7]), PRESENT),
         0.3 * np.exp(-0.5 * DISTANCES) + 0.7 * np.exp(-2.0 * DISTANCES),
     ),
-    "empty ladder": (WeightedLadder(DISTANCES, np.empty(0), np.empty(0)), 0.0 * GRAM),
+    "empty ladder": (WeightedLadder(DISTANCES, np.empty(0), np.empty(0), PRESENT), 0.0 * GRAM),
     "grams": (WeightedGrams([(np.array([2.0]), [GRAM])], 2.0 * GRAM.diagonal()), 2.0 * GRAM),
 }
 

@@ -93,6 +93,8 @@ def test_what_the_fit_has_measured_is_kept_in_the_file(fitted, capsys):
     head = parse((fitted / "old.html").read_text(encoding="utf-8")).find("header")[0].text()
     assert "constant prediction" in head
     assert "Not measured" not in head
+    assert "Importance, with standard errors" in head
+    assert "It looks most at" in head
 
 
 def test_new_rows_score_the_model_as_it_is(fitted, capsys):

@@ -212,3 +212,22 @@ def test_real_mistakes_on_music(keep, prior, truth, test):
         y = np.concatenate([data["gold_train"][rest], data["gold_test"]])
         found.append([(model.labels_ == data["gold_train"][rows]).mean(), model.score(X, y)])
     assert (np.mean(found, axis=0) >= [truth, test]).all()
+
+
+def test_known_classes_are_certain_and_show_the_annotators():
+    """An annotator who is wrong on every row is found out by known rows, whatever others say."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 120)
+    X = rng.normal(size=(120, 2))  # columns that carry no information
+    answers = np.column_stack([1 - truth, 1 - truth, truth]).astype(float)  # two liars
+    without = AnnotatorKernelClassifier().fit(X, answers)
+    assert (without.labels_ == truth).mean() < 0.1
+    known = np.full(120, None, dtype=object)
+    known[:30] = truth[:30]
+    model = AnnotatorKernelClassifier().fit(X, answers, known=known)
+    assert (model.truth_[np.arange(30), truth[:30]] == 1.0).all()
+    assert model.annotator_accuracy_[2] > model.annotator_accuracy_[0]
+    assert (model.labels_ == truth).mean() > 0.9
+    known[5] = 7
+    with pytest.raises(InputError, match="row 5 has the class 7, which no annotator"):
+        AnnotatorKernelClassifier().fit(X, answers, known=known)

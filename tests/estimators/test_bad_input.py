@@ -211,9 +211,9 @@ REFUSED = {
         "row numbers from 0 to 9, but row 10 has 10",
     ),
     "negative row number": (
-        classify([Precomputed(np.eye(N))], table=ROWS - 1),
+        classify([Precomputed(np.eye(N))], table=ROWS - 2),
         InputError,
-        "row 0 has -1",
+        "row 0 has -2",
     ),
     "broken row number": (
         classify([Precomputed(np.eye(N))], table=ROWS + 0.5),

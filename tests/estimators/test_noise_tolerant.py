@@ -383,3 +383,27 @@ def test_balanced_decisions_of_several_classes():
     labels = model.predict_proba(X) * shares
     labels /= labels.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(labels.mean(axis=0), shares, atol=0.05)
+
+
+@pytest.mark.parametrize(("n_classes", "mode"), [(2, "auto"), (2, "class"), (3, "auto")])
+def test_labels_that_were_checked_count_as_certain(n_classes, mode):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, n_classes, 150)
+    X = rng.normal(size=(150, 2)) + 3.0 * np.eye(n_classes, 2)[y]
+    noisy = np.where(rng.random(150) < 0.25, (y + 1) % n_classes, y)
+    known = np.full(150, None, dtype=object)
+    known[:60] = y[:60]
+    model = NoiseTolerantKernelClassifier(mode=mode).fit(X, noisy, known=known)
+    assert (model.label_quality_[:60] == 1.0).all()
+    assert (model.wrong_label_probability_[:60] == 0.0).all()
+    assert (model.suspects().index >= 60).all()
+    assert np.array_equal(model.classes_[model._given[:60]], y[:60])
+    merged = np.concatenate([y[:60], noisy[60:]])
+    alone = NoiseTolerantKernelClassifier(mode=mode).fit(X, merged)
+    # The first fit is that to the corrected labels; certain ones enter the second fit as they are.
+    assert np.array_equal(model.ridge_weights_, alone.ridge_weights_)
+    assert np.array_equal(model.loo_scores_, alone.loo_scores_) == (
+        mode == "auto" and n_classes == 2
+    )
+    with pytest.raises(InputError, match="an entry for each of the 150 rows"):
+        NoiseTolerantKernelClassifier().fit(X, noisy, known=[1])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernelweave.inspection.coalitions import (
+    Enumeration,
+    Permutations,
     all_coalitions,
     pair_weights,
-    sample_values,
-    symmetric_pairs,
     value_weights,
 )
 
@@ -59,11 +59,10 @@ def test_pairs_of_a_product():
 def test_samples_add_up_and_approach_the_values():
     shift = np.array([0.0, 1.0, -2.0])  # the background rows differ where nobody is present
 
-    def values(other, coalitions):
-        numbers = coalitions @ 2 ** np.arange(N)
-        return (GAME[numbers] + shift[other] * (numbers == 0))[:, None]
-
-    found = sample_values(values, N, 3, 2000, np.random.default_rng(1))
+    drawn = Permutations.draw(N, 3, 2000, np.random.default_rng(1))
+    other, coalitions = drawn.coalitions
+    numbers = coalitions @ 2 ** np.arange(N)
+    found = drawn.values((GAME[numbers] + shift[other] * (numbers == 0))[:, None])
     assert found.shape == (3, N, 1)
     np.testing.assert_allclose(found.sum(axis=(1, 2)), GAME[-1] - GAME[0] - shift)
     for row, own in zip(found[..., 0], shift, strict=True):
@@ -71,8 +70,15 @@ def test_samples_add_up_and_approach_the_values():
         np.testing.assert_allclose(row, value_weights(N) @ game, atol=0.12)
 
 
-def test_pairs_as_matrices():
-    found = symmetric_pairs(np.arange(6.0).reshape(3, 2), 3)
-    expected = [[0.0, 0.0, 2.0], [0.0, 0.0, 4.0], [2.0, 4.0, 0.0]]
-    np.testing.assert_array_equal(found[..., 0], expected)
-    np.testing.assert_array_equal(found[..., 1], np.array(expected) + 1 - np.eye(3))
+def test_enumerations_have_values_and_pairs():
+    weights, shift = np.array([0.2, 0.5, 0.3]), np.array([0.0, 1.0, -2.0])
+    drawn = Enumeration(N, 3)
+    other, coalitions = drawn.coalitions
+    numbers = coalitions @ 2 ** np.arange(N)
+    found = (GAME[numbers] * (1 + shift[other]))[:, None]
+    expected = over_permutations(GAME, N) * (1 + shift)[:, None]
+    np.testing.assert_allclose(drawn.values(found)[..., 0], expected)
+    pairs = drawn.pairs(found, weights)[..., 0]
+    mean = pair_weights(N) @ (GAME * (weights @ (1 + shift)))
+    np.testing.assert_allclose(pairs[np.triu_indices(N, 1)], mean)
+    np.testing.assert_array_equal(pairs, pairs.T)

@@ -351,3 +351,14 @@ def test_levels_that_are_too_rare_to_be_tried_are_predicted():
     for g, level in enumerate("abz"):
         change = model.predict(some.assign(kind=level)) - before
         assert curve.values[g] == pytest.approx(change.mean(), abs=1e-10)
+
+
+def test_without_totals_the_curves_stay_exact():
+    model = MKLRegressor([RBF(width=1.5)]).fit(X, Y)
+    whole, quick = effects(model, X, [0, 1]), effects(model, X, [0, 1], total=False)
+    assert (whole.exact, quick.exact) == (True, False)
+    assert quick.total is None
+    assert quick.shapley is None
+    for curve in whole.curves:
+        np.testing.assert_array_equal(quick[curve.name].values, curve.values)
+    np.testing.assert_allclose(quick.first_order, whole.first_order, rtol=0.2)

@@ -6,17 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gap_cases import SOURCES, two_sources
 from kernelweave import (
     RBF,
+    Laplacian,
     Linear,
     MKLClassifier,
     Overlap,
     SumProductMKLClassifier,
+    views,
 )
 from kernelweave.banks.nystroem import build as nystroem
+from kernelweave.errors import ModelFileError
 from kernelweave.io import load, save
 from kernelweave.kernels import Cosine, Words
-from model_files import changed, npy, packed, refused, unpacked
+from model_files import changed, npy, packed, refused, same, unpacked
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -109,3 +113,31 @@ def test_words_of_another_length(tmp_path):
     shape = json.loads(unpacked(content)["model.json"])["support_rows"][0]["csr"][3]
     wider = changed(content, {"support_rows/0/csr/3": [shape[0], shape[1] + 1]})
     refused(tmp_path / "m.kw", wider, "its support rows have shape")
+
+
+GAPS = {
+    "off": views(SOURCES, missing="off"),
+    "complete": views(SOURCES, missing="complete"),
+    "fill": [RBF(1.0, missing="fill"), Linear(missing="fill")],
+    "expected": [RBF(1.0, missing="expected"), Laplacian(3.0, missing="expected")],
+    "overlap": [Overlap(missing=rule) for rule in ("off", "category", "fill", "expected")],
+}
+
+
+@pytest.mark.parametrize("rule", GAPS)
+def test_models_with_rules_for_gaps_are_kept_in_files(rule, tmp_path):
+    X = two_sources(60)
+    y = np.where(np.nansum(X, axis=1) > 0, "x", "y")
+    if rule == "overlap":
+        X = np.round(X)
+    model = MKLClassifier(GAPS[rule]).fit(X, y)
+    again = load(save(model, tmp_path / "model.kw"))
+    new = two_sources(60, seed=1)[::-1]
+    np.testing.assert_array_equal(again.decision_function(new), model.decision_function(new))
+    assert again.kernels_ == model.kernels_
+    same(again.get_params(), model.get_params())
+    cut = model._support_views.rows
+    key = next(iter(cut))
+    cut[key] = cut[key][0] if isinstance(cut[key], tuple) else cut[key][:, :1]
+    with pytest.raises(ModelFileError):
+        load(save(model, tmp_path / "cut.kw"))

@@ -8,7 +8,7 @@ import pytest
 
 from kernelweave import MKLClassifier
 from kernelweave.errors import InputTypeError, ModelFileError
-from kernelweave.io import FitRecord, ScoredModel, describe, load, save
+from kernelweave.io import FitRecord, Importance, ScoredModel, describe, load, save
 
 MODEL = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
 RECORD = FitRecord(
@@ -26,7 +26,18 @@ RECORD = FitRecord(
     {"file": "a.csv"},
     {"n_rows": 200, "roc": [{"x": np.linspace(0, 1, 5)}], "classes": ["a", 3, True, None]},
     np.arange(4),
+    Importance(("age", "town"), (0.5, 0.25), (0.1, 0.0), 7, 40, 30, True, "decision"),
 )
+
+
+IMPORTANCE = {
+    "names": {"tuple": ["age"]},
+    "means": {"tuple": [0.5]},
+    "errors": {"tuple": [0.1]},
+    "n_columns": 1,
+    "n_rows": 3,
+    "n_background": 3,
+}
 
 
 def rewritten(path, change):
@@ -90,6 +101,18 @@ def test_only_records_are_kept(tmp_path):
         {"facts": {"dict": [["file", 3]]}},
         {"evaluation": 3},
         {"row_hashes": "abc"},
+        {"importance": 3},
+        {"importance": {"dict": [["names", {"tuple": ["age"]}]]}},
+        *(
+            {"importance": {"dict": list((IMPORTANCE | {name: value}).items())}}
+            for name, value in [
+                ("names", {"tuple": [3]}),
+                ("names", "a"),
+                ("means", {"tuple": []}),
+                ("errors", {"tuple": ["x"]}),
+                ("n_rows", "x"),
+            ]
+        ),
         {"other": 3},
     ],
 )

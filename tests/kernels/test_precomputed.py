@@ -62,9 +62,8 @@ def test_row_numbers_from_any_table(X, columns):
     ("X", "message"),
     [
         ([[3]], r"column 0 must hold row numbers from 0 to 2, but row 0 has 3; pass np.arange"),
-        ([[0], [-1]], r"but row 1 has -1"),
+        ([[0], [-2]], r"but row 1 has -2"),
         ([[0.5]], r"but row 0 has 0.5"),
-        ([[np.nan]], r"column 0 has a missing or infinite value in row 0"),
         ([["a"]], r"not real numbers"),
         (pd.DataFrame({"id": [5]}), r"column 'id' must hold row numbers"),
     ],

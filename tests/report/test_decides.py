@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
-from kernelweave import Linear, MKLRegressor, RuleEnsembleRegressor
+from kernelweave import RBF, Linear, MKLRegressor, RuleEnsembleRegressor
 from kernelweave.inspection import explain
-from kernelweave.report.decides import Deciding, _affordable, _some, section, what_decides
+from kernelweave.io import FitRecord
+from kernelweave.kernels import Cosine
+from kernelweave.report.decides import (
+    Deciding,
+    _affordable,
+    _fast_enough,
+    _some,
+    measure_importance,
+    section,
+    what_decides,
+)
 from kernelweave.report.shapes import Bar
 from kernelweave.report.subject import Subject
 from report_models import FRAME, QUANTITY, fitted
@@ -58,20 +68,64 @@ def test_reasons_are_given(model, monkeypatch):
 
 def test_the_sentence_names_columns_that_matter():
     bars = (Bar("age", "1", 1.0), Bar("town", "0.5", 0.5), Bar("iron", "0", 0.01))
-    assert (
-        Deciding(bars, "Importance", shapes=("a chart",)).sentence
-        == " It looks most at age and town."
-    )
+    found = Deciding(bars, "Importance", by_column=True)
+    assert found.sentence == " It looks most at age and town."
     assert Deciding(bars, "Importance").sentence == ""
 
 
+def test_the_first_screen_has_no_columns_without_use():
+    bars = (Bar("age", "1", 1.0), Bar("town", "0", 0.0), Bar("iron", "0", 0.0))
+    assert Deciding(bars, "Importance").first_bars == bars[:1]
+    assert Deciding(bars[1:], "Importance").first_bars == bars[1:2]
+
+
 def test_slow_models_are_explained_on_fewer_rows(model, monkeypatch):
-    subject = Subject(model, NUMBERS)
-    fast = _affordable(subject)
+    fast = _affordable(model, NUMBERS)
     assert (fast.n_rows, fast.n_background, fast.n_permutations) == (200, 200, None)
     monkeypatch.setattr("kernelweave.report.decides._WORK", 1e5)
-    slow = _affordable(subject)
+    slow = _affordable(model, NUMBERS)
     assert (slow.n_rows, slow.n_background) == (20, 20)
+    assert _fast_enough(model, NUMBERS)
+    monkeypatch.setattr("kernelweave.report.decides._PAIR_WORK", 1e3)
+    assert not _fast_enough(model, NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "n_permutations"), [([Cosine(Linear())], 40), ([RBF(3.0)], None)]
+)
+def test_kernels_that_compare_columns_together_are_sampled_little(kernels, n_permutations):
+    X = np.random.default_rng(0).standard_normal((60, 9))
+    model = MKLRegressor(kernels).fit(X, X[:, 0])
+    size = _affordable(model, X)
+    assert (size.n_permutations is None) == (n_permutations is None)
+    found = measure_importance(model, X)
+    assert found.sampled == (n_permutations is not None)
+    assert (found.n_columns, found.names[0]) == (9, "column 0")
+
+
+def test_the_record_of_a_fit_says_what_decides(model, monkeypatch):
+    known = measure_importance(model, NUMBERS)
+    record = FitRecord((), "", importance=known)
+    found = what_decides(Subject(model, record=record))
+    assert [bar.name for bar in found.bars] == list(known.names)
+    assert found.shapes == ()
+    assert found.sentence.startswith(f" It looks most at {known.names[0]}")
+    assert "over 60 rows" in found.words
+    assert section(Subject(model, record=record)) is not None
+
+    def refuse(*arguments, **options):
+        raise AssertionError("explained again")
+
+    monkeypatch.setattr("kernelweave.inspection.explain", refuse)
+    assert what_decides(Subject(model, NUMBERS, record=record)).shapes
+
+
+def test_importance_lists_many_columns_in_part(monkeypatch):
+    monkeypatch.setattr("kernelweave.report.decides._KEPT", 2)
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    found = measure_importance(MKLRegressor([Linear()]).fit(X, X[:, 2]), X)
+    assert (len(found.names), found.n_columns, found.names[0]) == (2, 4, "column 2")
+    assert found.means[0] > found.means[1]
 
 
 def test_rows_are_spread_evenly():

@@ -10,8 +10,7 @@ AXIS = linear(-1.0, 1.0)
 
 
 def test_bars_are_means_with_standard_errors():
-    sizes = np.array([[1.0, 4.0], [3.0, 4.0]])
-    large, small = draw_importance(["a", "b"], sizes)
+    large, small = draw_importance(["b", "a"], [4.0, 2.0], [0.0, 1.0])
     assert (large.name, large.length, large.low, large.high) == ("b", 1.0, 1.0, 1.0)
     assert (small.name, small.length) == ("a", 0.5)
     assert (small.low, small.high) == pytest.approx((0.25, 0.75))
@@ -19,7 +18,7 @@ def test_bars_are_means_with_standard_errors():
 
 
 def test_errors_of_nothing():
-    (bar,) = draw_importance(["a"], np.zeros((1, 1)))
+    (bar,) = draw_importance(["a"], [0.0], [0.0])
     assert (bar.length, bar.low, bar.high) == (0.0, 0.0, 0.0)
 
 

@@ -22,7 +22,7 @@ from .on_demand import FORM, ComputedKernels, ComputedLadder, stored_ladder
 from .on_demand import OPTIONS as ON_DEMAND
 from .protocol import Workspace
 from .storage import Factors, Grams, Part, precision
-from .views import Views
+from .views import Views, is_plain_gaussian, ungated
 
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
@@ -110,7 +110,7 @@ def make_bank(
     # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
     factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
-    ladders, stored = _group_rest(kernels, views, factors)
+    ladders, stored = _group_rest(kernels, views, factors, gates=not on_demand)
     at_once = _core.get_threads() if normalize == "radius" else 1
     work = _Work(max(n_combined, at_once), n_solved, bool(stored), beside or {})
     workspace = None
@@ -129,14 +129,17 @@ def make_bank(
         parts.append((Factors(np.concatenate(columns), offsets, roots, exact), ids))
         factors.clear()
     for members in ladders:
-        decays = [_decay(kernels[j]) for j in members]
+        decays = [_decay(ungated(kernels[j], views[j])[0]) for j in members]
         rates = np.array([decay.rate for decay in decays])
-        rows, squared = views[members[0]], decays[0].distance == "squared"
-        ladder: Part
+        _, rows, gate = ungated(kernels[members[0]], views[members[0]])
+        squared = decays[0].distance == "squared"
+        ladder: Any
         if on_demand:
             ladder = ComputedLadder(np.ascontiguousarray(rows), squared, rates, dtype)
         else:
             ladder = stored_ladder(rows, squared, rates, dtype)
+            if gate is not None:  # exp(-inf) = 0
+                ladder.distances[gate == 0], ladder.distances[:, gate == 0] = np.inf, np.inf
         parts.append((ladder, np.array(members)))
     if stored and on_demand:
         rest = tuple(kernels[j] for j in stored), tuple(views[j] for j in stored)
@@ -328,17 +331,26 @@ def _decay(kernel: Kernel) -> Decay:
 
 
 def _group_rest(
-    kernels: Sequence[Kernel], views: Views, factors: dict[int, _Factor]
+    kernels: Sequence[Kernel], views: Views, factors: dict[int, _Factor], *, gates: bool
 ) -> tuple[list[list[int]], list[int]]:
-    """Return kernels that share a distance matrix, one list for each, and those with Grams."""
+    """Return kernels that share a distance matrix, one list for each, and those with Grams.
+
+    With ``gates`` kernels that are switched off for some rows share one, too.
+    """
     ladders: dict[Any, list[int]] = {}
     stored = []
     for j, kernel in enumerate(kernels):
         if j in factors:
             continue
-        decay = kernel.decay
+        inner, rows, gate = ungated(kernel, views[j]) if gates else (kernel, views[j], None)
+        decay = inner.decay
         absolute = decay if decay and decay.distance == "absolute" else None
-        shares = absolute.has_moderate_width if absolute else views.is_plain_gaussian(kernel, j)
+        if absolute:
+            shares = absolute.has_moderate_width
+        elif gate is None:
+            shares = views.is_plain_gaussian(kernel, j)
+        else:
+            shares = is_plain_gaussian(inner, rows)
         if shares:
             ladders.setdefault((absolute is None, views.keys[j]), []).append(j)
         else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._types import Bools, Floats, Indices, Stored
 
 from .weighted import PANEL, Weighted, WeightedFactors, WeightedGrams, WeightedLadder
 
@@ -63,6 +63,10 @@ class Part(ABC):
     @abstractmethod
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         """Return ``K_j[rows] V``, of shape (n_kernels, n_rows, n_outputs); all rows by default."""
+
+    def rough_products(self, V: Floats, which: Indices, rows: Indices | None) -> Floats:
+        """Return `products` in single precision, where that is cheaper and exact enough."""
+        return self.products(V, which, rows)
 
     @abstractmethod
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
@@ -197,7 +201,8 @@ class Ladder(Part):
     Parameters
     ----------
     distances : ndarray of shape (n_samples, n_samples)
-        Squared Euclidean or absolute distances.
+        Squared Euclidean or absolute distances; infinite, on the diagonal too, for rows that all of
+        the kernels are zero for.
     rates : ndarray of shape (n_kernels,)
         Positive rates.
     """
@@ -228,13 +233,18 @@ class Ladder(Part):
 
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         active = np.flatnonzero(weights)
-        return WeightedLadder(self.distances, self.rates[active], weights[active])
+        return WeightedLadder(self.distances, self.rates[active], weights[active], self._present)
+
+    @cached_property
+    def _present(self) -> Bools:
+        """Which rows the kernels are one for; the others lack their source."""
+        return np.isfinite(self.distances.diagonal())
 
     def traces(self) -> Floats:
-        return np.full(self.n_kernels, float(self.distances.shape[0]))
+        return np.full(self.n_kernels, float(self._present.sum()))
 
     def diagonal_sums(self, shares: Floats) -> Floats:
-        return np.full(self.n_kernels, float(shares.sum()))
+        return np.full(self.n_kernels, float(shares[self._present].sum()))
 
     def take(self, rows: Indices) -> Part:
         return Ladder(self.distances[np.ix_(rows, rows)], self.rates)
@@ -317,8 +327,10 @@ class Grams(Part):
 
     def storage_units(self) -> Floats:
         single = np.array([gram.dtype != np.float64 for gram in self.grams])
-        # Where a diagonal is no normal number, entries may have no digits at all.
-        error = np.where(self._diagonals.min(axis=1) < _SINGLE.tiny, np.inf, float(_SINGLE.eps))
+        # Where a diagonal is no normal number, entries may have no digits at all; but where it is
+        # zero, as for rows that lack the source, they are zero.
+        lost = (self._diagonals > 0) & (self._diagonals < _SINGLE.tiny)
+        error = np.where(lost.any(axis=1), np.inf, float(_SINGLE.eps))
         return np.where(single, error, 0.0)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import HUGE, Rows, is_sparse, n_rows, take
@@ -31,6 +32,21 @@ def _has_plain_width(kernel: Kernel) -> bool:
 
 def _is_moderate(rows: Rows) -> bool:
     return not is_sparse(rows) and float(np.abs(rows).max(initial=0.0)) < HUGE
+
+
+def ungated(kernel: Kernel, rows: Rows) -> tuple[Kernel, Rows, Floats | None]:
+    """Return the kernel inside a product with gates, its rows, and which rows are not off.
+
+    Of other kernels: the kernel itself, its rows and None.
+    """
+    inner = [k for k, factor in enumerate(kernel.factors) if not factor.is_gate]
+    if len(inner) != 1 or len(kernel.factors) == 1:
+        return kernel, rows, None
+    gate = np.ones(n_rows(rows))
+    for factor, own in zip(kernel.factors, rows, strict=True):
+        if factor.is_gate:
+            gate *= factor.diagonal(own)
+    return kernel.factors[inner[0]], rows[inner[0]], gate
 
 
 class Views:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelweave import _core
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Indices, Stored
+from kernelweave._types import Bools, Floats, Indices, Stored
 
 PANEL = 256  # rows of a block product; fixed, so that sums do not depend on the thread count
 
@@ -41,6 +41,18 @@ class Weighted(ABC):
     ) -> None:
         """Add the block of some rows and columns to ``out``, as exact as the type of ``out``."""
         raise NotImplementedError
+
+    def add_square(self, index: Indices, known: int, out: Stored, *, fresh: bool = False) -> None:
+        """Add the block of some rows and the same columns, but not of the first ``known`` ones."""
+        for start in range(known, len(index), PANEL):
+            rows = slice(start, min(start + PANEL, len(index)))
+            tile = np.empty((rows.stop - start, len(index)), dtype=out.dtype)
+            self.add_tile(index[rows], index, tile, fresh=True)
+            if fresh:
+                out[rows], out[:known, rows] = tile, tile[:, :known].T
+            else:
+                out[rows] += tile
+                out[:known, rows] += tile[:, :known].T
 
     def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
         """Add the block of some rows and of the columns ``used``, times ``V``, to ``out``."""
@@ -119,11 +131,12 @@ class WeightedFactors(Weighted):
 
 @dataclass(frozen=True)
 class WeightedLadder(Weighted):
-    """Weights of kernels that share a distance matrix."""
+    """Weights of kernels that share a distance matrix, and the rows they are not zero for."""
 
     distances: Stored
     rates: Floats
     weights: Floats
+    present: Bools
 
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
         if fresh:
@@ -140,7 +153,7 @@ class WeightedLadder(Weighted):
             _core.ladder_combine_block(self.distances, self.rates, self.weights, index, out)
 
     def add_diagonal(self, out: Floats) -> None:
-        out += self.weights.sum()
+        out[self.present] += self.weights.sum()
 
 
 @dataclass(frozen=True)

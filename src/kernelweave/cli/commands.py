@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "write a page about a model",
     "rules": "show the rules of a model, as text, SQL or code",
     "suspects": "show labels that look wrong",
+    "review": "write a page on which a person decides on doubtful labels",
     "cluster": "group similar rows of a table",
     "compare": "compare our methods with an SVM, a linear model and gradient boosting",
     "completion": "print a completion script for the shell",

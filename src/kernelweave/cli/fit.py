@@ -30,11 +30,13 @@ _METHODS = [
     "mkl",
     "radius",
     "noisy",
+    "annotators",
     "rules",
     "structure",
     "pairs",
 ]
 
+_MOST_PEOPLE = 12  # annotators that are shown
 _LITTLE, _MOST = 0.02, 6  # weight of a column, and number of columns, that are shown
 _SCORES = ["auto", "log_loss", "roc_auc", "accuracy", "balanced_accuracy", "r2", "absolute_error"]
 
@@ -58,7 +60,8 @@ methods:
   svm *       one Gaussian kernel
   mkl *       weights for kernels on all columns and on single ones
   radius      classes by margin and radius: the scale of kernels cannot matter
-  noisy       classes of which some labels are wrong; then see kernelweave suspects
+  noisy       classes of which some labels are wrong; then see kernelweave suspects and review
+  annotators  answers of several people, given with --answers; then see kernelweave report
   rules       a sum of readable rules, for classification and regression; then see kernelweave rules
   structure   classes, by products and sums of groups of kernels
   pairs       kernels that separate the classes; then see kernelweave cluster
@@ -72,6 +75,8 @@ examples:
   kernelweave fit patients.csv --target outcome --scoring roc_auc --class-weight balanced
   kernelweave fit patients.csv --target outcome --method rules
   kernelweave fit patients.csv --target outcome --method radius --C 10
+  kernelweave fit patients.csv --target outcome --method noisy --decisions decisions.csv
+  kernelweave fit songs.csv --target genre --method annotators --answers answers.csv
   kernelweave fit houses.parquet --target price --ignore agent --gram photos=photos.npy --C 10"""
 
 
@@ -142,6 +147,23 @@ def _named_file(text: str) -> tuple[str, str]:
     "SHARE",
     SHARE,
 )
+@option(
+    "--answers",
+    "annotators: a table of row (or a column that identifies it), annotator and answer",
+    "FILE",
+    FILE,
+)
+@option(
+    "--class-prior",
+    "annotators: equal, where classes are about equally frequent",
+    type=click.Choice(["equal"]),
+)
+@option(
+    "--decisions",
+    "decisions of a person, exported from the page of kernelweave review; they are certain",
+    "CSV",
+    FILE,
+)
 @seed_option
 @option("--report", "page about the model (beside the model file)", "HTML", FILE)
 @option("--no-report", "write no page", is_flag=True)
@@ -151,6 +173,7 @@ def fit(args: Any) -> int:
     """Compare, fit, write and report."""
     from pathlib import Path
 
+    _check_answers(args)
     out = Path(args.out or f"{Path(args.file).name.split('.')[0]}.kw")
     check_output("--out", out)  # before a long fit
     page = None if args.no_report else Path(args.report or out.with_suffix(".html"))
@@ -159,7 +182,7 @@ def fit(args: Any) -> int:
 
     from kernelweave.io import save
     from kernelweave.report import write
-    from kernelweave.tables import Settings, fit_table, read_table
+    from kernelweave.tables import read_table
     from kernelweave.tables.recording import record_fit
     from kernelweave.tables.sureness import offers
     from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
@@ -170,28 +193,7 @@ def fit(args: Any) -> int:
     console = None if args.quiet or args.json else open_console()
     table = read_table(args.file)
     with live(args.quiet) as announce:
-        found = fit_table(
-            table.frame,
-            args.target,
-            method=args.method,
-            task=args.task,
-            C=args.C,
-            ignore=args.ignore,
-            grams={name: _read_gram(name, file) for name, file in args.gram},
-            settings=Settings(
-                norm=args.norm,
-                tol=args.tol,
-                max_iter=args.max_iter,
-                per_feature=args.per_feature,
-                seed=args.seed,
-                class_weight=args.class_weight,
-            ),
-            test_share=args.test_share,
-            max_rows=args.max_rows,
-            scoring=args.scoring,
-            seconds=args.time,
-            announce=announce,
-        )
+        found = (_fit_answers if args.answers else _fit_table)(args, table.frame, announce)
     record = record_fit(found, {"file": Path(args.file).name})
     save(found.model, out, record=record)
     if page is not None:
@@ -216,6 +218,7 @@ def fit(args: Any) -> int:
         "notes": [*table.notes, *found.notes],
         "C_search": None if found.search is None else found.search.to_dict(),
         "seconds": found.seconds,
+        "annotators": _annotators(found.model[-1]),
         "offers": offers(found.model),
         "offers_seconds": found.sure_seconds,
         **summary,
@@ -226,6 +229,65 @@ def fit(args: Any) -> int:
         _print(console, report, None if found.choice is None else score_table(found.choice))
     warn_unless_converged(summary)
     return 1 if args.strict and not summary["converged"] else 0
+
+
+def _fit_table(args: Any, frame: Any, announce: Any) -> Any:
+    """Compare models, and fit the chosen one."""
+    from kernelweave.tables import Settings, fit_table
+
+    return fit_table(
+        frame,
+        args.target,
+        method=args.method,
+        task=args.task,
+        C=args.C,
+        ignore=args.ignore,
+        grams={name: _read_gram(name, file) for name, file in args.gram},
+        settings=Settings(
+            norm=args.norm,
+            tol=args.tol,
+            max_iter=args.max_iter,
+            per_feature=args.per_feature,
+            seed=args.seed,
+            class_weight=args.class_weight,
+        ),
+        test_share=args.test_share,
+        max_rows=args.max_rows,
+        scoring=args.scoring,
+        seconds=args.time,
+        decisions=args.decisions,
+        announce=announce,
+    )
+
+
+def _fit_answers(args: Any, frame: Any, announce: Any) -> Any:
+    """Fit to the answers of several annotators."""
+    from kernelweave.tables import fit_answers, read_table
+
+    return fit_answers(
+        frame,
+        read_table(args.answers).frame,
+        target=args.target,
+        ignore=args.ignore,
+        grams={name: _read_gram(name, file) for name, file in args.gram},
+        class_prior=args.class_prior,
+        decisions=args.decisions,
+        seed=args.seed,
+        announce=announce,
+    )
+
+
+def _check_answers(args: Any) -> None:
+    """Refuse options that do not go together with answers."""
+    if (args.method == "annotators") != (args.answers is not None):
+        raise click.UsageError(
+            "--method annotators and --answers FILE must be given together.",
+            click.get_current_context(),
+        )
+    if args.class_prior and not args.answers:
+        raise click.UsageError(
+            "--class-prior: only with --method annotators.", click.get_current_context()
+        )
 
 
 def _read_gram(name: str, file: str) -> Any:
@@ -258,7 +320,9 @@ def _print(
     print_notes(console, report["warnings"], "Warning")
     print_notes(console, report["notes"])
     facts = []
-    if report["method"] not in ("auto", "metric", "linear", "svm"):
+    if report["annotators"]:
+        _print_annotators(console, report["annotators"])
+    elif report["method"] not in ("auto", "metric", "linear", "svm"):
         print_weights(console, report)
         facts = model_facts(report)
     if search := report["C_search"]:
@@ -274,6 +338,26 @@ def _print(
     if report["report"]:
         facts.append(("report", report["report"]))
     print_facts(console, facts)
+
+
+def _annotators(estimator: Any) -> list[dict[str, Any]]:
+    """Return annotators with their answers and accuracy, the least accurate first."""
+    from kernelweave._declaration import has_aspect
+
+    if not has_aspect(estimator, "annotators"):
+        return []
+    found: list[dict[str, Any]] = estimator.to_frame().to_dict("records")
+    return found
+
+
+def _print_annotators(console: Any, people: list[dict[str, Any]]) -> None:
+    rows = [
+        [shown(one["annotator"], 40), str(one["n_answers"]), f"{one['accuracy']:.1%}"]
+        for one in people[:_MOST_PEOPLE]
+    ]
+    print_table(console, ["annotator", "answers", "accuracy"], rows, texts=[0])
+    if len(people) > _MOST_PEOPLE:
+        console.print(f"The {_MOST_PEOPLE} least accurate of {len(people)} annotators.")
 
 
 def _sure_facts(report: dict[str, Any]) -> list[tuple[str, str]]:

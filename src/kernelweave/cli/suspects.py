@@ -10,7 +10,8 @@ from .terminal import NAME, open_console, print_table, records, shown, write_fra
 _ALWAYS = 4  # columns that are always shown: row, quality, given, suggested
 
 _HELP = """\
-Models of kernelweave fit --method noisy have scored their training labels. Any other classifier is
+Models of kernelweave fit --method noisy have scored their training labels, those of --method
+annotators the answers of each annotator. Any other classifier is
 fitted again to folds of the table it was learned from, which --data names. Rows are counted from 0
 below the header. Quality is between 0 (certainly wrong) and 1.
 
@@ -50,10 +51,11 @@ def suspects(args: Any) -> int:
     if not args.quiet:
         console = open_console()
         _print(console, found)
-        about = "" if level is None else f" About {level:.0%} of all labels may be wrong."
-        found_any = f"The {len(found)} most suspicious labels, the worst first."
+        noun = "answer" if "annotator" in found else "label"
+        about = "" if level is None else f" About {level:.0%} of all {noun}s may be wrong."
+        found_any = f"The {len(found)} most suspicious {noun}s, the worst first."
         console.print(
-            f"{found_any if len(found) else 'No label looks wrong.'}{about}", soft_wrap=True
+            f"{found_any if len(found) else f'No {noun} looks wrong.'}{about}", soft_wrap=True
         )
     return 0
 

@@ -26,6 +26,7 @@ from kernelweave.noise.annotators import (
     prior_shift,
     read_answers,
 )
+from kernelweave.noise.decisions import find_known
 
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
@@ -227,7 +228,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, known: Any = None) -> Self:
         """Estimate the true labels and the annotators, and learn a classifier.
 
         Parameters
@@ -238,6 +239,9 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
             The answers: a column for each annotator, labels of any type; NaN, None, NaT, pandas' NA
             or a masked entry where an annotator was not asked. Or what `answers_from_triples`
             returns. Rows without any answer are allowed. A single column is one annotator.
+        known : array of shape (n_samples,), optional
+            Classes of rows that were checked, None (or NaN) elsewhere: they are certain, and show
+            how good the annotators are.
 
         Returns
         -------
@@ -249,6 +253,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         prior = self._read_prior(answers.n_classes)
         self._read_ridges()
         rounds: dict[str, Any] = {
+            "known": self._read_known(known, answers),
             "kappa": float(self.kappa),
             "prior": prior,
             "max_iter": self.max_iter,
@@ -286,6 +291,22 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         self.classes_ = answers.classes
         refuse_one_class(self, answers.labels)
         return answers
+
+    def _read_known(self, known: Any, answers: Answers) -> Indices | None:
+        """Return class numbers of the rows whose class is known, -1 elsewhere."""
+        if known is None:
+            return None
+        certain, known = find_known(known, answers.n_rows), np.asarray(known, dtype=object)
+        codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+        out = np.full(answers.n_rows, -1, dtype=np.intp)
+        for row in np.flatnonzero(certain):
+            if known[row] not in codes:
+                raise InputError(
+                    f"known: row {row} has the class {known[row]!r}, which no annotator has "
+                    "answered."
+                )
+            out[row] = codes[known[row]]
+        return out
 
     def _read_prior(self, n_classes: int) -> Floats | None:
         if self.class_prior is None:

@@ -10,14 +10,22 @@ from scipy.special import softmax
 
 from kernelweave._dask import by_parts
 from kernelweave._threads import threads
-from kernelweave._types import Floats, Indices
-from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
+from kernelweave._types import Bools, Floats, Indices
+from kernelweave._validation import (
+    N_JOBS,
+    Interval,
+    StrOptions,
+    check_labels,
+    check_table,
+    fit_context,
+)
 from kernelweave.banks import KernelBank
 from kernelweave.errors import InputError, warn
 from kernelweave.inner import solve_inner
 from kernelweave.kernels import complete_ladder
 from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
+from kernelweave.noise.decisions import merge_known
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage
 
@@ -25,7 +33,7 @@ from .classifier import BaseClassifier
 from .fit import quiet_overflow
 from .ridge_average import AVERAGE, FittedAverage, RidgeAverageClassifier
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
-from .targets import encode_labels, read_rates, refuse_one_class
+from .targets import encode_labels, read_rates, refuse_one_class, require_target
 
 _POWER = 2  # better than 1 on the development sets of the experiment, at every share of noise
 _SVM_COST, _SVM_TOL = 3.0, 1e-4  # of the final SVM
@@ -223,7 +231,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, known: Any = None) -> Self:
         """Learn a classifier and assess the labels.
 
         Parameters
@@ -232,6 +240,10 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             Training rows; for `Precomputed` kernels a column of row numbers.
         y : array of shape (n_samples,)
             Class labels of any type, two classes or more, some of them wrong.
+        known : array of shape (n_samples,), optional
+            Labels that were checked, None (or NaN) elsewhere. They take the place of those in
+            ``y`` and count as certain: they are no suspects, and the second fit of
+            ``mode="class"``, or of more than two classes, takes them as they are.
 
         Returns
         -------
@@ -239,7 +251,9 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             The fitted estimator.
         """
         X = check_table(self, X, reset=True, parts=True)
-        _, codes = encode_labels(self, X, y)
+        require_target(self, y)
+        labels, certain = (y, None) if known is None else merge_known(check_labels(y), known)
+        _, codes = encode_labels(self, X, labels)
         refuse_one_class(self, codes)
         n_classes = len(self.classes_)
         rates = self._check_options(n_classes)
@@ -254,7 +268,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
                 joint=self.average == "kernels",
                 power=_POWER,
             )
-            correction = self._correct(fitted.average, codes, rates)
+            correction = self._correct(fitted.average, codes, rates, certain)
             self._keep(fitted, correction, codes)
             if self.final == "svm":
                 self._end_with_svm(fitted.held, correction)
@@ -281,7 +295,9 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         self._read_ridges()
         return None if self.rates is None else read_rates(self.rates, n_classes)
 
-    def _correct(self, average: RidgeAverage, codes: Indices, rates: Floats | None) -> Correction:
+    def _correct(
+        self, average: RidgeAverage, codes: Indices, rates: Floats | None, certain: Bools | None
+    ) -> Correction:
         if len(self.classes_) > 2:
             refurbish = self.mode != "symmetric"
             return correct_many(
@@ -292,6 +308,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
                 balance=self.mode == "class",
                 tail=self.tail,
                 rates=rates,
+                certain=certain,
             )
         return correct_two(
             average,
@@ -301,6 +318,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             tail=self.tail,
             rates=None if rates is None else (float(rates[0, 1]), float(rates[1, 0])),
             prior=self.class_prior,
+            certain=certain,
         )
 
     def _keep(self, fitted: FittedAverage, correction: Correction, codes: Indices) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial
+from typing import Protocol
 
 import numpy as np
 
@@ -46,60 +47,121 @@ def pair_weights(n_players: int) -> Floats:
     return np.array(out).reshape(-1, len(coalitions))
 
 
-def symmetric_pairs(found: Floats, n_players: int) -> Floats:
-    """Return indices of pairs l < r, of shape (n_pairs, n_outputs), as symmetric matrices."""
-    pairs = np.zeros((n_players, n_players, found.shape[1]))
-    left, right = np.triu_indices(n_players, 1)
-    pairs[left, right] = pairs[right, left] = found
-    return pairs
+class Coalitions(Protocol):
+    """Which coalitions of players are evaluated, and what follows from their values."""
+
+    @property
+    def coalitions(self) -> tuple[Indices, Bools]:
+        """Background rows, and who is present."""
+
+    def values(self, found: Floats) -> Floats:
+        """Return Shapley values for every background row from the values of `coalitions`."""
+
+    def pairs(self, found: Floats, weights: Floats) -> Floats:
+        """Return interaction indices, averaged over background rows with these weights."""
 
 
-def sample_values(
-    values: Callable[[Indices, Bools], Floats],
-    n_players: int,
-    n_background: int,
-    n_pairs: int,
-    random: np.random.Generator,
-) -> Floats:
-    """Estimate Shapley values by permutations, each used forwards and backwards.
+@dataclass(frozen=True)
+class Enumeration:
+    """All coalitions of a few players against every background row.
+
+    Parameters
+    ----------
+    n_players, n_background : int
+        How many there are.
+    """
+
+    n_players: int
+    n_background: int
+
+    @property
+    def coalitions(self) -> tuple[Indices, Bools]:
+        """Background rows and coalitions to evaluate."""
+        everyone = all_coalitions(self.n_players)
+        other = np.tile(np.arange(self.n_background), len(everyone))
+        return other, np.repeat(everyone, self.n_background, axis=0)
+
+    def _by_coalition(self, found: Floats) -> Floats:
+        return found.reshape(2**self.n_players, self.n_background, -1)
+
+    def values(self, found: Floats) -> Floats:
+        """Return exact values, of shape (n_background, n_players, n_outputs)."""
+        weights = value_weights(self.n_players)
+        return np.asarray(np.einsum("ls,sto->tlo", weights, self._by_coalition(found)))
+
+    def pairs(self, found: Floats, weights: Floats) -> Floats:
+        """Return exact indices, of shape (n_players, n_players, n_outputs)."""
+        mean = np.tensordot(weights, self._by_coalition(found), (0, 1))
+        out = np.zeros((self.n_players, self.n_players, mean.shape[1]))
+        left, right = np.triu_indices(self.n_players, 1)
+        out[left, right] = out[right, left] = pair_weights(self.n_players) @ mean
+        return out
+
+
+@dataclass(frozen=True)
+class Permutations:
+    """Random permutations of the players against every background row, forwards and backwards.
 
     Every background row has the same number of permutations, so that values sum to the difference
     of the predictions of the row and of each background row.
 
     Parameters
     ----------
-    values : callable
-        ``values(other, coalitions)``: values of coalitions against some background rows.
-    n_players, n_background : int
-        How many there are.
-    n_pairs : int
-        Pairs of permutations of each background row.
-    random : Generator
-        Draws them.
-
-    Returns
-    -------
-    values : ndarray of shape (n_background, n_players, n_outputs)
-        Estimates for every background row.
+    ranks : ndarray of shape (2 n_background n_pairs, n_players)
+        The place of each player in each permutation.
+    n_background : int
+        How many background rows there are.
     """
-    n, m = n_players, n_background
-    orders = np.array([random.permutation(n) for _ in range(m * n_pairs)])
-    orders = np.concatenate([orders, orders[:, ::-1]])
-    other = np.tile(np.repeat(np.arange(m), n_pairs), 2)
-    # rank[k, l] is the place of player l; coalition j of permutation k has the players before j.
-    rank = np.argsort(orders, axis=1)
-    between = rank[:, None, :] < np.arange(1, n)[:, None]  # (n_orders, n - 1, n)
-    inner = values(np.repeat(other, n - 1), between.reshape(-1, n))
-    none = values(np.arange(m), np.zeros((m, n), dtype=bool))
-    everybody = values(np.zeros(1, dtype=np.intp), np.ones((1, n), dtype=bool))
-    chain = np.concatenate(
-        [
-            none[other][:, None],
-            inner.reshape(len(orders), n - 1, -1),
-            np.broadcast_to(everybody, (len(orders), 1, everybody.shape[1])),
-        ],
-        axis=1,
-    )
-    gains = np.diff(chain, axis=1)  # of the players in the order of the permutation
-    own = np.take_along_axis(gains, rank[:, :, None], axis=1)
-    return np.asarray(own.reshape(2, m, n_pairs, n, -1).mean(axis=(0, 2)))
+
+    ranks: Indices
+    n_background: int
+
+    @classmethod
+    def draw(
+        cls, n_players: int, n_background: int, n_pairs: int, random: np.random.Generator
+    ) -> Permutations:
+        """Draw pairs of permutations for each background row."""
+        drawn = [random.permutation(n_players) for _ in range(n_background * n_pairs)]
+        orders = np.array(drawn)
+        orders = np.concatenate([orders, orders[:, ::-1]])
+        return cls(np.argsort(orders, axis=1), n_background)
+
+    @property
+    def _others(self) -> Indices:
+        n_pairs = len(self.ranks) // (2 * self.n_background)
+        return np.tile(np.repeat(np.arange(self.n_background), n_pairs), 2)
+
+    @property
+    def coalitions(self) -> tuple[Indices, Bools]:
+        """Background rows and coalitions to evaluate: the empty ones, the full one, the others."""
+        n, m = self.ranks.shape[1], self.n_background
+        # Coalition j of a permutation has the players before place j.
+        between = self.ranks[:, None, :] < np.arange(1, n)[:, None]
+        other = [np.arange(m), np.zeros(1, dtype=np.intp), np.repeat(self._others, n - 1)]
+        present = [np.zeros((m, n), dtype=bool), np.ones((1, n), dtype=bool)]
+        return np.concatenate(other), np.concatenate([*present, between.reshape(-1, n)])
+
+    def values(self, found: Floats) -> Floats:
+        """Return estimates for every background row from the values of `coalitions`.
+
+        Parameters
+        ----------
+        found : ndarray of shape (n_coalitions, n_outputs)
+            Values of the coalitions.
+
+        Returns
+        -------
+        values : ndarray of shape (n_background, n_players, n_outputs)
+            Means of the gains of every player.
+        """
+        (n_orders, n), m = self.ranks.shape, self.n_background
+        none, full, inner = found[:m], found[m], found[m + 1 :].reshape(n_orders, n - 1, -1)
+        ends = np.broadcast_to(full, (n_orders, 1, len(full)))
+        chain = np.concatenate([none[self._others][:, None], inner, ends], axis=1)
+        gains = np.diff(chain, axis=1)  # of the players in the order of the permutation
+        own = np.take_along_axis(gains, self.ranks[:, :, None], axis=1)
+        return np.asarray(own.reshape(2, m, -1, n, len(full)).mean(axis=(0, 2)))
+
+    def pairs(self, found: Floats, weights: Floats) -> Floats:
+        """Permutations have no pairs."""
+        raise NotImplementedError

@@ -65,7 +65,7 @@ class Conditional(Protocol):
     def ice(self) -> Ice:
         """Predictions, and predictions with each column at the values of its grid."""
 
-    def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
+    def variances(self, values: Sequence[Floats], pairs: bool, total: bool) -> Variances:
         """Return variances of the columns; ``values`` are their effects on the grids."""
 
     def surface(self, k: int, j: int) -> tuple[Points, Floats]:
@@ -107,7 +107,7 @@ class _Predicted:
             curves.append(values.reshape(len(grid), n, -1).swapaxes(0, 1))
         return Ice(self.predict(self.table), curves)
 
-    def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
+    def variances(self, values: Sequence[Floats], pairs: bool, total: bool = False) -> Variances:
         """Return the variances of the interpolated curves, and those of coarse surfaces."""
         first = np.stack(
             [_spread(grid, value) for grid, value in zip(self.grids, values, strict=True)]
@@ -191,8 +191,10 @@ class _Exact:
         tables = [self._filled(k) for k in range(len(self.grids))]
         return conditional_curves(self.form, self.table, players, tables)
 
-    def variances(self, values: Sequence[Floats], pairs: bool) -> Variances:
+    def variances(self, values: Sequence[Floats], pairs: bool, total: bool = True) -> Variances:
         """Return exact variances; only first-order ones where there are too many terms."""
+        if not total:
+            return self.predicted.variances(values, pairs)
         everybody = range(
             self.table.shape[1] + 1
         )  # the last one: derived columns that are constant

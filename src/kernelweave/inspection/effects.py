@@ -42,6 +42,7 @@ def effects(
     *,
     output: Any = None,
     n_points: int = 21,
+    total: bool = True,
     y: Any = None,
     n_refits: int = 0,
     random_state: Any = 0,
@@ -70,6 +71,10 @@ def effects(
         One output of several, such as a class; None: all.
     n_points : int
         Most points of a column of numbers or dates. Rules have their thresholds instead.
+    total : bool
+        Whether to compute exact variances with total and Shapley effects, where the model allows
+        it; the time grows with the square of the number of support rows. False: variances are
+        those of the curves.
     y : array of shape (n_rows,), optional
         Targets of ``X``, for refits.
     n_refits : int
@@ -114,7 +119,7 @@ def effects(
         background = pick_rows(table, even_rows(table.shape[0], most_rows(form, table.shape[1])))
         grids = _grids(subject, background, columns, n_points)
         work = conditional(subject.predict, form, background, grids, random)
-        found = _assemble(subject, work, int(pairs))
+        found = _assemble(subject, work, int(pairs), bool(total))
         if n_refits:
             found = _with_bands(found, subject, work, (table, y), int(n_refits), random)
     return found if output is None else found[..., output]
@@ -181,11 +186,11 @@ def _place(column: Any, names: list[str]) -> int:
     return find_name(column, names, "columns")
 
 
-def _assemble(subject: _Subject, work: Conditional, n_pairs: int) -> Effects:
+def _assemble(subject: _Subject, work: Conditional, n_pairs: int, total: bool) -> Effects:
     """Return curves, variances and pairs, the strongest first."""
     ice = work.ice
     centred = [_centred(curve, ice.predictions) for curve in ice.curves]
-    found = work.variances([values for values, _ in centred], n_pairs > 0)
+    found = work.variances([values for values, _ in centred], n_pairs > 0, total)
     order = np.argsort(-_relative(found.first_order, found.variance).max(axis=1), kind="stable")
     curves = [
         Curve(

@@ -19,7 +19,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import n_rows, take
 
-from .coalitions import MOST_ENUMERATED, all_coalitions, pair_weights, sample_values, value_weights
+from .coalitions import MOST_ENUMERATED, Permutations, all_coalitions, pair_weights, value_weights
 from .game import DEFAULT_PERMUTATIONS, Game, listed_names
 from .nodes import EXACT, N_BINS, enough_nodes, quadrature
 from .pieces import Piece
@@ -307,13 +307,12 @@ class Board:
         def of_row(k: int) -> Floats:
             row = int(self.rows[k])
 
-            def values(other: Indices, coalitions: Bools) -> Floats:
-                present = np.zeros((len(other), len(self.game.players) + 1), dtype=bool)
-                present[:, players] = coalitions
-                return self._mixed_values(piece, row, other, present)
-
             random = np.random.default_rng([self.game.random_state, row])
-            return sample_values(values, len(players), m, n_pairs, random)
+            drawn = Permutations.draw(len(players), m, n_pairs, random)
+            other, coalitions = drawn.coalitions
+            present = np.zeros((len(other), len(self.game.players) + 1), dtype=bool)
+            present[:, players] = coalitions
+            return drawn.values(self._mixed_values(piece, row, other, present))
 
         for k, found in enumerate(run_each(of_row, range(len(self.rows)))):
             self.values[k][:, players] += found

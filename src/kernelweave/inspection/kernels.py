@@ -101,7 +101,7 @@ def _(terms: KernelTerms, game: Game) -> list[Link]:
     owner = game.players.owner(X.shape[1])
     found: list[Link] = []
     for term in terms.terms:
-        places = np.concatenate([kernel.positions(X) for kernel, _ in term.factors])
+        places = np.concatenate([kernel.source_positions(X) for kernel, _ in term.factors])
         players = frozenset(int(p) for p in owner[places] if p >= 0)
         name, colon, _ = term.name.partition(": ")
         found.append((name if colon else None, players))

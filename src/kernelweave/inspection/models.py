@@ -13,18 +13,16 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave._declaration import declared
 from kernelweave._threads import run_each
-from kernelweave._types import Bools, Floats, Indices
+from kernelweave._types import Bools, Floats
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.terms import FunctionTerms, MemberTerms
 
 from .coalitions import (
     MOST_ENUMERATED,
-    all_coalitions,
-    pair_weights,
-    sample_values,
-    symmetric_pairs,
-    value_weights,
+    Coalitions,
+    Enumeration,
+    Permutations,
 )
 from .game import (
     DEFAULT_PERMUTATIONS,
@@ -39,6 +37,7 @@ from .game import (
 from .tables import Mixer, cells, pick_rows
 
 _TRIED = 100  # rows on which steps are tried
+_MIXED = 20_000  # mixed rows that a function evaluates at a time, as far as rows are divided
 
 
 def last_step(model: Any) -> Any:
@@ -221,31 +220,39 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
             f"interactions: of more than {MOST_ENUMERATED} players are not possible for this "
             f"model, because {terms.reason}; pass interactions=False, or group columns with by=."
         )
+    drawn = 0
+    if not exact:
+        wanted = game.n_permutations or DEFAULT_PERMUTATIONS
+        drawn = 2 * m * max(1, -(-wanted // (2 * m)))
     mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
-    wanted = game.n_permutations or DEFAULT_PERMUTATIONS
-    n_pairs = max(1, -(-wanted // (2 * m)))
+    size = max(1, _MIXED // (drawn * n_players or m * 2**n_players))
 
-    def of_row(row: int) -> tuple[Floats, Floats | None]:
-        def values(other: Indices, coalitions: Bools) -> Floats:
-            present = np.column_stack([coalitions, np.zeros(len(other), dtype=bool)])
-            return terms.function(mixer.rows(np.full(len(other), row), other, present[:, owner]))
+    def of_rows(first: int) -> list[tuple[Floats, Floats | None]]:
+        """Evaluate some rows together, since each call of a model has its cost."""
+        rows = np.arange(first, min(first + size, n))
+        games = [_coalitions(game, drawn, int(row)) for row in rows]
+        asked = [one.coalitions for one in games]
+        other, present = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+        present = np.column_stack([present, np.zeros(len(other), dtype=bool)])
+        x = np.repeat(rows, len(other) // len(rows))
+        values = terms.function(mixer.rows(x, other, present[:, owner]))
+        found = zip(games, np.split(values, len(rows)), strict=True)
+        return [
+            (one.values(part), one.pairs(part, game.weights) if game.interactions else None)
+            for one, part in found
+        ]
 
-        if exact:
-            coalitions = all_coalitions(n_players)
-            which = np.repeat(coalitions, m, axis=0)
-            found = values(np.tile(np.arange(m), len(coalitions)), which)
-            found = found.reshape(len(coalitions), m, -1)
-            pairs = None
-            if game.interactions:
-                mean = np.tensordot(game.weights, found, (0, 1))
-                pairs = symmetric_pairs(pair_weights(n_players) @ mean, n_players)
-            return np.einsum("ls,sto->tlo", value_weights(n_players), found), pairs
-        random = np.random.default_rng([game.random_state, row])
-        return sample_values(values, n_players, m, n_pairs, random), None
-
-    by_row = run_each(of_row, range(n))
-    drawn = 0 if exact else 2 * n_pairs * m
+    by_row = [row for rows in run_each(of_rows, range(0, n, size)) for row in rows]
     mean, errors = mean_and_error(np.stack([v for v, _ in by_row]), game, axis=1, drawn=drawn)
     base = game.weights @ terms.function(game.background)
     pairs = np.stack([p for _, p in by_row if p is not None]) if game.interactions else None
     return Shares(game.players.names, mean, base, errors, pairs, n_permutations=drawn)
+
+
+def _coalitions(game: Game, drawn: int, row: int) -> Coalitions:
+    """Return the coalitions of a row: those of permutations, or all where none are drawn."""
+    n_players, m = len(game.players), len(game.weights)
+    if not drawn:
+        return Enumeration(n_players, m)
+    random = np.random.default_rng([game.random_state, row])
+    return Permutations.draw(n_players, m, drawn // (2 * m), random)

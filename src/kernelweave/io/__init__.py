@@ -47,9 +47,18 @@ from .archive import DOCUMENT, Reader, Writer, replacing
 from .codec import Decoder, encode
 from .models import decode_model, decode_steps, encode_model
 from .preparer import TablePreparer
-from .record import FitRecord, ScoredModel, check_record, read_record
+from .record import FitRecord, Importance, ScoredModel, check_record, read_record
 
-__all__ = ["FitRecord", "ScoredModel", "TablePreparer", "describe", "load", "load_steps", "save"]
+__all__ = [
+    "FitRecord",
+    "Importance",
+    "ScoredModel",
+    "TablePreparer",
+    "describe",
+    "load",
+    "load_steps",
+    "save",
+]
 
 _FORMAT = "kernelweave model"
 _VERSION = 1

@@ -42,7 +42,9 @@ _FAMILIES: dict[type, Any] = {
     MixedLadder: kernels.mixed_ladder,
     PolynomialLadder: kernels.polynomial_ladder,
     RBFLadder: kernels.rbf_ladder,
-    Views: lambda parts: kernels.views({view: (columns, items) for view, columns, items in parts}),
+    Views: lambda parts, missing="refuse": kernels.views(
+        {view: (columns, items) for view, columns, items in parts}, missing=missing
+    ),
 }
 # Module and name of each class, imported when a file holds one: most models need few of them.
 _RECORDS = {
@@ -51,6 +53,7 @@ _RECORDS = {
     "rule": ("kernelweave.rules.rule", "Rule"),
     "metric": ("kernelweave.kernels.metric", "Metric"),
     "encoding": ("kernelweave.kernels.encoding", "TableEncoding"),
+    "filled": ("kernelweave.kernels.gaps", "FilledColumns"),
     "numbers": ("kernelweave.kernels.column_encoding", "NumberEncoding"),
     "levels": ("kernelweave.kernels.column_encoding", "CategoryEncoding"),
     "dates": ("kernelweave.kernels.column_encoding", "DateEncoding"),

@@ -133,12 +133,12 @@ def _check_rows(kernel: Kernel, rows: Rows, table: Table, n: int) -> None:
         for part, own in zip(parts, rows, strict=True):
             _check_rows(part, own, table, n)
         return
-    n_columns = table.n_prepared(kernel.columns, str(kernel))
+    n_columns = kernel.n_prepared(table)
     name = f"{kernel}: support rows"
     kind = kernel.row_format
     if isinstance(kernel, Precomputed):
         check_array(name, rows, "i", (n,))
-        if n_columns != 1 or (n and not 0 <= rows.min() <= rows.max() < len(kernel.gram)):
+        if n_columns != 1 or (n and not -1 <= rows.min() <= rows.max() < len(kernel.gram)):
             raise ValueError(f"{kernel}: its support rows are not in the matrix")
     elif kind == "words" or (kind == "numbers" and isinstance(rows, sp.csr_array)):
         check_type(name, rows, sp.csr_array)

@@ -54,6 +54,48 @@ class ScoredModel:
 
 
 @dataclass(frozen=True)
+class Importance:
+    """Which columns decided predictions of rows of the fit, the most important first.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The columns.
+    means, errors : tuple of float
+        Mean size of their Shapley values, and its standard error over the rows.
+    n_columns : int
+        How many columns there are; fewer may be listed.
+    n_rows, n_background : int
+        Rows that were explained, and rows they were compared with.
+    sampled : bool
+        Whether the values were sampled.
+    quantity : {"decision", "prediction"}
+        What was explained.
+    """
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    errors: tuple[float, ...]
+    n_columns: int
+    n_rows: int
+    n_background: int
+    sampled: bool = False
+    quantity: str = "prediction"
+
+    def __post_init__(self) -> None:
+        for name in ("names", "means", "errors"):
+            check_type(name, getattr(self, name), tuple)
+        if not len(self.names) == len(self.means) == len(self.errors):
+            raise ValueError("the importance has lists of different lengths")
+        for text in (*self.names, self.quantity):
+            check_type("a name of the importance", text, str)
+        for value in (*self.means, *self.errors):
+            check_type("an importance", value, Real)
+        for count in (self.n_columns, self.n_rows, self.n_background):
+            check_type("a number of the importance", count, Integral)
+
+
+@dataclass(frozen=True)
 class FitRecord:
     """How a model was measured when it was fitted, and what its fit warned of.
 
@@ -84,6 +126,8 @@ class FitRecord:
         Curves of the predictions for those rows, in plain values.
     row_hashes : ndarray of int, optional
         Sorted hashes of the rows that the model was fitted to, to recognise them.
+    importance : Importance, optional
+        Which columns decide.
 
     Examples
     --------
@@ -107,6 +151,7 @@ class FitRecord:
     facts: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] | None = None
     row_hashes: NDArray[Any] | None = None
+    importance: Importance | None = None
 
     @property
     def measure(self) -> str | None:
@@ -116,7 +161,8 @@ class FitRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return the record in plain values and arrays."""
         out = {f.name: getattr(self, f.name) for f in fields(self)}
-        models = [{f.name: getattr(m, f.name) for f in fields(m)} for m in self.models]
+        models = [_as_dict(model) for model in self.models]
+        out["importance"] = None if self.importance is None else _as_dict(self.importance)
         for model in models:
             model["scores"] = dict(model["scores"])
         for name in ("constant", "facts", "evaluation"):
@@ -124,12 +170,19 @@ class FitRecord:
         return out | {"models": models}
 
 
+def _as_dict(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
 def read_record(values: Any) -> FitRecord:
     """Return the record of a model file; ValueError and TypeError describe damaged ones."""
     check_type("the record", values, dict)
     check_type("its models", values["models"], list)
     models = tuple(ScoredModel(**model) for model in values["models"])
-    record = FitRecord(**{**values, "models": models})
+    importance = values.get("importance")
+    check_type("the importance", importance, dict | None)
+    found = None if importance is None else Importance(**importance)
+    record = FitRecord(**{**values, "models": models, "importance": found})
     for model in models:
         check_type("the name of a model", model.name, str)
         check_type("the rows of a model", model.rows, Integral)

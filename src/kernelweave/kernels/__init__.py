@@ -2,8 +2,11 @@
 
 from .base import Kernel, KernelFamily, n_rows, take
 from .complete import complete_ladder
+from .completed import Completed, Completion
 from .discrete import Constant, Overlap, Words
+from .expected import Expected
 from .expression import Cosine, Group, Product, Scaled, Sum, group
+from .gaps import Known
 from .gaussian import ARD, RBF, Additive, Laplacian
 from .ladders import (
     KernelsLike,
@@ -25,13 +28,17 @@ __all__ = [
     "RBF",
     "Additive",
     "Columns",
+    "Completed",
+    "Completion",
     "Constant",
     "Cosine",
+    "Expected",
     "FromCallable",
     "Group",
     "Kernel",
     "KernelFamily",
     "KernelsLike",
+    "Known",
     "Laplacian",
     "Linear",
     "MetricLaplacian",

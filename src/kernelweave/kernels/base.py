@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -18,7 +18,15 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, InputTypeError
 
 from .monomials import Atom, Monomial, Monomials
-from .table import Columns, columns_key, describe_columns, normal_columns, read_table
+from .table import (
+    Columns,
+    Encoding,
+    Table,
+    columns_key,
+    describe_columns,
+    normal_columns,
+    read_table,
+)
 from .table import is_sparse as is_sparse
 
 Rows: TypeAlias = Any
@@ -26,7 +34,11 @@ Rows: TypeAlias = Any
 
 RowFormat = Literal["numbers", "values", "words", "other"]
 
+MISSING = ("refuse", "off", "fill", "expected", "category")
+"""The rules for missing values that ``missing=`` names; each kernel knows some of them."""
+
 HUGE = 1e100  # entries and widths below which squared distances neither overflow nor vanish
+_COMMON = ("columns", "name", "missing")  # fields of all kernels
 _PAIRS = 64  # pairs compared together, by one small block
 
 
@@ -99,10 +111,13 @@ class Kernel(ABC):
         includes both ends; a callable is given ``X`` and returns names, positions or a mask.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected", "category"}
+        The rule for missing values, learned by `bound`. Each kernel knows some of these.
     """
 
     columns: Columns = field(default=None, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
+    missing: str = field(default="refuse", kw_only=True)
 
     __array_ufunc__: ClassVar[None] = None  # so that np.float64(2) * kernel reaches __rmul__
 
@@ -111,6 +126,9 @@ class Kernel(ABC):
     is_constant: ClassVar[bool] = False  # one everywhere
     may_be_indefinite: ClassVar[bool] = False  # its values are the caller's
     row_format: ClassVar[RowFormat] = "other"  # of prepared rows
+    is_gate: ClassVar[bool] = False  # one or zero, one where both rows are known
+    rules: ClassVar[tuple[str, ...]] = ("refuse",)  # for missing values
+    own_rules: ClassVar[tuple[str, ...]] = ("refuse",)  # those that `prepare` follows
 
     def __post_init__(self) -> None:
         _set(self, columns=normal_columns(self.columns, type(self).__name__))
@@ -119,6 +137,21 @@ class Kernel(ABC):
                 f"{type(self).__name__}: name must be a non-empty string or None, "
                 f"got {self.name!r}."
             )
+        if self.missing not in self.rules:
+            allowed = " or ".join(map(repr, self.rules))
+            raise (InputError if self.missing in MISSING else InputTypeError)(
+                f"{type(self).__name__}: missing must be {allowed}, got {self.missing!r}."
+            )
+
+    @property
+    def encodes_gaps(self) -> bool:
+        """Whether missing values in its columns are taken."""
+        return self.missing != "refuse" or isinstance(self.columns, Encoding)
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether nothing of the rule for missing values is left for `bound` to learn."""
+        return self.missing in self.own_rules
 
     @property
     def decay(self) -> Decay | None:
@@ -156,6 +189,14 @@ class Kernel(ABC):
         Otherwise the columns that the kernel looks at.
         """
         return np.array(read_table(X, str(self)).positions(self.columns, str(self)))
+
+    def source_positions(self, X: Any) -> Indices:
+        """Return the columns of the source that the kernel belongs to; all that it looks at."""
+        return self.positions(X)
+
+    def n_prepared(self, table: Table) -> int:
+        """Return the number of columns of prepared rows, where these have columns."""
+        return table.n_prepared(self.columns, str(self))
 
     def monomials(self) -> Monomials:
         """Return this kernel as a sum of products of parts over single columns.
@@ -221,12 +262,14 @@ class Kernel(ABC):
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
         """Return the Gram block between the rows of ``X`` and of ``Y`` (None: of ``X``)."""
+        if not self.has_learned:
+            return self.bound(X)(X, Y)
         A = self.prepare(X)
         return self.block(A, A if Y is None or Y is X else self.prepare(Y))
 
     def diag(self, X: Any) -> Floats:
         """Return the diagonal of ``kernel(X)`` without the rest."""
-        return self.diagonal(self.prepare(X))
+        return self.diagonal(self.prepare(X)) if self.has_learned else self.bound(X).diag(X)
 
     def renamed(self, name: str | None) -> Self:
         """Return this kernel under another name."""
@@ -236,22 +279,39 @@ class Kernel(ABC):
         """Return this kernel on other columns."""
         return self._changed(columns=columns)
 
-    def bound(self, X: Any) -> Self:
-        """Return this kernel with callables and selectors replaced by what they pick in ``X``.
+    def with_missing(self, rule: str) -> Self:
+        """Return this kernel with a rule for missing values, unless it has one already."""
+        return self if self.missing != "refuse" else self._changed(missing=rule)
 
-        New data then yields the same columns as the data a model was fitted to.
+    def bound(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
+        """Return this kernel with all that it takes from the training rows ``X``.
+
+        Callables and selectors are replaced by the columns that they pick, and the rule for missing
+        values by what it learns, so that new data is treated like the data of the fit.
         """
-        if not (callable(self.columns) or isinstance(self.columns, Selector)):
-            return self
-        table = read_table(X, str(self))
-        return self.on(table.keys(table.positions(self.columns, str(self))))
+        kernel = self
+        if callable(self.columns) or isinstance(self.columns, Selector):
+            table = read_table(X, str(self))
+            kernel = self.on(table.keys(table.positions(self.columns, str(self))))
+        if kernel.has_learned:
+            return kernel
+        from .gaps import learn_rule
+
+        return learn_rule(kernel, X, sample_weight)
+
+    def with_columns_added(self, owners: Sequence[int], deviations: Sequence[float]) -> Self:
+        """Return this kernel for rows with further columns, such as indicators of gaps.
+
+        Each belongs to the column ``owners[j]``; parameters of single columns are repeated.
+        """
+        return self
 
     def _changed(self, **changes: Any) -> Self:
         return dataclasses.replace(self, **changes)
 
     def _parameters(self) -> dict[str, Any]:
         """Return the fields of the subclass, which come first in every rendering."""
-        names = (f.name for f in dataclasses.fields(self) if f.name not in ("columns", "name"))
+        names = (f.name for f in dataclasses.fields(self) if f.name not in _COMMON)
         return {name: getattr(self, name) for name in names}
 
     def _title(self) -> str:
@@ -265,10 +325,11 @@ class Kernel(ABC):
     def __repr__(self) -> str:
         shown = self._parameters()
         shown |= {k: v for k in ("columns", "name") if (v := getattr(self, k)) is not None}
+        shown |= {} if self.missing == "refuse" else {"missing": self.missing}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
 
     def _key(self) -> tuple[Hashable, ...]:
-        return (*self._parameters().values(), columns_key(self.columns), self.name)
+        return (*self._parameters().values(), columns_key(self.columns), self.name, self.missing)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -317,6 +378,15 @@ class KernelFamily(ABC):
     @abstractmethod
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""
+
+    @property
+    def encodes_gaps(self) -> bool:
+        """Whether missing values in its columns are taken."""
+        return False
+
+    def with_missing(self, rule: str) -> KernelFamily:
+        """Return this family with a rule for missing values, unless it has one already."""
+        raise InputError(f"{self}: missing={rule!r} is not known for this family of kernels.")
 
     def __sklearn_clone__(self) -> Self:
         return self

@@ -90,7 +90,7 @@ class NumberEncoding:
         known, share = values[~gaps], weight[~gaps]
         if not share.sum() > 0:
             return None
-        median = _weighted_median(known, share)
+        median = weighted_median(known, share)
         filled = np.where(gaps, median, values)
         size = float(np.abs(filled).max()) or 1.0
         total = weight.sum()
@@ -218,7 +218,8 @@ class DateEncoding:
 ColumnEncoding: TypeAlias = NumberEncoding | CategoryEncoding | DateEncoding
 
 
-def _weighted_median(values: Floats, weight: Floats) -> float:
+def weighted_median(values: Floats, weight: Floats) -> float:
+    """Return the median by which a weight of two is two values."""
     order = np.argsort(values, kind="stable")
     values, mass = values[order], np.cumsum(weight[order])
     half = 0.5 * mass[-1]

@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 
-from .base import Kernel, RowFormat, Rows
+from .base import MISSING, Kernel, RowFormat, Rows
 from .distances import inner_products, squared_norms
 from .monomials import Monomial, Monomials
-from .table import columns_key, read_table
+from .table import Encoding, columns_key, read_table
 
 N_WORDS = 2**16  # numbers that words are hashed to; among a few thousand words few share one
 
@@ -31,6 +31,10 @@ class Overlap(Kernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected", "category"}
+        What to do where values are missing. "off": a gap is equal to nothing. "category": gaps are
+        equal to each other. "fill": the most frequent value, with a column that marks gaps.
+        "expected": equal with the probability that a training value is.
 
     Examples
     --------
@@ -40,23 +44,33 @@ class Overlap(Kernel):
     """
 
     row_format: ClassVar[RowFormat] = "values"
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected", "category")
+    own_rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "category")
 
     @property
     def view(self) -> tuple[Any, ...]:
-        """The choice of columns."""
-        return ("values", columns_key(self.columns))
+        """The choice of columns, and whether they may have gaps."""
+        return ("values", columns_key(self.columns), self.missing != "refuse")
 
     def prepare(self, X: Any) -> NDArray[Any]:
-        """Return the chosen columns as they are; missing values are refused."""
-        return read_table(X, str(self)).values(self.columns, str(self))
+        """Return the chosen columns as they are, with None for gaps where these are allowed."""
+        if isinstance(self.columns, Encoding) and not self.columns.numeric:
+            return np.asarray(self.columns.encode(X))
+        gaps = self.missing != "refuse"
+        return read_table(X, str(self)).values(self.columns, str(self), gaps=gaps)
+
+    def positions(self, X: Any) -> Indices:
+        """Return the column of ``X`` of every prepared column."""
+        found = super().positions(X)
+        return found[self.columns.owners] if isinstance(self.columns, Encoding) else found
 
     @property
     def has_unit_diagonal(self) -> bool:
-        return True
+        return self.missing != "off"
 
     def monomials(self) -> Monomials:
         """Return the sum over columns."""
-        key = ("overlap", self.view)
+        key = ("overlap", self.view, self.missing)
         return (Monomial(1.0, (self._atom("sum", part=self._part, key=key),)),)
 
     def _part(self, A: NDArray[Any], B: NDArray[Any], columns: Indices) -> Floats:
@@ -73,13 +87,23 @@ class Overlap(Kernel):
         K = np.zeros((len(A), len(B)))
         for a, b in zip(A.T, B.T, strict=True):
             codes = _codes(a, b)
-            K += np.equal.outer(codes[: len(a)], codes[len(a) :])
+            same = np.equal.outer(codes[: len(a)], codes[len(a) :])
+            if self.missing == "off":
+                same &= _is_known(a)[:, None]  # what equals a gap is a gap
+            K += same
         K /= A.shape[1]
         return K
 
     def diagonal(self, A: NDArray[Any]) -> Floats:
-        """Return ones."""
-        return np.ones(len(A))
+        """Return ones; the share of columns with a value where a gap matches nothing."""
+        if self.missing != "off":
+            return np.ones(len(A))
+        return np.asarray(_is_known(A).mean(axis=1), dtype=np.float64)
+
+
+def _is_known(values: NDArray[Any]) -> Bools:
+    none: Any = None
+    return np.asarray(values != none, dtype=bool)
 
 
 def _codes(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.intp]:
@@ -103,6 +127,8 @@ class Words(Kernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off"}
+        What to do where texts are missing. "off": a missing text has no words.
 
     Examples
     --------
@@ -113,18 +139,21 @@ class Words(Kernel):
     """
 
     row_format: ClassVar[RowFormat] = "words"
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off")
+    own_rules: ClassVar[tuple[str, ...]] = ("refuse", "off")
 
     @property
     def view(self) -> tuple[Any, ...]:
         """The choice of columns."""
-        return ("words", columns_key(self.columns))
+        return ("words", columns_key(self.columns), self.missing)
 
     def prepare(self, X: Any) -> sp.csr_array[Any]:
-        """Return counts of words, of unit length; missing values are refused."""
+        """Return counts of words, of unit length; a missing text has no words."""
         from sklearn.feature_extraction.text import HashingVectorizer
 
-        rows = read_table(X, str(self)).values(self.columns, str(self))
-        texts = [" ".join(map(str, row)) for row in rows.tolist()]
+        gaps = self.missing != "refuse"
+        rows = read_table(X, str(self)).values(self.columns, str(self), gaps=gaps)
+        texts = [" ".join(str(text) for text in row if text is not None) for row in rows.tolist()]
         counts = HashingVectorizer(n_features=N_WORDS, alternate_sign=False).transform(texts)
         prepared = sp.csr_array(counts, dtype=np.float64)
         prepared.sum_duplicates()  # sorted indices make products exactly symmetric
@@ -151,6 +180,8 @@ class Constant(Kernel):
         Not looked at.
     name : str, optional
         Shown in place of the description.
+    missing : str
+        Not looked at.
 
     Examples
     --------
@@ -160,6 +191,8 @@ class Constant(Kernel):
     """
 
     is_constant: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = MISSING  # no column is looked at
+    own_rules: ClassVar[tuple[str, ...]] = MISSING
 
     def monomials(self) -> Monomials:
         """Return one."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, InputTypeError
 
-from .base import Kernel, Rows, finite, positive
+from .base import MISSING, Kernel, Rows, finite, positive
 from .monomials import Monomial, Monomials, multiply
 from .table import Columns
+from .wrapper import Wrapper
 
 _ROUNDING = 1e-10  # of squared lengths, relative to the largest
 _UNDERFLOW = np.finfo(np.float64).tiny  # positive values below this have lost digits
@@ -29,6 +30,8 @@ class Composite(Kernel):
     parts : sequence of Kernel
         At least one. Each looks at its own columns; giving ``columns`` binds all of them.
     """
+
+    rules: ClassVar[tuple[str, ...]] = MISSING  # the parts know theirs
 
     parts: tuple[Kernel, ...]
 
@@ -54,16 +57,31 @@ class Composite(Kernel):
         super().__post_init__()
         if self.columns is not None:
             flat = [part.on(self.columns) for part in flat]
+        if self.missing != "refuse":
+            flat = [part.with_missing(self.missing) for part in flat]
         object.__setattr__(self, "parts", tuple(flat))
         object.__setattr__(self, "columns", None)  # they live in the parts
+        object.__setattr__(self, "missing", "refuse")
 
     def on(self, columns: Columns) -> Self:
         """Return this kernel with every part on other columns."""
         return self._changed(parts=tuple(part.on(columns) for part in self.parts))
 
-    def bound(self, X: Any) -> Self:
-        """Return this kernel with every part bound to what it picks in ``X``."""
-        return self._changed(parts=tuple(part.bound(X) for part in self.parts))
+    def bound(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
+        """Return this kernel with every part bound to ``X``."""
+        return self._changed(parts=tuple(part.bound(X, sample_weight) for part in self.parts))
+
+    def with_missing(self, rule: str) -> Self:
+        """Return this kernel with a rule for the parts that have none."""
+        return self._changed(missing=rule)
+
+    @property
+    def encodes_gaps(self) -> bool:
+        return any(part.encodes_gaps for part in self.parts)
+
+    @property
+    def has_learned(self) -> bool:
+        return all(part.has_learned for part in self.parts)
 
     @property
     def row_parts(self) -> tuple[Kernel, ...]:
@@ -123,6 +141,8 @@ class Sum(Composite):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------
@@ -154,6 +174,8 @@ class Product(Composite):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------
@@ -170,6 +192,17 @@ class Product(Composite):
     def has_unit_diagonal(self) -> bool:
         return all(part.has_unit_diagonal for part in self.parts)
 
+    def linear_rows(self, A: Rows) -> Floats | None:
+        """Return the rows of a kernel that is switched off by gates: zero where it is off."""
+        inner = [j for j, part in enumerate(self.parts) if not part.is_gate]
+        if len(inner) != 1:
+            return None
+        rows = self.parts[inner[0]].linear_rows(A[inner[0]])
+        if rows is None or len(self.parts) == 1:
+            return rows
+        gates = [part.diagonal(a) for part, a in zip(self.parts, A, strict=True) if part.is_gate]
+        return np.asarray(rows * np.prod(gates, axis=0)[:, None])
+
     def monomials(self) -> Monomials:
         """Return the product, multiplied out where that has not too many summands."""
         return multiply(self._moved()) or self.opaque()
@@ -179,72 +212,6 @@ class Product(Composite):
 
     def _title(self) -> str:
         return " * ".join(map(_factor, self.parts))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Wrapper(Kernel):
-    """Base of the kernels of one inner kernel, whose columns, rows and view they have.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The inner kernel; giving ``columns`` binds it to these.
-    """
-
-    kernel: Kernel
-
-    def __post_init__(self) -> None:
-        who, kernel = type(self).__name__, self.kernel
-        if not isinstance(kernel, Kernel):
-            raise InputTypeError(f"{who}: kernel must be a kernel, got {type(kernel).__name__}.")
-        self._check()
-        super().__post_init__()
-        if self.columns is not None:
-            object.__setattr__(self, "kernel", kernel.on(self.columns))
-            object.__setattr__(self, "columns", None)  # they live in the inner kernel
-
-    def _check(self) -> None:
-        """Refuse parameters of the subclass."""
-
-    def on(self, columns: Columns) -> Self:
-        """Return this kernel on other columns."""
-        return self._changed(kernel=self.kernel.on(columns))
-
-    def bound(self, X: Any) -> Self:
-        """Return this kernel bound to the columns it picks in ``X``."""
-        return self._changed(kernel=self.kernel.bound(X))
-
-    @property
-    def unwrapped(self) -> Kernel:
-        return self.kernel.unwrapped
-
-    def positions(self, X: Any) -> Indices:
-        """Return the inner kernel's columns."""
-        return self.kernel.positions(X)
-
-    def monomials(self) -> Monomials:
-        """Return the inner kernel's monomials."""
-        return self.kernel.monomials()
-
-    @property
-    def view(self) -> Hashable:
-        """The inner kernel's view."""
-        return self.kernel.view
-
-    def prepare(self, X: Any) -> Rows:
-        """Return the inner kernel's rows."""
-        return self.kernel.prepare(X)
-
-    def _prepare(self, X: Any, known: dict[Hashable, Rows]) -> Rows:
-        return self.kernel._prepare(X, known)
-
-    def block(self, A: Rows, B: Rows) -> Floats:
-        """Return the inner kernel's block."""
-        return self.kernel.block(A, B)
-
-    def diagonal(self, A: Rows) -> Floats:
-        """Return the inner kernel's diagonal."""
-        return self.kernel.diagonal(A)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,6 +228,8 @@ class Scaled(Wrapper):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     factor: float
@@ -316,6 +285,8 @@ class Group(Wrapper):
         Binds the kernel to these columns.
     name : str, optional
         Shown in place of the description.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     p: float | None = None
@@ -344,6 +315,8 @@ class Cosine(Wrapper):
         Binds the kernel to these columns.
     name : str, optional
         Shown in place of the description.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +32,8 @@ class RBF(VectorKernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -37,6 +41,8 @@ class RBF(VectorKernel):
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
+
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
 
     width: float = 1.0
 
@@ -79,6 +85,8 @@ class RBF(VectorKernel):
 class _Widths(VectorKernel):
     """Base of the kernels with a width for every column."""
 
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
+
     widths: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
@@ -93,6 +101,11 @@ class _Widths(VectorKernel):
             if not is_number(width) or not width > 0:
                 raise InputError(f"{who}: widths[{k}] must be a number > 0, got {width!r}.")
         object.__setattr__(self, "widths", tuple(float(width) for width in widths))
+
+    def with_columns_added(self, owners: Sequence[int], deviations: Sequence[float]) -> Self:
+        # The indicator of a column is as high as its deviation, hence the column's own width.
+        more = tuple(self.widths[j] for j in owners if j < len(self.widths))
+        return dataclasses.replace(self, widths=self.widths + more)
 
     def _title(self) -> str:
         low, high = min(self.widths), max(self.widths)
@@ -122,6 +135,8 @@ class ARD(_Widths):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -164,6 +179,8 @@ class Additive(_Widths):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -241,6 +258,8 @@ class Laplacian(VectorKernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -248,6 +267,8 @@ class Laplacian(VectorKernel):
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
     """
+
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
 
     width: float = 1.0
 

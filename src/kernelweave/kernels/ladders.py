@@ -15,10 +15,13 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, KernelFamily
 from .gaussian import RBF
-from .mixed import MixedLadder, mixed_ladder
+from .mixed import mixed_ladder
+from .sources import with_sources
 from .spread import typical_distance
 from .table import Columns, Encoding, columns_key, describe_columns, normal_columns, read_table
 from .vector import Polynomial
+
+_VIEW_RULES = ("refuse", "off", "complete", "fill", "expected")
 
 KernelsLike: TypeAlias = Kernel | KernelFamily | Sequence[Kernel | KernelFamily] | None
 
@@ -31,9 +34,18 @@ class Ladder(KernelFamily):
 
     columns: Columns
     per_feature: bool
+    missing: str
 
     def __str__(self) -> str:
         return self.label + describe_columns(self.columns)
+
+    @property
+    def encodes_gaps(self) -> bool:
+        return self.missing != "refuse"
+
+    def with_missing(self, rule: str) -> Self:
+        """Return this family with a rule for missing values, unless it has one already."""
+        return self if self.encodes_gaps else dataclasses.replace(self, missing=rule)
 
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""
@@ -71,8 +83,8 @@ class RBFLadder(Ladder):
         widths = self.widths
         if widths is None:
             who = self.label + describe_columns(columns)
-            rows = RBF(columns=columns, name=who).prepare(X)
             table = read_table(X, who)
+            rows = table.numbers(columns, who, gaps=self.encodes_gaps)
             middle = typical_distance(
                 rows, sample_weight, table.keys(table.positions(columns, who))
             )
@@ -80,7 +92,7 @@ class RBFLadder(Ladder):
             # is a kernel close to the identity, which only remembers.
             first = 0.25 if rows.shape[1] <= 3 else 0.5
             widths = tuple(first * middle * 2.0**step for step in range(5))
-        return [RBF(width, columns=columns) for width in widths]
+        return [RBF(width, columns=columns, missing=self.missing) for width in widths]
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,8 @@ class PolynomialLadder(Ladder):
     coef0: float
 
     def _rungs(self, X: Any, columns: Columns, sample_weight: Floats | None) -> list[Kernel]:
-        return [Polynomial(degree, self.coef0, columns=columns) for degree in self.degrees]
+        made = [Polynomial(degree, self.coef0, columns=columns) for degree in self.degrees]
+        return [kernel.with_missing(self.missing) for kernel in made]
 
 
 @dataclass(frozen=True)
@@ -101,12 +114,19 @@ class Views(KernelFamily):
     """What `views` returns."""
 
     parts: tuple[tuple[str, Columns, tuple[Kernel | KernelFamily, ...]], ...]
+    missing: str = "refuse"
+
+    @property
+    def encodes_gaps(self) -> bool:
+        return self.missing != "refuse" or any(encodes_gaps(items) for _, _, items in self.parts)
 
     def with_targets(self, y: Floats) -> Views:
         """Return these views with targets for the kernels that learn from them."""
         parts = [(view, columns, with_targets(items, y)) for view, columns, items in self.parts]
         same = all(new[2] is old[2] for new, old in zip(parts, self.parts, strict=True))
-        return self if same else Views(tuple((v, c, tuple(items)) for v, c, items in parts))
+        if same:
+            return self
+        return Views(tuple((v, c, tuple(items)) for v, c, items in parts), self.missing)
 
     def on(self, columns: Columns) -> Self:
         """Refuse; every view has columns of its own."""
@@ -114,25 +134,41 @@ class Views(KernelFamily):
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, view by view."""
+        by_view = {view: self._of_view(view, X, sample_weight) for view, _, _ in self.parts}
+        if self.missing in ("off", "complete"):
+            by_view = with_sources(
+                {view: (columns, by_view[view]) for view, columns, _ in self.parts},
+                X,
+                sample_weight,
+                complete=self.missing == "complete",
+            )
+        return [kernel for kernels in by_view.values() for kernel in kernels]
+
+    def _of_view(self, view: str, X: Any, sample_weight: Floats | None) -> list[Kernel]:
+        columns, items = next((c, items) for v, c, items in self.parts if v == view)
+        rule = "off" if self.missing == "complete" else self.missing
         kernels: list[Kernel] = []
-        for view, columns, items in self.parts:
-            for item in items:
-                if isinstance(item, Kernel):
-                    kernels.append(item.on(columns).renamed(f"{view}: {item.on(None)}"))
-                    continue
-                for kernel in item.on(columns).expand(X, sample_weight):
-                    # One-feature kernels keep telling their column.
-                    whole = isinstance(kernel.columns, Encoding) or (
-                        columns_key(kernel.columns) == columns_key(columns)
-                    )
-                    kernels.append(
-                        kernel.renamed(f"{view}: {kernel.on(None) if whole else kernel}")
-                    )
+        for item in items:
+            if rule != "refuse":
+                item = item.with_missing(rule)
+            if isinstance(item, Kernel):
+                kernels.append(item.on(columns).renamed(f"{view}: {item.on(None)}"))
+                continue
+            for kernel in item.on(columns).expand(X, sample_weight):
+                # One-feature kernels keep telling their column.
+                whole = isinstance(kernel.columns, Encoding) or (
+                    columns_key(kernel.columns) == columns_key(columns)
+                )
+                kernels.append(kernel.renamed(f"{view}: {kernel.on(None) if whole else kernel}"))
         return kernels
 
 
 def rbf_ladder(
-    widths: Iterable[float] | None = None, *, columns: Columns = None, per_feature: bool = False
+    widths: Iterable[float] | None = None,
+    *,
+    columns: Columns = None,
+    per_feature: bool = False,
+    missing: str = "refuse",
 ) -> KernelFamily:
     """Offer Gaussian kernels of several widths.
 
@@ -148,6 +184,8 @@ def rbf_ladder(
     per_feature : bool
         One kernel per column and width, column by column, in place of kernels on all columns
         together. With ``columns=None`` the columns of a frame that are not numeric are left out.
+    missing : {"refuse", "off", "fill", "expected"}
+        The rule for missing values; see the guide "Some of my data are missing".
 
     Returns
     -------
@@ -162,9 +200,10 @@ def rbf_ladder(
     """
     columns = normal_columns(columns, "rbf_ladder")
     if widths is None:
-        return RBFLadder(columns, per_feature, None)
-    rungs = tuple(RBF(width).width for width in _several("rbf_ladder", "widths", widths))
-    return RBFLadder(columns, per_feature, rungs)
+        return RBFLadder(columns, per_feature, RBF(missing=missing).missing, None)
+    several = _several("rbf_ladder", "widths", widths)
+    rungs = tuple(RBF(width, missing=missing).width for width in several)
+    return RBFLadder(columns, per_feature, missing, rungs)
 
 
 def polynomial_ladder(
@@ -173,6 +212,7 @@ def polynomial_ladder(
     coef0: float = 1.0,
     columns: Columns = None,
     per_feature: bool = False,
+    missing: str = "refuse",
 ) -> KernelFamily:
     """Offer polynomial kernels of several degrees.
 
@@ -186,6 +226,8 @@ def polynomial_ladder(
         None means all columns.
     per_feature : bool
         One kernel per column and degree, as in `rbf_ladder`.
+    missing : {"refuse", "off", "fill"}
+        The rule for missing values; see the guide "Some of my data are missing".
 
     Returns
     -------
@@ -198,16 +240,19 @@ def polynomial_ladder(
     ['polynomial(degree=1, coef0=1)', 'polynomial(degree=2, coef0=1)']
     """
     several = _several("polynomial_ladder", "degrees", degrees)
-    rungs = [Polynomial(degree, coef0) for degree in several]
+    rungs = [Polynomial(degree, coef0, missing=missing) for degree in several]
     return PolynomialLadder(
         normal_columns(columns, "polynomial_ladder"),
         per_feature,
+        missing,
         tuple(rung.degree for rung in rungs),
         rungs[0].coef0,
     )
 
 
-def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFamily:
+def views(
+    mapping: Mapping[str, Any], kernels: KernelsLike = None, *, missing: str = "refuse"
+) -> KernelFamily:
     """Offer the same kernels on several named groups of columns.
 
     Parameters
@@ -217,6 +262,12 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
     kernels : list of Kernel or KernelFamily, optional
         For the views that bring none; by default ``mixed_ladder(per_feature=False)``. They are
         bound to the columns of each view, in place of columns they may have.
+    missing : {"refuse", "off", "complete", "fill", "expected"}
+        What kernels do where values are missing, unless they have a rule of their own (as the
+        default kernels have for single values). "off": the kernels of a source are zero for rows
+        without it, and a kernel ``known`` of each source that some training rows lack lets its
+        absence matter. "complete": the same, but rows without a source get the expectation of its
+        features, which is learned from the other sources; more accurate where these are related.
 
     Returns
     -------
@@ -249,7 +300,11 @@ def views(mapping: Mapping[str, Any], kernels: KernelsLike = None) -> KernelFami
         if any(isinstance(item, Views) for item in items):
             raise InputError(f"{who}: a view cannot be part of another view.")
         parts.append((view, normal_columns(columns, who), tuple(items)))
-    return Views(tuple(parts))
+    if missing not in _VIEW_RULES:
+        raise InputError(
+            f"views: missing must be one of {', '.join(map(repr, _VIEW_RULES))}, got {missing!r}."
+        )
+    return Views(tuple(parts), missing)
 
 
 def expand_kernels(
@@ -282,7 +337,7 @@ def expand_kernels(
     expanded: list[Kernel] = []
     for item in items:
         expanded += [item] if isinstance(item, Kernel) else item.expand(X, sample_weight)
-    return [kernel.bound(X) for kernel in expanded]
+    return [kernel.bound(X, sample_weight) for kernel in expanded]
 
 
 def are_given(kernels: Any, fitted: Sequence[Kernel]) -> bool:
@@ -307,14 +362,11 @@ def encodes_gaps(kernels: Any) -> bool:
     kernels : Kernel, KernelFamily, list of both, or None
         Each kernel checks its own columns.
     """
-    if kernels is None or isinstance(kernels, MixedLadder):
+    if kernels is None:
         return True
     if isinstance(kernels, list | tuple):
         return any(item is not None and encodes_gaps(item) for item in kernels)
-    if isinstance(kernels, Views):
-        return any(encodes_gaps(items) for _, _, items in kernels.parts)
-    encoded = isinstance(getattr(kernels, "columns", None), Encoding)
-    return encoded or bool(getattr(kernels, "encodes_gaps", False))
+    return bool(getattr(kernels, "encodes_gaps", False))
 
 
 def with_targets(kernels: Any, y: Floats) -> Any:

@@ -98,6 +98,8 @@ class MetricLaplacian(Kernel):
         The encoding has the columns.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse"}
+        The encoding takes gaps.
     """
 
     encoding: TableEncoding

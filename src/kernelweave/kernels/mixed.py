@@ -9,11 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from kernelweave._types import Floats
-from kernelweave.errors import warn
+from kernelweave._validation import pick_rows
+from kernelweave.errors import InputError, warn
 
 from .base import Kernel, KernelFamily
 from .discrete import Constant
 from .encoding import NothingToEncodeError, TableEncoding
+from .gaps import Known
 from .gaussian import RBF, Laplacian
 from .spread import typical_distance
 from .table import Columns, describe_columns, normal_columns, read_table
@@ -33,6 +35,17 @@ class MixedLadder(KernelFamily):
 
     columns: Columns
     per_feature: bool
+    missing: str = "fill"
+
+    @property
+    def encodes_gaps(self) -> bool:
+        return True
+
+    def with_missing(self, rule: str) -> Self:
+        """Return this family switched off where all columns of a row are missing, if asked for."""
+        if rule not in ("off", "fill", "refuse"):
+            raise InputError(f"{self}: missing must be 'fill' or 'off', got {rule!r}.")
+        return dataclasses.replace(self, missing="off" if rule == "off" else self.missing)
 
     def __str__(self) -> str:
         return "mixed_ladder" + describe_columns(self.columns)
@@ -47,6 +60,21 @@ class MixedLadder(KernelFamily):
         table.positions(self.columns, str(self))
         if table.is_sparse:
             return self._of_sparse(X, sample_weight)
+        if self.missing == "off":
+            return self._of_present(X, sample_weight)
+        return self._of_encoded(X, sample_weight)
+
+    def _of_present(self, X: Any, sample_weight: Floats | None) -> list[Kernel]:
+        """Return kernels learned from the rows that have some of the columns, off elsewhere."""
+        gate = Known(every=False, columns=self.columns, name=str(self))
+        there = np.flatnonzero(gate.diagonal(gate.prepare(X)))
+        if not len(there):
+            raise InputError(f"{self}: no training row has this source; leave it out.")
+        weight = None if sample_weight is None else sample_weight[there]
+        kernels = self._of_encoded(pick_rows(X, there), weight)
+        return [kernel.with_missing("off") for kernel in kernels]
+
+    def _of_encoded(self, X: Any, sample_weight: Floats | None) -> list[Kernel]:
         try:
             encoding = TableEncoding.learn(X, self.columns, sample_weight)
         except NothingToEncodeError as error:
@@ -102,7 +130,9 @@ def _mean_absolute_distance(rows: Floats, weight: Floats | None) -> float:
     return total if total > 0 else 1.0
 
 
-def mixed_ladder(*, columns: Columns = None, per_feature: bool = True) -> KernelFamily:
+def mixed_ladder(
+    *, columns: Columns = None, per_feature: bool = True, missing: str = "fill"
+) -> KernelFamily:
     """Offer kernels on numbers, categories, dates and gaps together; the default of estimators.
 
     The columns are encoded first: numbers are standardised and averaged with their normal scores,
@@ -119,6 +149,9 @@ def mixed_ladder(*, columns: Columns = None, per_feature: bool = True) -> Kernel
         None means all columns.
     per_feature : bool
         Whether to add a kernel for each column, where there are 2 to 60 of them.
+    missing : {"fill", "off"}
+        Gaps are filled with an indicator beside them. With "off", kernels are also zero for rows in
+        which all their columns are missing, and learn nothing from these rows.
 
     Returns
     -------
@@ -132,4 +165,5 @@ def mixed_ladder(*, columns: Columns = None, per_feature: bool = True) -> Kernel
     >>> [str(kernel) for kernel in mixed_ladder().expand(X)][-2:]
     ['rbf(width=1) on age', 'rbf(width=1) on town']
     """
-    return MixedLadder(normal_columns(columns, "mixed_ladder"), bool(per_feature))
+    family = MixedLadder(normal_columns(columns, "mixed_ladder"), bool(per_feature))
+    return family.with_missing(missing)

@@ -11,10 +11,11 @@ from kernelweave.errors import InputError, InputTypeError
 from .base import Kernel
 from .discrete import Constant, Overlap, Words
 from .expression import Cosine, Group, Product, Scaled, Sum
+from .gaps import Known
 from .gaussian import ARD, RBF, Additive, Laplacian
 from .vector import Linear, Polynomial
 
-_OF_COLUMNS = (ARD, Additive, Laplacian, Linear, Overlap, Polynomial, RBF, Words)
+_OF_COLUMNS = (ARD, Additive, Known, Laplacian, Linear, Overlap, Polynomial, RBF, Words)
 _TYPES: dict[str, type[Kernel]] = {
     kind.__name__: kind for kind in (*_OF_COLUMNS, Constant, Cosine, Group, Product, Scaled, Sum)
 }
@@ -40,8 +41,10 @@ def to_plain(kernel: Kernel) -> dict[str, Any]:
             f"{kernel}: a {kind} cannot be written as JSON. Hint: to_dict(encode=str) writes names "
             "in place of kernels."
         )
-    given = ((f.name, getattr(kernel, f.name)) for f in fields(kernel))
-    out = {name: _to_value(value, kernel) for name, value in given if value is not None}
+    given = {f.name: getattr(kernel, f.name) for f in fields(kernel)}
+    if kernel.missing == "refuse":
+        del given["missing"]
+    out = {name: _to_value(value, kernel) for name, value in given.items() if value is not None}
     return {"type": kind} | out
 
 

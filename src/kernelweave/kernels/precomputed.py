@@ -37,21 +37,28 @@ class Precomputed(Kernel):
         The column of row numbers, the first by default.
     name : str, optional
         Shown in place of the description.
+    missing : {"off", "refuse"}
+        A row number that is missing or -1 means that the matrix does not know the row: it is
+        similar to none, also at prediction. "refuse" raises an error instead.
 
     Examples
     --------
     >>> kernel = Precomputed([[2.0, 1.0], [1.0, 3.0]])
-    >>> kernel([[1], [0]])
-    array([[3., 1.],
-           [1., 2.]])
+    >>> kernel([[1], [0], [-1]])
+    array([[3., 1., 0.],
+           [1., 2., 0.],
+           [0., 0., 0.]])
     """
 
     is_precomputed: ClassVar[bool] = True
     may_be_indefinite: ClassVar[bool] = True
+    rules: ClassVar[tuple[str, ...]] = ("off", "refuse")
+    own_rules: ClassVar[tuple[str, ...]] = ("off", "refuse")
 
     gram: Stored
     check: InitVar[bool] = True
     columns: Columns = field(default=0, kw_only=True)
+    missing: str = field(default="off", kw_only=True)
     # Whether mirrored entries agree to the last bits, so that the matrix is used without a copy.
     # Not a field: it follows from the matrix.
     _mirrored: ClassVar[bool] = True
@@ -104,7 +111,7 @@ class Precomputed(Kernel):
     @property
     def view(self) -> Hashable:
         """The column of row numbers and the number of rows they may name."""
-        return ("row numbers", columns_key(self.columns), len(self.gram))
+        return ("row numbers", columns_key(self.columns), len(self.gram), self.missing)
 
     def prepare(self, X: Any) -> Indices:
         """Return the row numbers as a vector of integers."""
@@ -113,14 +120,18 @@ class Precomputed(Kernel):
         picked = table.positions(self.columns, who)
         if len(picked) != 1:
             raise InputError(f"{who}: one column of row numbers is needed, got {len(picked)}.")
-        values = table.numbers(tuple(picked), who)
+        gaps = self.missing == "off"
+        values = table.numbers(tuple(picked), who, gaps=gaps)
         values = values.toarray().ravel() if is_sparse(values) else values[:, 0]
-        wrong = np.flatnonzero((values != np.rint(values)) | (values < 0) | (values >= self._n))
+        values = np.where(np.isnan(values), -1.0, values)
+        least = -1 if gaps else 0
+        wrong = np.flatnonzero((values != np.rint(values)) | (values < least) | (values >= self._n))
         if len(wrong):
             i = int(wrong[0])
             raise InputError(
                 f"{who}: {table.label(picked[0])} must hold row numbers from 0 to {self._n - 1}, "
-                f"but row {i} has {values[i]:g}; pass np.arange(n)[:, None] as X for all rows."
+                f"but row {i} has {values[i]:g}; pass np.arange(n)[:, None] as X for all rows"
+                f"{', and -1 for a row that the matrix does not know' if gaps else ''}."
             )
         rows: Indices = values.astype(np.intp)
         return rows
@@ -138,16 +149,19 @@ class Precomputed(Kernel):
     def block(self, A: Indices, B: Indices) -> Floats:
         """Pick rows and columns of the matrix."""
         K: Floats = self.gram[np.ix_(A, B)].astype(np.float64, copy=False)
+        K[A < 0] = 0.0
+        K[:, B < 0] = 0.0
         # The matrix is symmetric to rounding only.
         return K / 2 + K.T / 2 if A is B else K
 
     def at_pairs(self, A: Indices, left: Indices, right: Indices) -> Floats:
         """Pick single entries of the matrix."""
-        return self.gram[A[left], A[right]].astype(np.float64, copy=False)
+        a, b = A[left], A[right]
+        return np.where((a < 0) | (b < 0), 0.0, self.gram[a, b].astype(np.float64, copy=False))
 
     def diagonal(self, A: Indices) -> Floats:
         """Pick diagonal entries of the matrix."""
-        return self.gram[A, A].astype(np.float64, copy=False)
+        return np.where(A < 0, 0.0, self.gram[A, A].astype(np.float64, copy=False))
 
 
 def _read_gram(gram: Any) -> Stored:

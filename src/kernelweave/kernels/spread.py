@@ -92,9 +92,30 @@ def typical_distance(
     """Return the root mean squared distance between two rows, or 1 if it is 0.
 
     A mean and not a median, so that a weight of two is the same as a row given twice. Outliers in
-    dense rows are cut off first; where ``columns`` are named, absurd ones are reported.
+    dense rows are cut off first; where ``columns`` are named, absurd ones are reported. Gaps (NaN)
+    do not count.
     """
+    if not is_sparse(rows) and np.isnan(rows).any():
+        # The squared distance is a sum over columns; each has the rows that are known in it.
+        parts = []
+        for j, column in enumerate(rows.T):
+            known = ~np.isnan(column) if weight is None else ~np.isnan(column) & (weight > 0)
+            own = None if weight is None else weight[known]
+            label = None if columns is None else columns[j : j + 1]
+            parts.append(_root_mean_square(column[known][:, None], own, label))
+        return float(np.linalg.norm(parts)) or 1.0
+    if is_sparse(rows) and np.isnan(rows.data).any():
+        rows = rows.copy()
+        rows.data[np.isnan(rows.data)] = 0.0
+    return _root_mean_square(rows, weight, columns) or 1.0
+
+
+def _root_mean_square(
+    rows: Rows, weight: Floats | None, columns: Sequence[str | int] | None
+) -> float:
     n = rows.shape[0]
+    if not n:
+        return 0.0
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
     if not is_sparse(rows):
         rows, absurd = clip_outliers(rows, weight)
@@ -106,4 +127,4 @@ def typical_distance(
     means = share @ rows
     squares = share @ (rows.power(2) if is_sparse(rows) else (rows - means) ** 2)
     variance = squares - means**2 if is_sparse(rows) else squares
-    return float(np.sqrt(2.0 * max(float(variance.sum()), 0.0))) * unit or 1.0
+    return float(np.sqrt(2.0 * max(float(variance.sum()), 0.0))) * unit

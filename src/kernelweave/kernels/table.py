@@ -15,14 +15,17 @@ from narwhals.selectors import Selector
 from numpy.typing import NDArray
 
 from kernelweave._linalg import all_finite
-from kernelweave._types import Floats
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError, InputTypeError, RowError
+
+from .missing_cells import missing_rows, unmasked
 
 
 class Encoding(ABC):
     """A choice of columns together with a rule that makes numbers of them."""
 
     keys: tuple[str | int, ...]
+    numeric: bool = True  # whether the encoded columns are numbers
 
     @property
     @abstractmethod
@@ -251,8 +254,39 @@ class Table:
             f"{who}: X has no column {item!r}, {hint}; its columns are {_listed(self.names)}."
         )
 
-    def numbers(self, columns: Any, who: str) -> Any:
-        """Return chosen columns as C-contiguous float64, or as CSR where the table is sparse."""
+    def known(self, columns: Any, who: str) -> Bools:
+        """Return which cells of the chosen columns have a value; infinite numbers have none."""
+        picked = self.positions(columns, who)
+        out = np.ones((self.body.shape[0], len(picked)), dtype=bool)
+        if self.is_sparse:
+            cells = self.body[:, picked].tocoo()
+            gaps = ~np.isfinite(cells.data)
+            out[cells.coords[0][gaps], cells.coords[1][gaps]] = False
+            return out
+        for j, i in enumerate(picked):
+            column = self._column(i)
+            if column.dtype.kind in "fc":
+                out[:, j] = np.isfinite(column)
+            else:
+                out[_gaps(column, self.label(i), who), j] = False
+        return out
+
+    def _column(self, position: int) -> NDArray[Any]:
+        """Return one column, of a frame as numbers where it has no nulls, else as objects."""
+        if self.names is None:
+            return np.asarray(self.body[:, position])
+        series = self.body[:, position]
+        if series.dtype.is_numeric() and not series.null_count():
+            return np.asarray(series.to_numpy())
+        values = np.empty(len(series), dtype=object)
+        values[:] = series.to_list()
+        return values
+
+    def numbers(self, columns: Any, who: str, *, gaps: bool = False) -> Any:
+        """Return chosen columns as C-contiguous float64, or as CSR where the table is sparse.
+
+        With ``gaps`` those are NaN; otherwise they are refused.
+        """
         picked = self.positions(columns, who)
         everything = picked == list(range(self.n_columns))
         values: Any
@@ -263,6 +297,11 @@ class Table:
         data = values.data if self.is_sparse else values
         if all_finite(data):
             return values
+        if gaps:
+            values = values.copy()
+            data = values.data if self.is_sparse else values
+            data[~np.isfinite(data)] = np.nan
+            return values
         if self.is_sparse:
             at = np.flatnonzero(~np.isfinite(data))[0]
             row, j = (int(axis[at]) for axis in values.tocoo().coords)
@@ -270,7 +309,8 @@ class Table:
             row, j = (int(i) for i in np.argwhere(~np.isfinite(data))[0])
         raise RowError(
             f"{who}: {self.label(picked[j])} has a missing or infinite value in row {{row}}; "
-            "fill it first, for example with scikit-learn's SimpleImputer.",
+            "fill it first, for example with scikit-learn's SimpleImputer, or give the kernel "
+            "missing='off' or missing='fill'.",
             row,
         )
 
@@ -312,8 +352,11 @@ class Table:
                 values[known, j] = column.filter(known.tolist()).to_numpy().astype(np.float64)
         return np.ascontiguousarray(values, dtype=np.float64)
 
-    def values(self, columns: Any, who: str) -> NDArray[Any]:
-        """Return chosen columns of any type as a two-dimensional array without missing values."""
+    def values(self, columns: Any, who: str, *, gaps: bool = False) -> NDArray[Any]:
+        """Return chosen columns of any type as a two-dimensional array.
+
+        With ``gaps`` they are objects, None where a value is missing; otherwise gaps are refused.
+        """
         if self.is_sparse:
             raise InputError(f"{who}: sparse X is not supported here; pass X.toarray().")
         picked = self.positions(columns, who)
@@ -323,35 +366,30 @@ class Table:
             values = np.empty((self.body.shape[0], len(picked)), dtype=object)
             for j, i in enumerate(picked):
                 values[:, j] = self.body[:, i].to_list()
-        for j, i in enumerate(picked):
-            try:
-                missing = _missing(values[:, j])
-            except TypeError:
-                raise InputError(
-                    f"{who}: {self.label(i)} holds values that cannot be compared; "
-                    "use strings, numbers or dates."
-                ) from None
-            if missing is not None:
+        missing = [_gaps(values[:, j], self.label(i), who) for j, i in enumerate(picked)]
+        if gaps:
+            values = values.astype(object)
+            for j, rows in enumerate(missing):
+                values[rows, j] = None
+            return values
+        for i, rows in zip(picked, missing, strict=True):
+            if len(rows):
                 raise RowError(
                     f"{who}: {self.label(i)} has a missing value in row {{row}}; "
                     "fill it first, for example with the word 'missing'.",
-                    missing,
+                    int(rows[0]),
                 )
         return values
 
 
-def _missing(column: NDArray[Any]) -> int | None:
-    """Return the first row without a value; a value that cannot be hashed is a TypeError."""
-    if column.dtype.kind in "fcmM":
-        found = np.flatnonzero(column != column)
-        return int(found[0]) if len(found) else None
-    if column.dtype != object:
-        return None
-    for value in set(column.tolist()):
-        # NaN and NaT differ from themselves; the comparison of pandas' NA has no truth value.
-        if value is None or type(value).__name__ == "NAType" or value != value:
-            return next(i for i, other in enumerate(column) if other is value)
-    return None
+def _gaps(column: NDArray[Any], label: str, who: str) -> Indices:
+    """Return the rows without a value."""
+    try:
+        return missing_rows(column)
+    except TypeError:
+        raise InputError(
+            f"{who}: {label} holds values that cannot be compared; use strings, numbers or dates."
+        ) from None
 
 
 def read_table(X: Any, who: str) -> Table:
@@ -360,6 +398,8 @@ def read_table(X: Any, who: str) -> Table:
         if X.ndim != 2:
             raise InputError(f"{who}: X must have two dimensions, got {X.ndim}.")
         return Table(X, sp.csr_array(X), None)
+    if isinstance(X, np.ma.MaskedArray):
+        X = unmasked(X)
     if not isinstance(X, np.ndarray):
         try:
             frame = nw.from_native(X, pass_through=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -30,6 +30,7 @@ class VectorKernel(Kernel):
     """Base of the kernels on rows of numbers; prepared rows are float64, dense or CSR."""
 
     row_format: ClassVar[RowFormat] = "numbers"
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill")
 
     @property
     def view(self) -> tuple[Any, ...]:
@@ -83,6 +84,8 @@ class Linear(VectorKernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -90,6 +93,8 @@ class Linear(VectorKernel):
     array([[5., 3.],
            [3., 9.]])
     """
+
+    rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
 
     centre: tuple[float, ...] | None = None
 
@@ -105,6 +110,11 @@ class Linear(VectorKernel):
         if not np.isfinite(centre).all():
             raise InputError("Linear: centre must be finite.")
         object.__setattr__(self, "centre", tuple(map(float, centre)))
+
+    def with_columns_added(self, owners: Sequence[int], deviations: Sequence[float]) -> Linear:
+        if self.centre is None:
+            return self
+        return dataclasses.replace(self, centre=(*self.centre, *(0.0 for _ in owners)))
 
     def _parameters(self) -> dict[str, Any]:
         return {} if self.centre is None else {"centre": self.centre}
@@ -188,6 +198,8 @@ class Polynomial(VectorKernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -248,6 +260,8 @@ class FromCallable(VectorKernel):
         The columns this kernel looks at; see `Kernel`. None: all.
     name : str, optional
         Shown in place of the description.
+    missing : {"refuse", "off", "fill"}
+        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------

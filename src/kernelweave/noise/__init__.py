@@ -1,6 +1,7 @@
 """Estimates of wrong labels: how many there are, and which."""
 
 from .annotators import Answers, answers_from_triples
+from .decisions import Decided, apply_decisions, read_decisions
 from .estimate import NoiseEstimate, RateEstimate, estimate_noise, estimate_rates
 from .ranking import Suspects, label_quality, suspects
 from .ranking import rank_suspects as rank_suspects  # aliases: for estimators, not documented API
@@ -9,14 +10,17 @@ from .report import assess_rows as assess_rows
 
 __all__ = [
     "Answers",
+    "Decided",
     "LabelReport",
     "NoiseEstimate",
     "RateEstimate",
     "Suspects",
     "answers_from_triples",
+    "apply_decisions",
     "assess_labels",
     "estimate_noise",
     "estimate_rates",
     "label_quality",
+    "read_decisions",
     "suspects",
 ]

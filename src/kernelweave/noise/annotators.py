@@ -321,6 +321,7 @@ def find_consensus(
     prior: Floats | None = None,
     max_iter: int = 40,
     tol: float = 5e-3,
+    known: Indices | None = None,
     report: Callable[[], None] | None = None,
 ) -> Consensus:
     """Estimate class probabilities and confusions in turn.
@@ -338,10 +339,12 @@ def find_consensus(
         Known shares of the classes.
     max_iter, tol : int, float
         Most rounds; largest change of a probability at which to stop.
+    known : ndarray of int of shape (n_rows,), optional
+        Class numbers of rows whose class is known, -1 elsewhere.
     report : callable, optional
         Called after each round.
     """
-    truth, vote, history = answers.shares(), None, []
+    truth, vote, history = _with_known(answers.shares(), known), None, []
     step, before = np.ones((len(truth), 1)), np.zeros_like(truth)
     confusions = np.empty(0)
     for _ in range(max_iter):
@@ -358,7 +361,8 @@ def find_consensus(
             logs = np.log(votes) + answers.log_likelihood(confusions)
         best = logs.max(axis=1, keepdims=True)
         likely = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
-        found = _normalised(likely)  # equal where no class can explain the answers
+        # Equal probabilities where no class can explain the answers.
+        found = _with_known(_normalised(likely), known)
         history.append(float(np.abs(found - truth).max()))
         change = found - truth
         if scores is not None:
@@ -374,6 +378,13 @@ def find_consensus(
         if history[-1] <= tol:
             break
     return Consensus(truth, confusions, vote, history, history[-1] <= tol)
+
+
+def _with_known(truth: Floats, known: Indices | None) -> Floats:
+    """Return class probabilities that are one where a class is known."""
+    if known is None:
+        return truth
+    return np.where(known[:, None] >= 0, known[:, None] == np.arange(truth.shape[1]), truth)
 
 
 def prior_shift(shares: Floats, prior: Floats | None) -> Floats | float:

@@ -10,13 +10,14 @@ Natarajan, Dhillon, Ravikumar and Tewari (2013), Learning with noisy labels, NIP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
 from scipy.special import log_softmax
 
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.ridge import RidgeAverage
 
 from .annotators import Vote
@@ -52,6 +53,19 @@ class Correction:
     suggested: Indices  # the class that the scores suggest
     learned: bool  # whether the scores predict the labels better than chance
 
+    @classmethod
+    def of_labels(cls, codes: Indices, certain: Bools | None, **values: Any) -> Correction:
+        """Return a correction in which labels that were checked count as right."""
+        found = cls(**values)
+        if certain is None:
+            return found
+        return replace(
+            found,
+            label_quality=np.where(certain, 1.0, found.label_quality),
+            wrong_label_probability=np.where(certain, 0.0, found.wrong_label_probability),
+            suggested=np.where(certain, codes, found.suggested),
+        )
+
 
 def correct_two(
     average: RidgeAverage,
@@ -62,11 +76,13 @@ def correct_two(
     tail: float = TAIL,
     rates: tuple[float, float] | None = None,
     prior: float | None = None,
+    certain: Bools | None = None,
 ) -> Correction:
     """Correct a classifier of two classes, fitted to labels -1 and +1, for wrong labels.
 
     ``shift`` places the threshold between 0 (at 0) and the middle of the range of scores (at 1),
     unless it follows from known ``rates`` (q_minus, q_plus) or a known ``prior`` of class 1.
+    ``certain`` marks rows whose label was checked.
     """
     y = label_targets(codes, 2)[:, 0]
     s, soft = average.scores[:, 0], average.soft_scores[:, 0]
@@ -80,6 +96,8 @@ def correct_two(
     found, noise = find(s), find(soft)
     empty = Range.of(s, tail=tail).is_empty
     posterior = found.posterior(s, y)
+    if certain is not None:
+        posterior = np.where(certain, y > 0, posterior)
     z, targets, intercept = s, y - y.mean(), y.mean()
     threshold, width = found.middle, found.width
     if refurbish and not empty:
@@ -91,7 +109,9 @@ def correct_two(
             threshold = first * found.middle  # expected true labels need no correction
         elif prior is not None:
             threshold = float(np.quantile(z, 1.0 - prior))
-    return Correction(
+    return Correction.of_labels(
+        codes,
+        certain,
         targets=targets[:, None],
         intercept=np.array([intercept]),
         threshold=threshold,
@@ -115,6 +135,7 @@ def correct_many(
     balance: bool = False,
     tail: float = TAIL,
     rates: Floats | None = None,
+    certain: Bools | None = None,
 ) -> Correction:
     """Correct a classifier of three or more classes for wrong labels.
 
@@ -128,6 +149,8 @@ def correct_many(
     noise = Transition.of(average.soft_scores, codes, tail=tail, rates=rates)
     found = Transition.of(S, codes, tail=tail, rates=rates)
     posterior = found.posterior(codes)
+    if certain is not None:
+        posterior = np.where(certain[:, None], Y, posterior)
     Z, targets, intercept = S, Y - Y.mean(axis=0), Y.mean(axis=0)
     if refurbish and not found.is_empty:
         Z, targets, intercept, _ = _refurbish(average, S, Y, posterior, 1.0)
@@ -139,7 +162,9 @@ def correct_many(
         offsets = vote.offsets - np.log(shares)
         Z, targets = Z @ vote.slopes + offsets, targets @ vote.slopes
         intercept, slope = intercept @ vote.slopes + offsets, 1.0
-    return Correction(
+    return Correction.of_labels(
+        codes,
+        certain,
         targets=targets,
         intercept=intercept,
         threshold=0.0,

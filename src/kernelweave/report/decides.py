@@ -14,6 +14,8 @@ from kernelweave._summary import count, largest, listed, weight_noun
 from kernelweave._text import clip
 from kernelweave._validation import is_frame
 from kernelweave.inspection.coalitions import MOST_ENUMERATED
+from kernelweave.inspection.models import last_step
+from kernelweave.io import Importance
 
 from .charts import Chart, linear
 from .rendering import Section
@@ -26,10 +28,14 @@ _FIRST = 6  # bars of the first screen
 _FIRST_SHAPES, _SHAPES = 3, 6  # shape functions of the first screen, and of the section
 _BARS = 25  # columns of the section
 _PAIRS = 5
+_KEPT = 200  # columns whose importance a model file keeps
 _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
-_WORK = 5e9  # operations that importance may take: two seconds, more or less
-_NODES = 6.0  # of the quadrature of a product of kernels on columns, as a rule
+_SHAPE_ROWS = 60  # rows over which shape functions are averaged
+_WORK = 5e8  # operations that importance may take: a quarter of a second, more or less
+_PAIR_WORK = 2e8  # the same for pairs, which are left out of slow models
+_PAIR_ROWS = 27_000.0  # predictions that pairs take: 15 pairs, 36 points, 50 rows
+_NODES = 4.0  # operations for each term and column where these are products or sums
 _LITTLE = 0.02  # length of a bar that is not worth a word
 _SURE = 2.0  # standard errors of a band
 
@@ -54,6 +60,8 @@ class Deciding:
         Strongest interactions.
     n_all : int
         How many columns there are.
+    by_column : bool
+        Whether the bars are columns; otherwise parts of the model.
     refused : tuple of str
         Why something is missing.
     """
@@ -65,17 +73,18 @@ class Deciding:
     words: str = ""
     pairs: tuple[Bar, ...] = ()
     n_all: int = 0
+    by_column: bool = False
     refused: tuple[str, ...] = ()
 
     @property
     def first_bars(self) -> tuple[Bar, ...]:
-        """Bars of the first screen."""
-        return self.bars[:_FIRST]
+        """Bars of the first screen: those of columns that are used."""
+        return tuple(bar for bar in self.bars[:_FIRST] if bar.length > 0) or self.bars[:1]
 
     @property
     def sentence(self) -> str:
         """The columns that decide most; empty where it is not known."""
-        if not self.shapes:
+        if not self.by_column:
             return ""
         names = [bar.name for bar in self.bars[:_FIRST_SHAPES] if bar.length > _LITTLE]
         return f" It looks most at {listed(names)}." if names else ""
@@ -89,7 +98,7 @@ class Deciding:
 def section(subject: Subject) -> Section | None:
     """Return the importance of all columns and the shape functions; None where there are none."""
     found = subject.decides
-    if found is None or not (found.shapes or found.refused):
+    if found is None or not (found.by_column or found.refused):
         return None
     return Section("decides", "What decides, in detail", {"found": found})
 
@@ -98,10 +107,13 @@ def what_decides(subject: Subject) -> Deciding | None:
     """Return the columns that decide, or else the heaviest parts of the model; None: neither."""
     model = subject.estimator
     refused: list[str] = []
-    if subject.X is not None and (is_classifier(model) or is_regressor(model)):
-        found, refused = _explained(subject)
-        if found is not None:
-            return found
+    known = None if subject.record is None else subject.record.importance
+    if is_classifier(model) or is_regressor(model):
+        if subject.X is not None:
+            known = known or _try_importance(subject, refused)
+        curves = None if subject.X is None else _try_curves(subject, known, refused)
+        if known is not None or curves is not None:
+            return _by_column(subject, known, curves, refused)
     heaviest = largest(model, _FIRST)
     if not heaviest:
         return Deciding((), "", refused=tuple(refused)) if refused else None
@@ -112,58 +124,101 @@ def what_decides(subject: Subject) -> Deciding | None:
     return Deciding(bars, title, note, refused=tuple(refused))
 
 
-def _explained(subject: Subject) -> tuple[Deciding | None, list[str]]:
-    """Return importance and shape functions, and the reasons why some of them are missing."""
-    from kernelweave.inspection import effects, explain
+def measure_importance(model: Any, X: Any) -> Importance:
+    """Return the importance of the columns on some rows, as many as a fraction of a second allows.
 
-    model, X = subject.model, subject.X
-    refused: list[str] = []
-    values: Any = None
-    curves: Any = None
-    size = _affordable(subject)
+    Parameters
+    ----------
+    model : estimator, Pipeline or search
+        A fitted classifier or regressor.
+    X : array or data frame
+        Rows, such as those of the fit.
+
+    Returns
+    -------
+    importance : Importance
+        For the record of a fit.
+    """
+    from kernelweave.inspection import explain
+
+    size = _affordable(model, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on the rows, which the scores show
+        values = explain(
+            model,
+            _some(X, size.n_rows),
+            background=_some(X, size.n_background),
+            n_permutations=size.n_permutations,
+        )
+    sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1).mean(axis=2)
+    means = sizes.mean(axis=0)
+    errors = sizes.std(axis=0, ddof=min(1, len(sizes) - 1)) / np.sqrt(len(sizes))
+    order = np.argsort(-means, kind="stable")[:_KEPT]
+    return Importance(
+        tuple(values.feature_names[j] for j in order),
+        tuple(means[order].tolist()),
+        tuple(errors[order].tolist()),
+        len(means),
+        len(values),
+        values.n_background,
+        values.n_permutations > 0,
+        values.quantity,
+    )
+
+
+def _try_importance(subject: Subject, refused: list[str]) -> Importance | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on the rows, which the scores show
-            values = explain(
-                model,
-                _some(X, size.n_rows),
-                background=_some(X, size.n_background),
-                n_permutations=size.n_permutations,
-            )
+        return measure_importance(subject.chosen, subject.X)
     except (TypeError, ValueError) as error:  # errors of the library are among these
         refused.append(f"Importance is not shown: {error}")
+        return None
+
+
+def _try_curves(subject: Subject, known: Importance | None, refused: list[str]) -> Any:
+    """Return shape functions of the most important columns, or None and the reason."""
+    from kernelweave.inspection import effects
+
+    X, columns = subject.X, None
+    if known is not None and set(known.names) <= set(subject.columns or ()):
+        columns = list(known.names[:_SHAPES])
+    pairs = _PAIRS if X.shape[1] > 1 and _fast_enough(subject.chosen, X) else 0
     try:
-        columns = None
-        if values is not None:
-            sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1)
-            columns = np.argsort(-sizes.mean(axis=(0, 2)), kind="stable")[:_SHAPES].tolist()
-        # Pairs of a slow model would take as long as all the rest.
-        n_pairs = _PAIRS if X.shape[1] > 1 and size.n_rows > _LEAST_ROWS else 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            curves = effects(model, X, columns, pairs=n_pairs)
+            some = _some(X, _SHAPE_ROWS)
+            return effects(subject.chosen, some, columns, pairs=pairs, total=False)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
-    if values is None and curves is None:
-        return None, refused
-    if values is None:
-        bars, title = _shares(curves), "Share of the variance by each column alone"
+        return None
+
+
+def _by_column(
+    subject: Subject, known: Importance | None, curves: Any, refused: list[str]
+) -> Deciding:
+    """Return importance and shape functions, at least one of which is known."""
+    if known is None:
+        bars, title, n_all = _shares(curves), "Share of the variance by each column alone", 0
     else:
-        sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1)
-        bars, title = draw_importance(values.feature_names, sizes.mean(axis=2)), "Importance"
-        title += ", with standard errors"
-    n_background = (values or curves).n_background
+        bars = draw_importance(known.names, known.means, known.errors)
+        title, n_all = "Importance, with standard errors", known.n_columns
+    n_background = curves.n_background if known is None else known.n_background
     note = (
         f"Values compare each row with {count(n_background, 'row')} of the data; they describe the "
         "model, not causes."
     )
-    shapes = () if curves is None else _shapes(curves)
-    pairs = () if curves is None else _pairs(curves)
-    words = _words(values, curves)
     if curves is not None and is_classifier(subject.estimator) and len(curves.output_names) == 1:
         note += f" Upwards means {clip(curves.output_names[0], 40)}."
-    n_all = len(bars)
-    return Deciding(bars[:_BARS], title, note, shapes, words, pairs, n_all, tuple(refused)), refused
+    return Deciding(
+        bars[:_BARS],
+        title,
+        note,
+        () if curves is None else _shapes(curves),
+        _words(known, curves),
+        () if curves is None else _pairs(curves),
+        n_all or len(bars),
+        by_column=True,
+        refused=tuple(refused),
+    )
 
 
 @dataclass(frozen=True)
@@ -175,29 +230,52 @@ class _Sizes:
     n_permutations: int | None = None
 
 
-def _affordable(subject: Subject) -> _Sizes:
-    """Return how much is explained in some seconds.
+def _affordable(model: Any, X: Any) -> _Sizes:
+    """Return how much is explained in a fraction of a second.
 
     The work for one row and one background row is that of a prediction for every coalition of
     columns that is looked at; of a sum of products over columns it is that of a quadrature.
     """
-    model, d = subject.estimator, int(subject.X.shape[1])
-    n_outputs = np.size(getattr(model, "classes_", 0))
-    members = getattr(model, "members_", [model])
-    parts = [one[-1] if hasattr(one, "steps") else one for one in members]
-    kept = float(sum(max(int(np.size(getattr(one, "support_", ()))), 1) for one in parts))
-    sampled = model._declaration.learns in ("metric", "members")
-    few = d <= MOST_ENUMERATED
+    estimator, d = last_step(getattr(model, "best_estimator_", model)), int(X.shape[1])
+    sampled, few = _is_sampled(estimator), d <= MOST_ENUMERATED
     if sampled:
-        work = kept * (d + n_outputs) * (2.0**d if few else 2.0 * (d + 1))
+        work = _prediction_work(estimator, d) * (2.0**d if few else 2.0 * (d + 1))
     else:
-        work = kept * d * _NODES * max(int(np.count_nonzero(getattr(model, "weights_", [1.0]))), 1)
-    n_background = _SAMPLED if sampled else _BACKGROUND
-    n_rows = _WORK / (work * n_background)
-    if n_rows < _LEAST_ROWS:
-        n_background = int(np.clip(_WORK / (work * _LEAST_ROWS), _LEAST_ROWS, n_background))
-    n_rows = int(np.clip(n_rows, _LEAST_ROWS, _ROWS))
+        weights = getattr(estimator, "weights_", [1.0])
+        work = _n_terms(estimator) * d * _NODES * max(int(np.count_nonzero(weights)), 1)
+    pairs = _WORK / work  # of rows and background rows
+    n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _SAMPLED if sampled else _BACKGROUND))
+    n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
     return _Sizes(n_rows, n_background, 2 * n_background if sampled and not few else None)
+
+
+def _fast_enough(model: Any, X: Any) -> bool:
+    """Return whether pairs of columns take a fraction of a second."""
+    estimator = last_step(getattr(model, "best_estimator_", model))
+    return _PAIR_ROWS * _prediction_work(estimator, int(X.shape[1])) <= _PAIR_WORK
+
+
+def _prediction_work(estimator: Any, n_columns: int) -> float:
+    """Return the operations of the prediction of one row."""
+    n_outputs = int(np.size(getattr(estimator, "classes_", 0)))
+    return _n_terms(estimator) * (n_columns + n_outputs)
+
+
+def _n_terms(estimator: Any) -> float:
+    """Return the number of support rows, of all members where there are several."""
+    parts = [last_step(one) for one in getattr(estimator, "members_", [estimator])]
+    return float(sum(max(int(np.size(getattr(one, "support_", ()))), 1) for one in parts))
+
+
+def _is_sampled(estimator: Any) -> bool:
+    """Return whether mixed rows are predicted, because the model is no sum of known parts."""
+    if estimator._declaration.learns in ("metric", "members"):
+        return True
+    if not getattr(estimator, "paths_", True):
+        return True
+    kernels = getattr(estimator, "kernels_", ())
+    parts = (part for kernel in kernels for item in kernel.monomials() for part in item.atoms)
+    return any(part.kind == "opaque" for part in parts)
 
 
 def _some(X: Any, most: int) -> Any:
@@ -211,16 +289,16 @@ def _some(X: Any, most: int) -> Any:
     return X[rows]
 
 
-def _words(values: Any, curves: Any) -> str:
+def _words(known: Importance | None, curves: Any) -> str:
     """Return how importance and shape functions are to be read."""
     text = ""
-    if values is not None:
-        what = "decision value" if values.quantity == "decision" else "prediction"
+    if known is not None:
+        what = "decision value" if known.quantity == "decision" else "prediction"
         text = (
             f"Importance is the mean size of the share of a column in the {what}, over "
-            f"{count(len(values), 'row')}; the error is that of these rows."
+            f"{count(known.n_rows, 'row')}; the error is that of these rows."
         )
-        if values.n_permutations:
+        if known.sampled:
             text += " The shares are sampled, since this model is no sum or product over columns."
     if curves is not None:
         what = "decision value" if curves.quantity == "decision" else "prediction"

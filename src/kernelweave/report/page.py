@@ -34,15 +34,9 @@ def render(subject: Subject, title: str | None) -> str:
     found = (import_module(f".{name}", __package__).section(subject) for name in names)
     sections = [section for section in found if section is not None]
     heading = title or _title(subject)
-    style, script = _asset("page.css"), _asset("page.js")
-    # Nothing may be loaded from anywhere, and only this style and this script run: a name that was
-    # not escaped would be shown as text and do nothing.
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    style, script = asset("page.css"), asset("page.js") + asset("theme.js")
     return pages.get_template("page.html").render(
-        policy=policy,
+        policy=policy(style, script),
         heading=heading,
         heading_parts=_HUMP.split(heading),
         lead=_lead(subject),
@@ -92,8 +86,21 @@ def _warnings(subject: Subject) -> list[str]:
     return [*subject.warnings, *kept, *stopped]
 
 
+def policy(style: str, script: str) -> str:
+    """Return the policy of a page.
+
+    Nothing may be loaded from anywhere, and only this style and this script run: a name that was
+    not escaped would be shown as text and do nothing.
+    """
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a style sheet or script of the pages."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 

@@ -31,21 +31,20 @@ class Bar:
     high: float | None = None
 
 
-def draw_importance(names: Sequence[str], sizes: Any) -> tuple[Bar, ...]:
-    """Return bars with standard errors from sizes of shape (n_rows, n_columns), largest first."""
-    means = sizes.mean(axis=0)
-    spread = sizes.std(axis=0, ddof=1) if len(sizes) > 1 else np.zeros(len(means))
-    errors = spread / np.sqrt(len(sizes))
-    top = float((means + errors).max()) or 1.0
+def draw_importance(
+    names: Sequence[str], means: Sequence[float], errors: Sequence[float]
+) -> tuple[Bar, ...]:
+    """Return bars with standard errors, in the given order."""
+    top = max((mean + error for mean, error in zip(means, errors, strict=True)), default=0.0) or 1.0
     return tuple(
         Bar(
-            names[j],
-            _with_error(float(means[j]), float(errors[j])),
-            float(means[j]) / top,
-            float(max(means[j] - errors[j], 0.0)) / top,
-            float(means[j] + errors[j]) / top,
+            name,
+            _with_error(mean, error),
+            mean / top,
+            max(mean - error, 0.0) / top,
+            (mean + error) / top,
         )
-        for j in np.argsort(-means, kind="stable")
+        for name, mean, error in zip(names, means, errors, strict=True)
     )
 
 

@@ -3,13 +3,15 @@
 Each function takes a pandas frame. `read_table` reads one from a file; `fit_table` compares models
 on folds and fits the best one; `evaluate_table` scores a model on new rows; `explain_table`
 explains predictions; `compare_table` compares with methods of scikit-learn; `cluster_table` groups
-rows; `find_suspects` lists labels that look wrong.
+rows; `find_suspects` lists labels that look wrong, `make_review` asks a person about them;
+`fit_answers` learns from answers of several annotators.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .answers import fit_answers
     from .clustering import TableClusters, cluster_table
     from .columns import ColumnKind, describe_columns
     from .comparing import Comparison, compare_table
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from .predicting import predict_pairs_table, predict_table, read_for
     from .problem import Problem, make_problem
     from .reading import Table, read_pairs_table, read_table
+    from .reviewing import make_review
     from .search import Search, search_cost
 
 __all__ = [
@@ -43,9 +46,11 @@ __all__ = [
     "evaluate_table",
     "explain_table",
     "find_suspects",
+    "fit_answers",
     "fit_table",
     "make_model",
     "make_problem",
+    "make_review",
     "offer_kernels",
     "predict_pairs_table",
     "predict_table",
@@ -73,9 +78,11 @@ _HOMES = {
     "evaluate_table": "evaluating",
     "explain_table": "explaining",
     "find_suspects": "label_errors",
+    "fit_answers": "answers",
     "fit_table": "fitting",
     "make_model": "methods",
     "make_problem": "problem",
+    "make_review": "reviewing",
     "offer_kernels": "kernels",
     "predict_pairs_table": "predicting",
     "predict_table": "predicting",

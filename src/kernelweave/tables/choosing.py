@@ -419,7 +419,8 @@ def build_model(
     named = [(m.candidate.name, m.candidate.make(m.setting, task)) for m in members]
     if len(members) == 1 and alone.logarithm is None and alone.calibration is None:
         model = named[0][1]
-        fitted = fit_surely(model, problem, lambda: model.fit(task.rows, problem.y))
+        more = problem.fit_arguments(model)
+        fitted = fit_surely(model, problem, lambda: model.fit(task.rows, problem.y, **more))
         return SureFit(Pipeline([("table", preparer), ("model", model)]), fitted.seconds)
     weights = [member.weight for member in members]
     if problem.regression:

@@ -102,6 +102,7 @@ def fit_table(
     max_rows: int | None = None,
     scoring: str = "auto",
     seconds: float | None = None,
+    decisions: Any = None,
     announce: Announce = silent,
 ) -> TableFit:
     """Compare candidates on folds of a table, and fit the best one, or a combination, to all rows.
@@ -149,6 +150,10 @@ def fit_table(
     seconds : float, optional
         About how long the comparison may take, by which candidates and folds are chosen; None: 3
         seconds for 1000 rows, a minute at most.
+    decisions : str, path, data frame or list, optional
+        Decisions of a person on labels, as the page of `kernelweave review` exports them: labels
+        are changed accordingly, and the method "noisy" takes them as certain. Decisions on pairs
+        are for the method "pairs".
     announce : callable
         Called with the current step and the share of it that is done.
 
@@ -170,6 +175,8 @@ def fit_table(
     """
     settings = settings or Settings()
     problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams)
+    if decisions is not None:
+        problem = problem.decide(decisions)
     given = (settings.norm, settings.tol, settings.max_iter)
     plain = C == "auto" and not problem.grams and all(option is None for option in given)
     if method not in CANDIDATES and not (method == "auto" and plain and can_be_compared(problem)):

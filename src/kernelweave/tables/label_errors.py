@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
 
 def find_suspects(
-    model: Any, frame: pd.DataFrame | None = None, *, limit: int | None = None
+    model: Any,
+    frame: pd.DataFrame | None = None,
+    *,
+    limit: int | None = None,
+    decisions: Any = None,
 ) -> pd.DataFrame:
     """Return the rows whose label looks wrong, the most suspicious first.
 
-    A model of the method "noisy" has scored its training labels. Any other classifier is fitted to
-    folds of the rows it was learned from, and scores the labels of the rest.
+    A model of the method "noisy" has scored its training labels, one of the method "annotators" its
+    answers. Any other classifier is fitted to folds of the rows it was learned from, and scores the
+    labels of the rest.
 
     Parameters
     ----------
@@ -35,17 +40,20 @@ def find_suspects(
         are added to the result.
     limit : int, optional
         Maximum number of rows.
+    decisions : str, path, data frame or list, optional
+        Decisions of a person, which change labels before they are scored by folds.
 
     Returns
     -------
     suspects : pandas.DataFrame
-        ``row`` (of the table, from 0), ``quality`` (0 to 1), ``given`` and ``suggested`` label.
+        ``row`` (of the table, from 0), ``quality`` (0 to 1), ``given`` and ``suggested`` label;
+        with answers of several also ``annotator``.
     """
     estimator = last_step(model)
     if not hasattr(estimator, "classes_"):
         raise InputError("This model is not a classifier, so it has no labels to suspect.")
     rows = getattr(model[0], "rows_", None) if isinstance(model, Pipeline) else None
-    if has_aspect(estimator, "labels"):
+    if has_aspect(estimator, "labels") or has_aspect(estimator, "annotators"):
         found = suspects(model, limit=limit).to_frame()
     elif frame is None or not isinstance(model, Pipeline):
         raise InputError(
@@ -57,6 +65,8 @@ def find_suspects(
             rows = np.arange(model[0].n_samples_seen_)
         _refuse_another(rows.max() >= len(frame))
         problem = make_problem(frame, model[0].target_ or "", task="classification")
+        if decisions is not None:
+            problem = problem.decide(decisions)
         _refuse_another(not np.isin(rows, problem.y.index).all())
         found = suspects(model, frame.loc[rows], problem.y.loc[rows], limit=limit).to_frame()
     found = found.rename(columns={"index": "row"})

@@ -8,9 +8,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import has_fit_parameter
 
 from kernelweave.errors import DataError, InputError
 from kernelweave.io.dates import FORMATS
+from kernelweave.noise import apply_decisions, read_decisions
+from kernelweave.noise.decisions import Decision
+from kernelweave.pairs import read_pairs
 
 from .columns import ColumnKind, describe_columns
 from .reading import is_number
@@ -40,6 +44,8 @@ class Problem:
         Ready Gram matrices, by the column of ``X`` with their row numbers.
     notes : tuple of str
         Sentences on rows that were left out.
+    decisions : tuple of Decision
+        Decisions of a person, applied to ``y``; see `decide`.
     """
 
     X: pd.DataFrame
@@ -48,6 +54,7 @@ class Problem:
     kinds: tuple[ColumnKind, ...]
     grams: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     def columns(self, *kinds: str) -> list[str]:
         """Return the names of the columns of these kinds."""
@@ -62,6 +69,47 @@ class Problem:
         kinds = tuple(c for c in self.kinds if c.name not in columns)
         grams = {name: gram for name, gram in self.grams.items() if name not in columns}
         return replace(self, X=self.X.drop(columns=list(columns)), kinds=kinds, grams=grams)
+
+    def decide(self, decisions: Any) -> Problem:
+        """Return the problem with the decisions of a person; rows are those of the file."""
+        found = tuple(read_decisions(decisions))
+        if not found or len(found[0].place) > 1:  # decisions on pairs change no label
+            return replace(self, decisions=found)
+        whole = np.full(int(self.y.index.max()) + 1, None, dtype=object)
+        whole[self.y.index] = self.y.to_numpy(dtype=object)
+        labels = apply_decisions(whole, decisions).labels[self.y.index]
+        y = self.y.astype(object).copy()
+        y[:] = labels
+        n = sum(one.is_certain for one in found)
+        note = f"{n} label(s) were decided by a person and count as certain"
+        typed = y if self.y.dtype.kind == "O" else y.astype(self.y.dtype)
+        return replace(self, y=typed, decisions=found, notes=(*self.notes, note))
+
+    def fit_arguments(self, estimator: Any) -> dict[str, Any]:
+        """Return what decisions add to the arguments of `fit`, for estimators that know of them."""
+        if not self.decisions:
+            return {}
+        if has_fit_parameter(estimator, "known"):
+            certain = [one.place[0] for one in self.decisions if one.is_certain]
+            known = self.y.astype(object).where(self.y.index.isin(certain), None)
+            return {"known": known.to_numpy(dtype=object)}
+        if has_fit_parameter(estimator, "pairs") and len(self.decisions[0].place) > 1:
+            return self._decided_pairs(estimator)
+        return {}
+
+    def _decided_pairs(self, estimator: Any) -> dict[str, Any]:
+        """Return pairs drawn from the classes, with those that a person has decided on."""
+        place = {row: k for k, row in enumerate(self.y.index.tolist())}
+        lines = [
+            {"left": place[a], "right": place[b], "decision": one.kind, "label": one.label}
+            for one in self.decisions
+            for a, b in [one.place]
+            if a in place and b in place
+        ]
+        options = {"n_pairs": estimator.n_pairs, "random_state": estimator.random_state}
+        drawn, labels = read_pairs(None, None, self.y.to_numpy(), len(self.y), **options)
+        decided = apply_decisions(labels, lines, pairs=drawn)
+        return {"pairs": decided.pairs, "labels": decided.labels}
 
     @property
     def dates(self) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._summary import count
-from kernelweave.io import FitRecord, ScoredModel
+from kernelweave.io import FitRecord, Importance, ScoredModel
 
 from .curves import (
     Curve,
@@ -55,12 +55,23 @@ def record_fit(found: TableFit, facts: Mapping[str, str]) -> FitRecord:
         "facts": {**facts, "method": found.method},
         "evaluation": None if found.left_out is None else _curves(found.left_out),
         "row_hashes": np.sort(hash_rows(found.model, found.problem.X, found.problem.y)),
+        "importance": _importance(found.model, found.problem.X),
     }
     warnings = tuple(_sentence(text) for text in found.warnings)
     if found.choice is None:
         return FitRecord((), "", **common, warnings=warnings)
     doubts = tuple(doubt_choice(found.choice))
     return _compared(found.choice, found.n_rows, common | {"warnings": (*doubts, *warnings)})
+
+
+def _importance(model: Pipeline, X: Any) -> Importance | None:
+    """Return which columns decide; None for models that have no function to explain."""
+    from kernelweave.report.decides import measure_importance
+
+    try:
+        return measure_importance(model, X)
+    except (TypeError, ValueError):  # errors of the library are among these
+        return None
 
 
 def _compared(choice: Choice, n_rows: int, common: dict[str, Any]) -> FitRecord:

@@ -1,6 +1,6 @@
 "use strict";
-// Sorts and searches tables, unfolds long ones, and switches between light and dark. Without it
-// the page is complete: tables are then simply not folded.
+// Sorts and searches tables, and unfolds long ones. Without it the page is complete: tables are
+// then simply not folded.
 
 function keyOf(row, column) {
   const cell = row.cells[column];
@@ -70,37 +70,6 @@ function prepareTable(holder) {
   refresh();
 }
 
-function prepareTheme() {
-  const button = document.getElementById("theme");
-  const root = document.documentElement;
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  let chosen = null;
-  try {
-    chosen = window.localStorage.getItem("kernelweave-theme");
-  } catch (error) {
-    chosen = null; // a page from a file may have no storage; the system's theme is then used
-  }
-
-  function show() {
-    const dark = chosen ? chosen === "dark" : system.matches;
-    if (chosen) root.dataset.theme = chosen;
-    button.setAttribute("aria-pressed", String(dark));
-  }
-
-  button.addEventListener("click", function () {
-    const dark = chosen ? chosen === "dark" : system.matches;
-    chosen = dark ? "light" : "dark";
-    show();
-    try {
-      window.localStorage.setItem("kernelweave-theme", chosen);
-    } catch (error) {
-      return; // the choice then lasts as long as the page is open
-    }
-  });
-  system.addEventListener("change", show);
-  show();
-}
-
 // What does not scroll need not be stopped at with the keyboard.
 function prepareScrolling() {
   document.querySelectorAll(".scroll").forEach(function (part) {
@@ -112,4 +81,3 @@ function prepareScrolling() {
 document.querySelectorAll(".sortable").forEach(prepareTable);
 prepareScrolling();
 window.addEventListener("resize", prepareScrolling);
-prepareTheme();

@@ -1,0 +1,230 @@
+"""Compare ways to learn from sources that rows lack: switched off, completed, filled.
+
+Sources are removed from real data at random and not at random, from training and test rows alike.
+Results are kept as they come; at the end a page and a picture show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernelweave import MKLClassifier, views
+from kernelweave.errors import DataError
+
+from .missing_data import DATA, Division, divide
+from .page import make_table
+from .store import Record, Store, write
+
+FIELDS = ("data", "share", "how", "split", "method")
+CONDITIONS = (
+    (0.0, "random"),
+    (0.3, "random"),
+    (0.5, "random"),
+    (0.7, "random"),
+    (0.5, "not random"),
+    (0.7, "not random"),
+)
+COSTS = [1.0, 10.0, 100.0]  # of the SVMs, by three folds
+N_SPLITS = 4
+RESULTS = Path(__file__).parent / "results"
+
+
+def _multiple(rule: str) -> Callable[[Division], Any]:
+    def fit(division: Division) -> Any:
+        model = MKLClassifier(views(division.sources, missing=rule))
+        return model.fit(division.X[division.train], division.y[division.train])
+
+    return fit
+
+
+def _complete_rows(division: Division) -> Any:
+    rows = division.train & ~np.isnan(division.X).any(axis=1)
+    if len(set(division.y[rows])) < len(set(division.y)) or rows.sum() < 20:
+        return None
+    model = MKLClassifier(views(division.sources, missing="off"))
+    return model.fit(division.X[rows], division.y[rows])
+
+
+def _filled(imputer: Any) -> Callable[[Division], Any]:
+    def fit(division: Division) -> Any:
+        steps = make_pipeline(StandardScaler(), imputer, SVC())
+        model = GridSearchCV(steps, {"svc__C": COSTS}, cv=3)
+        return model.fit(division.X[division.train], division.y[division.train])
+
+    return fit
+
+
+def _boosted(division: Division) -> Any:
+    model = HistGradientBoostingClassifier(random_state=0)
+    return model.fit(division.X[division.train], division.y[division.train])
+
+
+METHODS: dict[str, tuple[str, Callable[[Division], Any]]] = {
+    "complete": ('MKL, `missing="complete"`', _multiple("complete")),
+    "off": ('MKL, `missing="off"`', _multiple("off")),
+    "default": ("MKL, medians and indicators", _multiple("refuse")),
+    "complete rows": ("MKL, complete rows only", _complete_rows),
+    "mean": ("mean + SVC", _filled(SimpleImputer())),
+    "knn": ("5 neighbours + SVC", _filled(KNNImputer())),
+    "boosting": ("HistGradientBoosting", _boosted),
+}
+
+
+def evaluate(data: str, share: float, how: str, split: int, method: str) -> Record:
+    """Fit one method to one division and return its accuracy on the other rows, in per cent."""
+    division = divide(data, share, how, split)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = METHODS[method][1](division)
+        test = ~division.train
+        accuracy = None
+        if model is not None:
+            accuracy = 100.0 * float(model.score(division.X[test], division.y[test]))
+    seconds = time.process_time() - start
+    task = dict(zip(FIELDS, (data, share, how, split, method), strict=True))
+    return {**task, "accuracy": accuracy, "seconds": seconds}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is still missing, write the page and the picture, and return an exit status."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.missing", description=__doc__)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--splits", type=int, default=N_SPLITS, help="divisions of each data set")
+    parser.add_argument("--output", type=Path, default=RESULTS, metavar="DIR")
+    options = parser.parse_args(arguments)
+    store = Store(options.output / "missing.json", {"n_train": 300}, FIELDS)
+    for data in options.data:
+        try:
+            DATA[data].read()
+        except DataError as error:
+            print(f"{DATA[data].title} is left out: {error}.", file=sys.stderr)
+            continue
+        for share, how in CONDITIONS:
+            for split in range(options.splits):
+                for method in options.methods:
+                    if (data, share, how, split, method) not in store:
+                        store.add(evaluate(data, share, how, split, method))
+        print(f"{DATA[data].title} is done.", flush=True)
+    records = store.records()
+    if not records:
+        print("There is nothing to report.", file=sys.stderr)
+        return 1
+    page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
+    write(page, to_markdown(records))
+    draw(records, picture)
+    print(f"The table is in {page}, the picture in {picture}.")
+    return 0
+
+
+def accuracies(records: Sequence[Record]) -> dict[tuple[str, float, str, str], list[float]]:
+    """Return accuracies of the divisions by data set, share, kind of holes and method."""
+    out: dict[tuple[str, float, str, str], list[float]] = {}
+    for r in sorted(records, key=lambda r: r["split"]):
+        key = (r["data"], r["share"], r["how"], r["method"])
+        out.setdefault(key, []).append(np.nan if r["accuracy"] is None else r["accuracy"])
+    return out
+
+
+def difference(
+    records: Sequence[Record],
+    one: str,
+    other: Sequence[str],
+    cells: Sequence[tuple[str, float, str]],
+) -> tuple[float, float]:
+    """Return the mean of one method less the better of others, and its standard error.
+
+    Cells are data sets under a condition. The better of the others is that of the means over the
+    divisions of a cell; the standard error is over data sets.
+    """
+    found = accuracies(records)
+    by_data: dict[str, list[float]] = {}
+    for data, share, how in cells:
+        means = [np.mean(found[data, share, how, name]) for name in (one, *other)]
+        by_data.setdefault(data, []).append(means[0] - max(means[1:]))
+    values = np.array([np.mean(part) for part in by_data.values()])
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)
+
+
+def to_markdown(records: Sequence[Record]) -> str:
+    """Return tables of mean accuracies and of paired differences."""
+    found = accuracies(records)
+    out = []
+    for development in (True, False):
+        names = [d for d in DATA if DATA[d].development is development]
+        names = [d for d in names if any(r["data"] == d for r in records)]
+        out.append(f"### {'Development' if development else 'Judgement'} data\n\n")
+        rows = []
+        for share, how in CONDITIONS:
+            for data in names:
+                shown = [_shown(found.get((data, share, how, method))) for method in METHODS]
+                rows.append([f"{share:.0%} {how}", DATA[data].title, *shown])
+        out.append(make_table(["missing", "data", *(m[0] for m in METHODS.values())], rows) + "\n")
+        rows = []
+        for share in sorted({share for share, _ in CONDITIONS}):
+            cells = [(d, s, how) for s, how in CONDITIONS if s == share for d in names]
+            rivals = {"filling": ("mean", "knn"), "boosting": ("boosting",), "off": ("off",)}
+            pairs = [difference(records, "complete", r, cells) for r in rivals.values()]
+            rows.append([f"{share:.0%}", *(f"{mean:+.1f} ± {error:.1f}" for mean, error in pairs)])
+        head = ["missing", "less better filling + SVC", "less boosting", 'less `"off"`']
+        out.append(make_table(head, rows) + "\n")
+    return "".join(out)
+
+
+def _shown(values: list[float] | None) -> str:
+    if not values or np.isnan(values).all():
+        return ""
+    return f"{np.nanmean(values):.1f}"
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Draw mean accuracies of judgement data by the share that is missing at random."""
+    from matplotlib.figure import Figure
+
+    found = accuracies(records)
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, development in zip(axes, (True, False), strict=True):
+        names = [d for d in DATA if DATA[d].development is development]
+        names = [d for d in names if any(r["data"] == d for r in records)]
+        for method, (label, _) in METHODS.items():
+            points = []
+            for share, how in CONDITIONS:
+                values = [np.mean(found.get((d, share, how, method), [np.nan])) for d in names]
+                if how == "random" and values and not np.isnan(values).any():
+                    points.append((100 * share, np.mean(values)))
+            if points:
+                bold = method == "complete"
+                axis.plot(
+                    *zip(*points, strict=True),
+                    marker="o",
+                    markersize=4,
+                    linewidth=2.4 if bold else 1.2,
+                    label=label.replace("`", ""),
+                )
+        axis.set_title("development data" if development else "judgement data")
+        axis.set_xlabel("sources missing at random, %")
+    axes[0].set_ylabel("accuracy, %")
+    axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Whole sources that rows lack: kernels that are off there, or completed from other sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelweave._types import Bools, Floats, Indices
+from kernelweave._validation import pick_rows
+from kernelweave.errors import InputError, RowError
+
+from .base import Kernel
+from .completed import Completed, Completion, mean_similarity
+from .expression import Cosine
+from .gaps import Known
+from .table import Columns
+
+
+@dataclass(frozen=True)
+class CompletionOptions:
+    """Constants of completion, chosen on development data (see the experiment `missing`)."""
+
+    ridge: float = 0.1  # added to similarities of at most one
+    most_anchors: int = 500  # rows of each source that others are written by
+
+
+OPTIONS = CompletionOptions()
+
+
+def with_sources(
+    sources: Mapping[str, tuple[Columns, Sequence[Kernel]]],
+    X: Any,
+    weight: Floats | None,
+    *,
+    complete: bool,
+) -> dict[str, list[Kernel]]:
+    """Return the kernels of each source for rows that may lack it.
+
+    Parameters
+    ----------
+    sources : mapping of str to (columns, list of Kernel)
+        Kernels that are off for rows without their source.
+    X : table
+        Training rows.
+    weight : ndarray of shape (n_samples,) or None
+        How often each row counts; rows of weight zero do not.
+    complete : bool
+        Whether rows without a source get expected features, learned from the other sources.
+    """
+    gates = {name: _gate(name, columns, kernels) for name, (columns, kernels) in sources.items()}
+    present = {name: gate.diagonal(gate.prepare(X)) > 0 for name, gate in gates.items()}
+    used = np.ones(len(next(iter(present.values()))), bool) if weight is None else weight > 0
+    _check_present(present, used)
+    found = {name: list(kernels) for name, (_, kernels) in sources.items()}
+    lacking = {name: bool((used & ~present[name]).any()) for name in sources}
+    if complete and len(sources) > 1:
+        bound = {name: [k.bound(X, weight) for k in kernels] for name, kernels in found.items()}
+        references = {name: Cosine(_reference(kernels)) for name, kernels in bound.items()}
+        found = {
+            name: _completed(name, bound[name], gates, references, X, used & present[name])
+            for name in found
+        }
+    return {
+        name: [*kernels, *([gates[name]] if lacking[name] else [])]
+        for name, kernels in found.items()
+    }
+
+
+def _gate(name: str, columns: Columns, kernels: Sequence[Kernel]) -> Known:
+    numbers = all(kernel.is_precomputed for kernel in kernels)
+    return Known(every=False, row_numbers=numbers, columns=columns, name=f"{name}: known")
+
+
+def _check_present(present: Mapping[str, Bools], used: Bools) -> None:
+    """Refuse sources that no row has, and rows that have no source."""
+    for name, there in present.items():
+        if not (there & used).any():
+            raise InputError(f"views[{name!r}]: no training row has this source; leave it out.")
+    none = np.flatnonzero(used & ~np.any(list(present.values()), axis=0))
+    if len(none):
+        raise RowError(
+            "X: row {row} has none of the sources; leave such rows out of the fit.", int(none[0])
+        )
+
+
+def _reference(kernels: Sequence[Kernel]) -> Kernel:
+    """Return the middle one of a source's Gaussians, or its first kernel where it has none."""
+    gaussians = [kernel for kernel in kernels if _is_gaussian(kernel)]
+    gaussians = [kernel for kernel in gaussians if kernel.view == gaussians[0].view]
+    return gaussians[len(gaussians) // 2] if gaussians else kernels[0]
+
+
+def _is_gaussian(kernel: Kernel) -> bool:
+    inner = [factor.decay for factor in kernel.factors if not factor.is_gate]
+    return len(inner) == 1 and inner[0] is not None and inner[0].distance == "squared"
+
+
+def _completed(
+    name: str,
+    kernels: Sequence[Kernel],
+    gates: Mapping[str, Known],
+    references: Mapping[str, Kernel],
+    X: Any,
+    having: Bools,
+) -> list[Kernel]:
+    """Return the kernels of one source, completed from the others."""
+    rows = _spread(np.flatnonzero(having))
+    table = pick_rows(X, rows)
+    others = tuple(reference for other, reference in references.items() if other != name)
+    known: dict[Any, Any] = {}
+    anchors = tuple(reference.prepare_once(table, known) for reference in others)
+    S = mean_similarity(others, anchors, anchors)
+    inverse = np.linalg.inv(S + OPTIONS.ridge * np.eye(len(S)))
+    inverse = (inverse + inverse.T) / 2
+    completion = Completion(gates[name], others, anchors, inverse, name=f"{name}: completion")
+    return [
+        Completed(kernel, completion, kernel.prepare_once(table, known), name=str(kernel))
+        for kernel in kernels
+    ]
+
+
+def _spread(rows: Indices) -> Indices:
+    if len(rows) <= OPTIONS.most_anchors:
+        return rows
+    at = np.linspace(0, len(rows) - 1, OPTIONS.most_anchors).round().astype(np.intp)
+    return rows[at]

@@ -1,0 +1,94 @@
+"""Whole sources that rows lack."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gap_cases import SOURCES, two_sources
+from kernelweave import MKLClassifier
+from kernelweave.errors import InputError, RowError
+from kernelweave.kernels import Linear, Precomputed, Words, expand_kernels, rbf_ladder, views
+from kernelweave.kernels.sources import OPTIONS
+
+NAN = float("nan")
+
+
+def names(kernels):
+    return [str(kernel) for kernel in kernels]
+
+
+@pytest.mark.parametrize("rule", ["off", "complete"])
+def test_sources_that_are_missing_get_an_intercept(rule):
+    X = two_sources()
+    X[:, 2:] = np.where(np.isnan(X[:, 2:]), 0.0, X[:, 2:])
+    found = names(expand_kernels(views(SOURCES, rbf_ladder([1.0]), missing=rule), X))
+    assert found == ["a: rbf(width=1)", "a: known", "b: rbf(width=1)"]
+
+
+def test_default_kernels_learn_nothing_from_rows_without_the_source():
+    X = two_sources()
+    known = ~np.isnan(X[:, 0])
+    off = expand_kernels(views({"a": [0, 1], "b": [2, 3, 4]}, missing="off"), X)
+    alone = expand_kernels(views({"a": [0, 1]}), X[known])
+    assert names(off)[: len(alone)] == names(alone)
+    for one, other in zip(off, alone, strict=False):
+        np.testing.assert_allclose(one(X)[np.ix_(known, known)], other(X[known]), atol=1e-13)
+        assert not one(X)[~known].any()
+
+
+@pytest.mark.parametrize("rule", ["off", "complete"])
+def test_models_predict_rows_with_other_holes(rule):
+    X, y = two_sources(90), np.repeat(["x", "y"], 45)
+    y = np.where(np.nansum(X, axis=1) > 0, "x", "y")
+    model = MKLClassifier(views(SOURCES, missing=rule)).fit(X, y)
+    assert model.converged_
+    assert model.score(X, y) > 0.85
+    new = X[-4:].copy()
+    new[0, :2], new[1, 2:], new[2, 0] = NAN, NAN, NAN
+    assert model.predict(new).shape == (4,)
+    both = model.decision_function(new)
+    for row, value in zip(new, both, strict=True):  # a row alone is treated the same
+        assert model.decision_function(row[None])[0] == pytest.approx(value, abs=1e-10)
+
+
+def test_ready_matrices_and_texts_are_sources_too():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 2))
+    frame = pd.DataFrame({"strand": np.arange(20), "note": ["good", "bad"] * 10})
+    frame.loc[:4, "strand"] = -1
+    frame.loc[15:, "note"] = None
+    gram = Precomputed(rows @ rows.T)
+    for rule in ("off", "complete"):
+        family = views({"strand": ("strand", gram), "note": ("note", Words())}, missing=rule)
+        kernels = expand_kernels(family, frame)
+        assert names(kernels)[1::2] == ["strand: known", "note: known"]
+        K = kernels[0](frame)
+        assert K[:5].any() == (rule == "complete")
+        assert kernels[1](frame)[0, 0] == 0.0
+
+
+def test_bad_input_gets_one_sentence():
+    X = two_sources()
+    X[7] = NAN
+    with pytest.raises(RowError, match="row 7 has none of the sources"):
+        expand_kernels(views(SOURCES, rbf_ladder([1.0]), missing="off"), X)
+    weight = np.ones(len(X))
+    weight[7] = 0.0
+    expand_kernels(views(SOURCES, rbf_ladder([1.0]), missing="off"), X, weight)
+    X[:, :2] = NAN
+    X[7] = 1.0
+    X[:, :2] = NAN
+    with pytest.raises(InputError, match=r"views\['a'\]: no training row has this source"):
+        expand_kernels(views(SOURCES, [Linear()], missing="complete"), X)
+    with pytest.raises(InputError, match="no training row has this source"):
+        expand_kernels(views(SOURCES, missing="off"), X)
+    with pytest.raises(InputError, match="views: missing must be one of"):
+        views(SOURCES, missing="drop")
+
+
+def test_few_rows_stand_for_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(OPTIONS.most_anchors + 50, 2))
+    X[:20, 0] = NAN
+    kernel = expand_kernels(views({"a": [0], "b": [1]}, [Linear()], missing="complete"), X)[0]
+    assert len(kernel.completion.inverse) == OPTIONS.most_anchors
