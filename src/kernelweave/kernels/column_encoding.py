@@ -166,7 +166,10 @@ class CategoryEncoding:
 
     def encode(self, values: NDArray[Any]) -> Floats:
         """Return one column per level."""
-        codes = self.codes(values)
+        return self.encode_codes(self.codes(values))
+
+    def encode_codes(self, codes: Indices) -> Floats:
+        """Return one column per level, of rows whose levels have these positions."""
         return np.asarray(_LEVEL * (codes[:, None] == np.arange(len(self.levels))))
 
     def describe(self, key: Key) -> list[tuple[str, Key]]:
