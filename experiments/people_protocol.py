@@ -179,7 +179,7 @@ def _review(data: People, labels: Codes, name: str, method: str, seed: int) -> d
     n, target = len(labels), ENOUGH * assess(data.gold)
     step, current = max(1, int(STEP * n)), labels.copy()
     reviewed = np.zeros(n, dtype=bool)
-    # A stream of its own: labels are flipped by that of the seed, which would order wrong rows first.
+    # A stream of its own: that of the seed flips labels, and would put wrong rows first.
     fixed = np.random.default_rng([seed, 1]).random(n) if method == "random" else None
     curve = [assess(current)]
     while curve[-1] < target and reviewed.sum() < MOST * n:
