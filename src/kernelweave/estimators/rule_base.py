@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -34,7 +34,7 @@ from .duplicates import MergedRows, merge_propositions
 from .fit import FitMixin
 from .out_of_fold import SAVED, OutOfFold, fold_solves, start_on_graph
 from .rule_export import RuleExport
-from .targets import Targets, find_tasks, read_tasks, split_tasks, task_matrix
+from .targets import Targets, TaskOutputs, task_matrix
 
 Statements = tuple[Proposition, ...]
 
@@ -76,7 +76,9 @@ class Ensemble:
     scores: Floats  # of the rows, (n_rows, n_outputs)
 
 
-class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
+class BaseRuleEnsemble(
+    TaskOutputs, RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator
+):
     """Base of the estimators that learn weights of conjunctions."""
 
     rho: float
@@ -91,7 +93,6 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     max_nodes: int
     fit_intercept: bool
     propositions_: Statements
-    tasks_: np.ndarray[Any, Any]
 
     _declaration: ClassVar[Declaration] = Declaration(
         "rules",
@@ -213,28 +214,6 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         """Return the targets; learn classes and tasks."""
         raise NotImplementedError
-
-    def _split_tasks(self, targets: Targets, task: Any) -> Targets:
-        """Return targets with one output per task; set ``tasks_``."""
-        self.__dict__.pop("tasks_", None)
-        if task is None:
-            return targets
-        self._refuse_outputs(targets.Y.shape[1])
-        self.tasks_, codes = read_tasks(task, len(targets.Y))
-        Y, cost = split_tasks(targets.Y, targets.cost, codes, len(self.tasks_))
-        return replace(targets, Y=Y, cost=cost)
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        """Refuse tasks where there are several outputs already."""
-        raise NotImplementedError
-
-    def _by_task(self, scores: Floats, task: Any) -> Floats | None:
-        """Return the scores of the task of every row, None for a model without tasks."""
-        if hasattr(self, "tasks_"):
-            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
-        if task is not None:
-            raise InputError("task: the model was fitted without tasks, so it must be None.")
-        return None
 
     def _pack(self, X: Any, weight: Floats | None) -> PackedRows:
         """Choose the propositions, and return which rows satisfy which."""
