@@ -60,7 +60,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
             "block_norms_": "float[kernels]",
             "n_nodes_": "integer",
         },
-        optional={**BaseMKL._declaration.optional, "tasks_": "labels[outputs]"},
+        optional={**BaseMKL._declaration.optional, "tasks_": "labels[tasks]"},
         learns="nodes",
         substitutes={},
         aspects=("structure", "kernels"),
