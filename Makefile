@@ -12,7 +12,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables missing
+.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables missing
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-databases: $(VENV)/.package $(VENV)/.group-test ## Run exported SQL in Post
 
 test-all: $(VENV)/.package $(VENV)/.group-test ## Run all tests, the long ones too (ARGS="-m slow": only these)
 	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+
+test-interop: $(VENV)/.package $(VENV)/.group-test $(VENV)/.group-interop ## Run exported models in onnxruntime
+	$(VENV)/bin/python -m pytest tests/io/test_onnx.py $(ARGS)
 
 # Files of earlier versions are compared with fits whose last digits depend on the linear algebra;
 # old versions use what newer versions of their own dependencies deprecate.
@@ -131,7 +134,7 @@ $(VENV)/.package $(BENCH)/.package: %/.package: %/.ready %/.modules $(CORE)
 	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io,experiments]'
 	@touch $@
 
-GROUPS := $(addprefix $(VENV)/.group-,build test lint docs release)
+GROUPS := $(addprefix $(VENV)/.group-,build test lint docs release interop)
 $(GROUPS): $(VENV)/.group-%: $(VENV)/.ready pyproject.toml
 	$(VENV)/bin/python $(PIP_INSTALL) --group $*
 	@touch $@

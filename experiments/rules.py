@@ -95,9 +95,9 @@ def _parser() -> argparse.ArgumentParser:
 def _tasks(options: argparse.Namespace, splits: int) -> Iterator[Task]:
     """Yield what there is to do, division by division, so that a run may be stopped early."""
     methods = options.methods or [m for m in METHODS if METHODS[m].quick or not options.quick]
-    if "rulefit" in methods and not has_imodels():
-        print("imodels is not installed, so RuleFit is left out: pip install imodels six")
-        methods = [method for method in methods if method != "rulefit"]
+    if "rulefit-imodels" in methods and not has_imodels():
+        print("imodels is not installed, so its RuleFit is left out: pip install imodels six")
+        methods = [method for method in methods if method != "rulefit-imodels"]
     needed = {name for method in methods for name in METHODS[method].needs}
     methods = [method for method in METHODS if method in methods or method in needed]
     names = list(_at_hand(options.data or list(SOURCES)))

@@ -24,7 +24,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from kernelweave import RuleEnsembleClassifierCV
-from kernelweave.baselines import EnderClassifier, HKLTwoStageClassifier, SlipperClassifier
+from kernelweave.baselines import (
+    EnderClassifier,
+    HKLTwoStageClassifier,
+    RuleFitClassifier,
+    SlipperClassifier,
+)
 
 from .rules_data import SOURCES, Division, open_division
 from .store import Record
@@ -32,6 +37,7 @@ from .store import Record
 GRID = tuple(float(f"{C:g}") for C in np.logspace(-3, 3, 7))
 N_FOLDS = 3
 TOL = 1e-2
+N_TREES = 500  # of RuleFit, at most, as published
 BOUNDS = ("ghkl-1.5", "ghkl-1.1")  # whose rules are counted for SLIPPER and ENDER
 
 
@@ -172,10 +178,15 @@ def has_imodels() -> bool:
 
 
 def _rulefit(part: Division, setting: Setting) -> Answer:
-    from imodels import RuleFitClassifier
+    model = RuleFitClassifier(N_TREES, random_state=setting.seed).fit(part.P, part.y)
+    return _read_votes(model, part)
+
+
+def _imodels(part: Division, setting: Setting) -> Answer:
+    from imodels import RuleFitClassifier as OtherRuleFit
 
     classes, codes = np.unique(part.y, return_inverse=True)
-    model = RuleFitClassifier(random_state=setting.seed).fit(part.P.astype(float), codes)
+    model = OtherRuleFit(random_state=setting.seed).fit(part.P.astype(float), codes)
     P_test = part.P_test.astype(float)
     scores = np.ravel(model._predict_continuous_output(P_test))
     n_linear = int(np.count_nonzero(model.dual_coef[: part.P.shape[1]]))
@@ -241,6 +252,7 @@ METHODS = {
     "ghkl-1.1": Method("rho = 1.1", _ensemble(1.1), "rho=1.1", quick=True),
     "hkl-l1": Method("HKL-l1-MKL", _two_stage, "HKL-l1", binary_only=True),
     "rulefit": Method("RuleFit", _rulefit, "RuleFit", binary_only=True),
+    "rulefit-imodels": Method("RuleFit of imodels", _imodels, binary_only=True),
     "slipper": Method("SLIPPER", _slipper, "SLIPPER", needs=BOUNDS),
     "ender": Method("ENDER", _ender, "ENDER", needs=BOUNDS, quick=True),
     "ghkl-1.1-own": Method("rho = 1.1, cuts of training rows", _ensemble(1.1, raw=True)),

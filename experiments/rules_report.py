@@ -222,7 +222,7 @@ def _differences(cells: Cells) -> str:
             f"- {SOURCES[cell.data].title}, {METHODS[cell.method].label}: {cell.score:.3f} ± "
             f"{cell.deviation:.3f}, published {cell.published.score:.3f} ({cell.difference:+.3f})"
         )
-    even = [c for c in counted(cells, "rulefit") if c.even is not None]
+    even = [c for c in counted(cells, "rulefit-imodels") if c.even is not None]
     if even:
         lines.append(
             "\nThe RuleFit of imodels predicts the second class where its log odds exceed 1/2. "

@@ -35,9 +35,9 @@ def test_saved_attributes_are_those_of_the_fit(name):
 def test_methods_of_the_command_line_are_declared():
     for name, method in METHODS.items():
         for kind in filter(None, (method.classifier, method.regressor)):
-            assert kind._declaration.method == name
+            assert getattr(estimators, kind)._declaration.method == name
     offered = {kind for m in METHODS.values() for kind in (m.classifier, m.regressor)}
-    assert offered - {None} == {kind for kind in CLASSES if kind._declaration.method}
+    assert offered - {None} == {k.__name__ for k in CLASSES if k._declaration.method}
 
 
 def test_other_objects_declare_nothing():

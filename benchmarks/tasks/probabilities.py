@@ -116,6 +116,15 @@ def interval(name: str, n: int, threads: int) -> Task:
         peer.fit_conformalize(X[:n], y[:n])
         return peer.predict_interval(new)[1][:, :, 0]
 
+    def crepes() -> Any:
+        from crepes import WrapRegressor
+
+        half = n // 2  # it calibrates on rows that the model was not fitted to
+        peer = WrapRegressor(KernelRidge(alpha=0.2, kernel="rbf", gamma=0.5 / 1.5**2))
+        peer.fit(X[:half], y[:half])
+        peer.calibrate(X[half:n], y[half:n], seed=0)
+        return np.asarray(peer.predict_int(new, confidence=0.9, seed=0))
+
     def tell(found: Any) -> dict[str, Any]:
         covered = (found[:, 0] <= y[n:]) & (y[n:] <= found[:, 1])
         facts = {"coverage": float(covered.mean()), "width": float(np.diff(found).mean())}
@@ -124,7 +133,8 @@ def interval(name: str, n: int, threads: int) -> Task:
         return facts
 
     kind = "jackknife+" if name == "jackknife" else "auto"
-    return Task(mapie if name.startswith("mapie") else lambda: ours(kind), tell)
+    peers = {"mapie": mapie, "mapie folds": mapie, "crepes": crepes}
+    return Task(peers.get(name, lambda: ours(kind)), tell)
 
 
 def coverage(intervals: str, n: int, threads: int, repetitions: int = 200) -> Task:

@@ -111,16 +111,28 @@ template <class T = double, class Fill>
                             [&](std::span<T> values) { fill(Matrix<T>{values.data(), rows, columns}); });
 }
 
+// A matrix whose rows are contiguous, but need not follow each other.
+template <class T>
+using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+[[nodiscard]] bool has_contiguous_rows(const Strided<T>& array) {
+    return array.shape(1) < 2 || array.stride(1) == 1;
+}
+
 // Lends rows of a Gram matrix to a solver, and keeps them alive in `lenders`.
 template <class T, class Solver>
 void lend_rows(Solver& solver, std::vector<nb::object>& lenders, const RowNumbers& index, const nb::object& block) {
-    Table<const T> rows;
-    if (!nb::try_cast(block, rows, false))
-        throw nb::type_error("block must be a C-contiguous array of the solver's type");
+    Strided<const T> rows;
+    if (!nb::try_cast(block, rows, false) || !has_contiguous_rows(rows))
+        throw nb::type_error("block must be an array of the solver's type with contiguous rows");
     require(rows.shape(0) == index.shape(0) && rows.shape(1) == solver.size(), "block has the wrong shape");
     check_index(index, solver.size());
     lenders.push_back(block);
-    for (std::size_t k = 0; k < index.shape(0); ++k) solver.lend(row_at(view(index), k), view(rows).row(k));
+    for (std::size_t k = 0; k < index.shape(0); ++k) {
+        const T* row = rows.data() + static_cast<std::ptrdiff_t>(k) * rows.stride(0);
+        solver.lend(row_at(view(index), k), {row, rows.shape(1)});
+    }
 }
 
 // Throws if a signal handler raised, as after Ctrl-C; called while the GIL is released.

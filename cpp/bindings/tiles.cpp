@@ -34,6 +34,23 @@ void sums(const Table<const Real>& table, bool squared, const Vector<const doubl
     tile_sums<Real, O>(checked.kernels, view(weights), view(rows), view(points), add, view(out));
 }
 
+template <class Real, class O>
+void square(const Table<const Real>& table, bool squared, const Vector<const double>& rates,
+            const Vector<const double>& weights, const RowNumbers& points, std::size_t known, bool add,
+            const Strided<O>& out) {
+    const Checked<Real> checked(table, squared, rates);
+    require(weights.shape(0) == rates.shape(0), "weights and rates must have the same length");
+    check_index(points, table.shape(0));
+    const std::size_t n = points.shape(0);
+    require(known <= n, "known must not exceed the number of points");
+    require(out.shape(0) == n && out.shape(1) == n, "out has the wrong shape");
+    require(has_contiguous_rows(out) && (n < 2 || out.stride(0) >= static_cast<std::int64_t>(n)),
+            "the rows of out must be contiguous");
+    const nb::gil_scoped_release release;
+    tile_square<Real, O>(checked.kernels, view(weights), view(points), known, add, out.data(),
+                         static_cast<std::size_t>(out.stride(0)));
+}
+
 template <class Real>
 Out<double> products(const Table<const Real>& table, bool squared, const Vector<const double>& rates,
                      const Vector<const double>& weights, const RowNumbers& rows, const RowNumbers& points,
@@ -74,6 +91,9 @@ void bind_sums(nb::module_& m) {
           "points"_array, "add"_a, "out"_array,
           "Write sum_j weights_j exp(-rate_j * distance) between some rows and some points of a table to out, or add "
           "it.");
+    m.def("tile_square", &square<Real, O>, "table"_array, "squared"_a, "rates"_array, "weights"_array, "points"_array,
+          "known"_a, "add"_a, "out"_array,
+          "Do the same for a square of points, of which the first `known` are there; a pair is computed once.");
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ struct LadderStep {
     int squarings = 0;
 };
 
-// Plans each kernel from a slower one where repeated squaring reaches it. At most four squarings, because each
-// doubles the relative error.
+constexpr int kMostSquarings = 4;  // each doubles the relative error
+
+// Plans each kernel from a slower one where repeated squaring reaches it.
 [[nodiscard]] inline std::vector<LadderStep> plan_ladder(std::span<const double> rates) {
     std::vector<LadderStep> steps(rates.size());
     std::vector<std::size_t> order(rates.size());
@@ -36,7 +37,7 @@ struct LadderStep {
         for (const std::size_t i : roots) {
             const double ratio = rates[j] / rates[i];
             if (!std::isfinite(ratio)) continue;
-            for (int power = 1; power <= 4; ++power)
+            for (int power = 1; power <= kMostSquarings; ++power)
                 if (std::abs(ratio - std::exp2(power)) <= 1e-15 * ratio)
                     steps[j] = {rates[j], static_cast<std::ptrdiff_t>(i), power};
         }
@@ -102,12 +103,6 @@ class LadderSegment {
     // sum += sum_j weights_j K_j.
     void add_to(std::span<Real> sum, std::span<const double> weights) const noexcept {
         for (std::size_t j = 0; j < steps_.size(); ++j) add_scaled(sum, kernel(j), static_cast<Real>(weights[j]));
-    }
-
-    // sum = sum_j weights_j K_j.
-    void sum(std::span<Real> sum, std::span<const double> weights) const noexcept {
-        std::fill(sum.begin(), sum.end(), Real{0});
-        add_to(sum, weights);
     }
 
    private:

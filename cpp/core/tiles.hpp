@@ -17,6 +17,7 @@
 #include "matrix.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
+#include "vector_math.hpp"
 
 namespace kw {
 
@@ -110,6 +111,70 @@ void strip_distances(const Real* strip, std::size_t n_columns, const Real* group
 }
 #endif
 
+// A kernel of a weighted sum: an exponential, or the kernel before it squared some times.
+template <class Real>
+struct SumStep {
+    Real rate = 0, weight = 0;
+    int squarings = 0;  // 0: an exponential
+};
+
+// Plans a weighted sum so that kernels by squaring follow those that they are squares of.
+template <class Real>
+[[nodiscard]] std::vector<SumStep<Real>> plan_sum(std::span<const LadderStep> steps, std::span<const double> weights) {
+    std::vector<SumStep<Real>> plan;
+    for (std::size_t root = 0; root < steps.size(); ++root) {
+        if (steps[root].parent >= 0) continue;
+        plan.push_back({static_cast<Real>(-steps[root].rate), static_cast<Real>(weights[root]), 0});
+        int done = 0;
+        for (int squarings = 1; squarings <= kMostSquarings; ++squarings) {
+            double weight = 0.0;
+            bool any = false;
+            for (std::size_t j = 0; j < steps.size(); ++j)
+                if (steps[j].parent == static_cast<std::ptrdiff_t>(root) && steps[j].squarings == squarings) {
+                    weight += weights[j];
+                    any = true;
+                }
+            if (!any) continue;
+            plan.push_back({Real{0}, static_cast<Real>(weight), squarings - done});
+            done = squarings;
+        }
+    }
+    return plan;
+}
+
+// sum[k] = sum_j weights_j exp(-rate_j * distance[k]) for n_groups groups of lanes; no kernel is stored on the way.
+#if defined(__GNUC__)
+template <class Real>
+KW_CLONES static inline void sum_segment(const Real* distance, std::size_t n_groups,
+                                         std::span<const SumStep<Real>> plan, Real* sum) noexcept {
+    typedef Real Pack __attribute__((vector_size(64)));
+    constexpr std::size_t lanes = kLanes<Real>;
+    for (std::size_t g = 0; g < n_groups; ++g) {
+        Pack t, value{}, total{};
+        std::memcpy(&t, distance + g * lanes, sizeof t);
+        for (const auto& step : plan) {
+            if (step.squarings == 0) exp_negative(Pack(step.rate * t), value);
+            for (int s = 0; s < step.squarings; ++s) value *= value;
+            total += step.weight * value;
+        }
+        std::memcpy(sum + g * lanes, &total, sizeof total);
+    }
+}
+#else
+template <class Real>
+void sum_segment(const Real* distance, std::size_t n_groups, std::span<const SumStep<Real>> plan, Real* sum) noexcept {
+    for (std::size_t k = 0; k < n_groups * kLanes<Real>; ++k) {
+        Real value{0}, total{0};
+        for (const auto& step : plan) {
+            if (step.squarings == 0) value = exp_negative(step.rate * distance[k]);
+            for (int s = 0; s < step.squarings; ++s) value *= value;
+            total += step.weight * value;
+        }
+        sum[k] = total;
+    }
+}
+#endif
+
 // Kernels of one table of points with several rates.
 template <class Real>
 struct PointKernels {
@@ -119,17 +184,16 @@ struct PointKernels {
 
     [[nodiscard]] Panel<Real> take(Index index) const { return {table, index}; }
 
-    // Calls use(row, start, segment) with the kernels of each of the rows first..last-1 and of kSegment points from
+    // Calls use(row, start, distances) with those of each of the rows first..last-1 and of kSegment points from
     // `start` on, for all points from `begin` (a multiple of kLanes) on; the segments of a row are in order.
     template <class Use>
-    void each_segment(const Panel<Real>& rows, std::size_t first, std::size_t last, const Panel<Real>& points,
-                      std::size_t begin, Use&& use) const {
+    void each_distances(const Panel<Real>& rows, std::size_t first, std::size_t last, const Panel<Real>& points,
+                        std::size_t begin, Use&& use) const {
         const std::size_t n_columns = table.columns;
         std::vector<Real> strips(n_blocks(last - first, kStrip) * kStrip * n_columns, Real{0});
         for (std::size_t i = first; i < last; ++i)
             for (std::size_t c = 0; c < n_columns; ++c)
                 strips[((i - first) / kStrip * n_columns + c) * kStrip + (i - first) % kStrip] = rows.at(i, c);
-        LadderSegment<Real> segment(steps);
         std::vector<Real> distances(kStrip * kSegment);
         for (std::size_t start = begin; start < points.size(); start += kSegment) {
             const std::size_t length = std::min(kSegment, points.size() - start);
@@ -142,31 +206,100 @@ struct PointKernels {
                 else
                     strip_distances<Real, Metric::absolute>(strip, n_columns, points.group(start), n_groups,
                                                             distances.data());
-                for (std::size_t i = top; i < std::min(top + kStrip, last); ++i) {
-                    segment.compute({distances.data() + (i - top) * kSegment, length});
-                    use(i, start, segment);
-                }
+                for (std::size_t i = top; i < std::min(top + kStrip, last); ++i)
+                    use(i, start, std::span<const Real>(distances.data() + (i - top) * kSegment, length));
             }
         }
     }
+
+    // The same with use(row, start, segment), which holds every kernel.
+    template <class Use>
+    void each_segment(const Panel<Real>& rows, std::size_t first, std::size_t last, const Panel<Real>& points,
+                      std::size_t begin, Use&& use) const {
+        LadderSegment<Real> segment(steps);
+        each_distances(rows, first, last, points, begin, [&](std::size_t i, std::size_t start, auto distances) {
+            segment.compute(distances);
+            use(i, start, segment);
+        });
+    }
+
+    // The same with use(row, start, sum), a weighted sum of the kernels.
+    template <class Use>
+    void each_sum(std::span<const SumStep<Real>> plan, const Panel<Real>& rows, std::size_t first, std::size_t last,
+                  const Panel<Real>& points, std::size_t begin, Use&& use) const {
+        std::array<Real, kSegment> sum;
+        each_distances(rows, first, last, points, begin, [&](std::size_t i, std::size_t start, auto distances) {
+            sum_segment<Real>(distances.data(), n_blocks(distances.size(), kLanes<Real>), plan, sum.data());
+            use(i, start, std::span<const Real>(sum).first(distances.size()));
+        });
+    }
 };
+
+// Writes values, or adds them.
+template <class Real, class Out>
+void put(std::span<const Real> values, std::span<Out> out, bool add) noexcept {
+    if (add) add_values(out, values);
+    else std::transform(values.begin(), values.end(), out.begin(), [](Real value) { return static_cast<Out>(value); });
+}
 
 // out(i, k) = sum_j weights_j K_j(rows_i, points_k), added to what is there if `add`.
 template <class Real, class Out>
 void tile_sums(const PointKernels<Real>& kernels, std::span<const double> weights, Index rows, Index points, bool add,
                Matrix<Out> out) {
     const auto A = kernels.take(rows), B = kernels.take(points);
+    const auto plan = plan_sum<Real>(kernels.steps, weights);
     parallel_blocks(rows.size(), kTileRows, [&](std::size_t first, std::size_t last) {
-        std::array<Real, kSegment> buffer;
-        kernels.each_segment(A, first, last, B, 0, [&](std::size_t i, std::size_t start, const auto& segment) {
-            const auto sum = std::span(buffer).first(segment.length());
-            segment.sum(sum, weights);
-            const auto target = out.row(i).subspan(start, sum.size());
-            if (add) add_values(target, std::span<const Real>(sum));
-            else
-                std::transform(sum.begin(), sum.end(), target.begin(),
-                               [](Real value) { return static_cast<Out>(value); });
+        kernels.each_sum(plan, A, first, last, B, 0, [&](std::size_t i, std::size_t start, auto sum) {
+            put<Real, Out>(sum, out.row(i).subspan(start, sum.size()), add);
         });
+    });
+}
+
+constexpr std::size_t kTileStride = kSegment + 16;  // so that the rows of a tile do not share cache sets
+
+// out(k, a) = tile(a, k), added to what is there if `add`; the rows of the tile are kTileStride apart.
+template <class Real, class Out>
+KW_CLONES static inline void mirror_tile(const Matrix<const Real>& tile, Out* out, std::size_t stride,
+                                         bool add) noexcept {
+    for (std::size_t k = 0; k < tile.columns; ++k) {
+        Out* to = out + k * stride;
+        if (add) {
+            KW_SIMD()
+            for (std::size_t a = 0; a < tile.rows; ++a) to[a] += static_cast<Out>(tile.data[a * kTileStride + k]);
+        } else {
+            KW_SIMD()
+            for (std::size_t a = 0; a < tile.rows; ++a) to[a] = static_cast<Out>(tile.data[a * kTileStride + k]);
+        }
+    }
+}
+
+// The square matrix of tile_sums over the same rows and points, of which the first `known` have been written; each
+// value of a pair is computed once. `stride` is the distance of two rows in memory.
+template <class Real, class Out>
+void tile_square(const PointKernels<Real>& kernels, std::span<const double> weights, Index points, std::size_t known,
+                 bool add, Out* out, std::size_t stride) {
+    const auto fresh = points.subspan(known);
+    const auto A = kernels.take(points), B = kernels.take(fresh);
+    const auto plan = plan_sum<Real>(kernels.steps, weights);
+    // Rows first..last-1 and the new points from `begin` on, and the mirror image of that.
+    const auto fill = [&](std::size_t first, std::size_t last, std::size_t begin) {
+        std::vector<Real> tile(kTileRows * kTileStride);
+        kernels.each_sum(plan, A, first, last, B, begin, [&](std::size_t i, std::size_t start, auto sum) {
+            std::copy(sum.begin(), sum.end(), tile.begin() + static_cast<std::ptrdiff_t>((i - first) * kTileStride));
+            put<Real, Out>(sum, {out + i * stride + known + start, sum.size()}, add);
+            if (i + 1 < last) return;
+            // Inside the tile on the diagonal, both halves are there already.
+            const std::size_t done = std::max(last, known + start) - (known + start);
+            if (done < sum.size())
+                mirror_tile<Real, Out>({tile.data() + done, last - first, sum.size() - done},
+                                       out + (known + start + done) * stride + first, stride, add);
+        });
+    };
+    const std::size_t n_old = n_blocks(known, kTileRows);
+    parallel_for(n_old + n_blocks(fresh.size(), kTileRows), [&](std::size_t task) {
+        if (task < n_old) return fill(task * kTileRows, std::min(known, (task + 1) * kTileRows), 0);
+        const std::size_t begin = (task - n_old) * kTileRows;
+        fill(known + begin, std::min(points.size(), known + begin + kTileRows), begin);
     });
 }
 
@@ -175,16 +308,14 @@ template <class Real>
 void tile_products(const PointKernels<Real>& kernels, std::span<const double> weights, Index rows, Index points,
                    Matrix<const double> V, Matrix<double> out) {
     const auto A = kernels.take(rows), B = kernels.take(points);
+    const auto plan = plan_sum<Real>(kernels.steps, weights);
     const auto columns = transposed(V);
     const Matrix<const double> by_output{columns.data(), V.columns, V.rows};
     parallel_blocks(rows.size(), kTileRows, [&](std::size_t first, std::size_t last) {
-        std::array<Real, kSegment> buffer;
         for (std::size_t i = first; i < last; ++i) std::fill(out.row(i).begin(), out.row(i).end(), 0.0);
-        kernels.each_segment(A, first, last, B, 0, [&](std::size_t i, std::size_t start, const auto& segment) {
-            const auto sum = std::span(buffer).first(segment.length());
-            segment.sum(sum, weights);
+        kernels.each_sum(plan, A, first, last, B, 0, [&](std::size_t i, std::size_t start, auto sum) {
             for (std::size_t o = 0; o < V.columns; ++o)
-                out(i, o) += dot(std::span<const Real>(sum), by_output.row(o).subspan(start, sum.size()));
+                out(i, o) += dot(sum, by_output.row(o).subspan(start, sum.size()));
         });
     });
 }

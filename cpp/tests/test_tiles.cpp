@@ -59,6 +59,21 @@ void test_tiles_of(std::size_t n, std::size_t d, Metric metric, double unit) {
         }
     }
 
+    const std::size_t side = points.size(), stride = side + 3;
+    for (const std::size_t known : {std::size_t{0}, side / 2, side - 1}) {
+        std::vector<Out> square(side * stride, Out{1});  // the known corner is left alone
+        auto added = square;
+        tile_square<Real, Out>(kernels, weights, points, known, false, square.data(), stride);
+        tile_square<Real, Out>(kernels, weights, points, known, true, added.data(), stride);
+        for (std::size_t a = 0; a < side; ++a)
+            for (std::size_t b = 0; b < stride; ++b) {
+                const bool kept = b >= side || (a < known && b < known);
+                const double expected = kept ? 1.0 : mixed(points[a], points[b]);
+                check_close(square[a * stride + b], expected, 10.0 * unit, "square, " + suffix);
+                check_close(added[a * stride + b], kept ? 1.0 : 1.0 + expected, 10.0 * unit, "added, " + suffix);
+            }
+    }
+
     std::vector<double> forms(m, kNaN);
     tile_forms<Real>(kernels, points, at_output, forms);
     for (std::size_t j = 0; j < m; ++j) {

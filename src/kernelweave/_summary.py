@@ -267,9 +267,11 @@ def fit_status(model: Any) -> FitStatus:
             f"{solves}. No bound on the optimum is known.{hint}"
         )
         return FitStatus("stationary" if good else "not converged", text, good)
+    near = relative_landmark_gap(model)
+    if is_approximate(gap, near, model.tol) and near <= model.tol:
+        good, hint = True, ""  # the Nystroem problem is solved; more iterations would not help
     ended = "Converged" if good else "Stopped before the tolerance was met"
     used = f"(tolerance {percentage(model.tol)}), after {solves}."
-    near = relative_landmark_gap(model)
     if is_approximate(gap, near, model.tol):
         beyond = (
             "There is no useful bound on its distance to the optimum of the exact kernels."

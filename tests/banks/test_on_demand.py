@@ -76,7 +76,7 @@ def test_single_precision_only_where_it_is_enough():
         kernel = bank.combine(np.ones(1) / bank.scales)
         index = np.arange(45)
         tile = np.empty((45, 45), dtype=np.float32)
-        kernel.fill_tile(index, index, tile)
+        kernel.fill_square(index, 0, tile)
         assert_allclose(tile, gram, atol=4e-6)
         V = np.random.default_rng(0).normal(size=(45, 2))
         assert_allclose(kernel @ V, gram @ V, atol=4e-6 * np.abs(V).sum())
@@ -98,9 +98,12 @@ def test_threads_do_not_change_a_bit(dtype, squared):
             out = np.ones((333, 600), dtype=dtype)
             _core.tile_sums(table, squared, rates, weights, rows, points, True, out)
             places = rows, points, V
+            square = np.ones((610, 610), dtype=dtype)[:600, :600]
+            _core.tile_square(table, squared, rates, weights, points, 100, True, square)
             found.append(
                 [
                     out,
+                    square,
                     _core.tile_products(table, squared, rates, weights, *places),
                     _core.tile_kernel_products(table, squared, rates, *places),
                     _core.tile_forms(table, squared, rates, points, V),
@@ -109,6 +112,34 @@ def test_threads_do_not_change_a_bit(dtype, squared):
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_a_square_grows(kind):
+    bank = make_bank(KERNELS[kind], ROWS, on_demand=True)
+    kernel = bank.combine(np.linspace(1.0, 2.0, bank.n_kernels))
+    index = np.random.default_rng(2).permutation(45)[:40]
+    memory = np.full((50, 50), np.nan, dtype=bank.dtype)
+    for known, n_rows in ((0, 17), (17, 18), (18, 40)):
+        kernel.fill_square(index[:n_rows], known, memory[:n_rows, :n_rows])
+    gram = kernel.exact_product(np.eye(45))[np.ix_(index, index)]
+    assert_allclose(memory[:40, :40], gram, rtol=0, atol=1e-5 * np.abs(gram).max())
+    assert np.isnan(memory[40:]).all()
+    assert np.isnan(memory[:, 40:]).all()
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_rough_products(kind):
+    bank = make_bank(KERNELS[kind], ROWS, on_demand=True)
+    V, rows, which = (
+        np.random.default_rng(2).normal(size=(45, 2)),
+        np.arange(5, 30),
+        np.array([2, 0]),
+    )
+    exact = bank.products(V, which, rows)
+    rough = bank.rough_products(V, which, rows)
+    assert_allclose(rough, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+    assert (kind != "panels") == bool((rough != exact).any())  # tiles are in single precision
 
 
 def test_too_little_memory():

@@ -77,7 +77,7 @@ def test_rules_are_shown_with_the_classes(folder, capsys):
     assert "weight a" in out
     assert "weight c" in out
     assert model.rules_[0].text in out
-    assert "intercept" in out
+    assert "base score" in out
 
 
 def test_tasks_need_python(folder, capsys):

@@ -17,7 +17,11 @@ def test_rules(patients, capsys):
     out, err = run(capsys, "rules", "t.kw")
     assert err == ""
     assert "age <=" in out
-    assert "intercept" in out
+    assert "base score" in out
+    base = f"{len(ensemble.rules_)} rules. A score is the base score {ensemble.intercept_[0]:+.4g}"
+    assert base in out
+    assert "plus the weights of the rules that hold; above zero it favours yes, below no." in out
+    assert "\nage  " in out.replace("age\n", "age  \n")
     top = json.loads(run(capsys, "rules", "t.kw", "--top", 1, "--json")[0])
     assert [rule["rule"] for rule in top["rules"]] == [ensemble.rules_[0].text]
     assert run(capsys, "rules", "t.kw", "--quiet")[0] == ""
@@ -32,6 +36,13 @@ def test_rules(patients, capsys):
     assert [answer[-1] for answer in answers] == expected
     rows = TABLE.to_dict("records")
     assert [names["predict"](row)[0] for row in rows] == expected
+
+    card, _ = run(capsys, "rules", "t.kw", "--scorecard", "text", "--data", "t.csv")
+    assert card == f"{ensemble.to_scorecard(load('t.kw')[:-1].transform(TABLE))}\n"
+    assert f"of {len(TABLE)} decisions." in card
+    card, _ = run(capsys, "rules", "t.kw", "--scorecard", "csv")
+    assert card == ensemble.to_scorecard().to_csv()
+    assert run(capsys, "rules", "t.kw", "--scorecard", "html")[0].startswith("<table>")
 
     fit(capsys, "mkl")
     assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]

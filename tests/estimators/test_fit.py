@@ -38,6 +38,8 @@ OPTIONS = {
     "NonParametricKernel": {"max_iter": 20},
     "EnderClassifier": {"threshold": 0.0},
     "SlipperClassifier": {"threshold": 0.0},
+    "RuleFitClassifier": {"n_trees": 5},
+    "RuleFitRegressor": {"n_trees": 5},
 }
 NAMES = [name for name in kernelweave.__all__ if hasattr(getattr(kernelweave, name), "fit")]
 KINDS = [getattr(kernelweave, name) for name in NAMES]

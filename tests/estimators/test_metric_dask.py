@@ -28,7 +28,7 @@ def test_few_rows_are_fetched_and_memory_is_limited():
     assert model.solver_ == "cholesky"
     expected = MetricKernelRegressor(n_steps=0).fit(FRAME[:150], Y[:150])
     np.testing.assert_array_equal(model.predict(FRAME), expected.predict(FRAME))
-    with pytest.raises(MemoryBudgetError, match="memory_limit: 5 matrices of 200 rows need"):
+    with pytest.raises(MemoryBudgetError, match="memory_limit: 4 matrices of 200 rows need"):
         MetricKernelRegressor(**SMALL, memory_limit="1MB").fit(
             dd.from_pandas(FRAME, npartitions=4), Y
         )

@@ -1,10 +1,12 @@
 """Fits with kernels on demand: the model of stored kernels, certified."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave.banks import on_demand
@@ -90,3 +92,25 @@ def test_held_out_rows_and_warm_starts(many):
     assert model.predict_proba(X).shape == (N, 2)
     before = model.n_iter_
     assert model.fit(X, SIGNAL > 0).n_iter_ <= before
+
+
+def test_coefficients_that_follow_a_step_prove_the_optimum(many, monkeypatch):
+    bundles = importlib.import_module("kernelweave.solvers.newton_bundle")
+    follow, ends = bundles._Bundle._follow, []
+
+    def noted(self, *args):
+        found = follow(self, *args)
+        ends.append(found)
+        return found
+
+    models = [MKLClassifier(KERNELS, C=C) for C in (0.5, 2.0, 10.0)]
+    monkeypatch.setattr(bundles._Bundle, "_follow", noted)
+    quick = [clone(model).fit(X, SIGNAL > 0) for model in models]
+    assert any(ends)  # some fit ended there
+    monkeypatch.setattr(bundles._Bundle, "_follow", lambda self, *args: False)
+    plain = [clone(model).fit(X, SIGNAL > 0) for model in models]
+    for one, other in zip(quick, plain, strict=True):
+        assert one.n_iter_ <= other.n_iter_
+        assert one.duality_gap_ <= 1e-3 * one.objective_
+        assert one.objective_ - one.duality_gap_ <= other.objective_
+        assert other.objective_ - other.duality_gap_ <= one.objective_

@@ -86,10 +86,10 @@ def test_results_of_other_settings_are_not_mixed(tmp_path, capsys):
 
 def test_what_is_missing_or_fails_is_said_in_a_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rules, "has_imodels", lambda: False)
-    assert run(tmp_path, "majority", "rulefit", data=("vote", "haberman")) == 0
+    assert run(tmp_path, "majority", "rulefit-imodels", data=("vote", "haberman")) == 0
     shown = capsys.readouterr()
     assert shown.err.startswith("VTE is left out. The data set 'vote'")
-    assert "imodels is not installed, so RuleFit is left out" in shown.out
+    assert "imodels is not installed, so its RuleFit is left out" in shown.out
 
     def fail(*_):
         raise FloatingPointError("it overflowed")
@@ -99,7 +99,7 @@ def test_what_is_missing_or_fails_is_said_in_a_sentence(tmp_path, monkeypatch, c
     assert capsys.readouterr().out.count("decision tree: failed: it overflowed") == 2
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "rulefit"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "rulefit-imodels"])
 def test_every_system_learns_the_conjunction(name):
     record = evaluate("haberman", 0, name, QUICK, n_rules=30)
     assert 0 <= record["score"] <= 1
@@ -117,7 +117,7 @@ def test_every_system_learns_the_conjunction(name):
 
 def test_rulefit_of_imodels():
     pytest.importorskip("imodels")
-    record = evaluate("haberman", 0, "rulefit", QUICK)
+    record = evaluate("haberman", 0, "rulefit-imodels", QUICK)
     assert record["auc"] > 0.6
     assert record["rules"] > 0
 

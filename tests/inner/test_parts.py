@@ -120,7 +120,8 @@ def test_gap_of_a_part_is_its_share_of_the_whole():
     cost = np.ones_like(Y)
     beta = loss.repair(RNG.normal(size=Y.shape), Y, cost)
     fitted = stored @ beta
-    point = parts._Whole(loss, computed, Y, cost).evaluate(beta, fitted)
+    with computed.workspace.borrow() as memory:
+        point = parts._Whole(loss, computed, Y, cost, memory).evaluate(beta, fitted)
     assert_allclose(point.shares.sum(), point.gap, rtol=1e-9)
     box, rows = loss.box(Y, cost), np.arange(0, N, 3)
     gram = np.ascontiguousarray(stored.dense()[np.ix_(rows, rows)])
@@ -154,3 +155,24 @@ def test_rough_curvature():
         for K in (computed, stored)
     )
     assert_allclose(rough.hessian, exact.hessian, atol=0.05 * np.abs(exact.hessian).max())
+
+
+def test_blocks_grow_while_most_rows_are_needed():
+    computed, _ = kernels()
+    filled = []
+    fill = computed.fill_square
+    computed.fill_square = lambda index, known, out: (
+        filled.append((known, len(index))) or fill(index, known, out)
+    )
+    gram = computed.exact_product(np.eye(N))
+    with computed.workspace.borrow() as memory:
+        block = parts._Block(computed, memory)
+        room = int(parts._OPTIONS.growth * 100)
+        wanted = [np.arange(100), np.arange(20, 105), np.arange(10, 90), np.arange(50, 250)]
+        for rows in wanted:
+            held = block.hold(rows)
+            assert np.isin(rows, held).all()
+            assert_allclose(block.dense(), gram[np.ix_(held, held)], atol=1e-5)
+    assert room >= 105
+    # The third lot is there already; the last one has no room beside the others.
+    assert filled == [(0, 100), (100, 105), (0, 200)]

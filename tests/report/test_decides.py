@@ -73,6 +73,12 @@ def test_the_sentence_names_columns_that_matter():
     assert Deciding(bars, "Importance").sentence == ""
 
 
+def test_the_first_screen_has_no_columns_without_use():
+    bars = (Bar("age", "1", 1.0), Bar("town", "0", 0.0), Bar("iron", "0", 0.0))
+    assert Deciding(bars, "Importance").first_bars == bars[:1]
+    assert Deciding(bars[1:], "Importance").first_bars == bars[1:2]
+
+
 def test_slow_models_are_explained_on_fewer_rows(model, monkeypatch):
     fast = _affordable(model, NUMBERS)
     assert (fast.n_rows, fast.n_background, fast.n_permutations) == (200, 200, None)

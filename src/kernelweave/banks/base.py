@@ -122,16 +122,23 @@ class KernelBank(Bank):
 
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         """Return ``K_j[rows] V``; ``which`` may be in any order, and rows of zeros cost nothing."""
+        return self._products(V, which, rows, rough=False)
+
+    def rough_products(self, V: Floats, which: Indices, rows: Indices) -> Floats:
+        return self._products(V, which, rows, rough=True)
+
+    def _products(self, V: Floats, which: Indices, rows: Indices | None, *, rough: bool) -> Floats:
         place = np.full(self.n_kernels, -1)
         place[which] = np.arange(len(which))
         if (place[which] != np.arange(len(which))).any():  # some are asked for twice
             once, places = np.unique(which, return_inverse=True)
-            return self.products(V, once, rows)[places]
+            return self._products(V, once, rows, rough=rough)[places]
         n_rows = self.n_samples if rows is None else len(rows)
         out = np.empty((len(which), n_rows, V.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             for part, ids, local in self._split(which):
-                out[place[ids]] = self.scales[ids, None, None] * part.products(V, local, rows)
+                multiply = part.rough_products if rough else part.products
+                out[place[ids]] = self.scales[ids, None, None] * multiply(V, local, rows)
         return out
 
     def traces(self, *, centred: bool = False) -> Floats:

@@ -87,6 +87,13 @@ class ComputedLadder(Part):
             self.rows, self.squared, self.rates[which], rows, used, np.ascontiguousarray(V[used])
         )
 
+    def rough_products(self, V: Floats, which: Indices, rows: Indices | None) -> Floats:
+        if self._single is None or rows is None:
+            return self.products(V, which, rows)
+        (table, factor), used = self._single, support(V)
+        rates, picked = factor * self.rates[which], np.ascontiguousarray(V[used])
+        return _core.tile_kernel_products(table, self.squared, rates, rows, used, picked)
+
     @cached_property
     def _scaled(self) -> tuple[Floats, float]:
         """Rows around their mean, the largest entry one, and what the rates are multiplied by.
@@ -178,9 +185,14 @@ class WeightedTiles(Weighted):
     def _rates(self) -> Floats:
         return self.stretch * self.part.rates[self.active]
 
+    def _arithmetic(self, dtype: Any) -> tuple[Stored, Floats]:
+        """Return rows and rates; the rows in single precision serve tiles of that type alone."""
+        if dtype == self.table.dtype:
+            return self.table, self._rates
+        return self.part.rows, self.part.rates[self.active]
+
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
-        every = np.arange(len(self.table))
-        self.add_tile(every, every, out, fresh=fresh)
+        self.add_square(np.arange(len(self.table)), 0, out, fresh=fresh)
 
     def add_rows(self, index: Indices, out: Stored) -> None:
         self.add_tile(index, np.arange(len(self.table)), out)
@@ -188,15 +200,19 @@ class WeightedTiles(Weighted):
     def add_tile(
         self, rows: Indices, columns: Indices, out: Stored, *, fresh: bool = False
     ) -> None:
-        # The rows in single precision serve tiles of that type alone.
-        table, rates = self.table, self._rates
-        if out.dtype != table.dtype:
-            table, rates = self.part.rows, self.part.rates[self.active]
+        table, rates = self._arithmetic(out.dtype)
         places = np.ascontiguousarray(rows), np.ascontiguousarray(columns)
         _core.tile_sums(table, self.part.squared, rates, self.weights, *places, not fresh, out)
 
+    def add_square(self, index: Indices, known: int, out: Stored, *, fresh: bool = False) -> None:
+        table, rates = self._arithmetic(out.dtype)
+        index = np.ascontiguousarray(index)
+        _core.tile_square(
+            table, self.part.squared, rates, self.weights, index, known, not fresh, out
+        )
+
     def add_block(self, index: Indices, out: Floats) -> None:
-        self.add_tile(index, index, out)
+        self.add_square(index, 0, out)
 
     def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
         if len(self.active):
@@ -341,16 +357,23 @@ class ComputedSum(KernelSum):
 
     def rows(self, index: Indices) -> Stored:
         out = np.empty((len(index), self.n_samples), dtype=self.dtype)
-        self.fill_tile(index, np.arange(self.n_samples), out)
+        self._fill_tile(index, np.arange(self.n_samples), out)
         return out
 
-    def fill_tile(self, rows: Indices, columns: Indices, out: Stored) -> None:
+    def fill_square(self, index: Indices, known: int, out: Stored) -> None:
+        for k, part in enumerate(self._parts):
+            part.add_square(index, known, out, fresh=k == 0)
+
+    def _fill_tile(self, rows: Indices, columns: Indices, out: Stored) -> None:
         for k, part in enumerate(self._parts):
             part.add_tile(rows, columns, out, fresh=k == 0)
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         out = np.empty((len(rows), len(columns)))
-        self.fill_tile(rows, columns, out)
+        if rows is columns:
+            self.fill_square(rows, 0, out)
+        else:
+            self._fill_tile(rows, columns, out)
         return out
 
     def product(self, V: Floats) -> Floats:

@@ -106,13 +106,17 @@ class KernelOperator(ABC):
     def workspace(self) -> Workspace | None:
         """Memory for parts of the matrix, where inner solvers must not form all of it.
 
-        They work with `fill_tile` and `product_at` then, and nothing is kept.
+        They work with `fill_square` and `product_at` then, and nothing is kept.
         """
         return None
 
-    def fill_tile(self, rows: Indices, columns: Indices, out: Stored) -> None:
-        """Write a block into ``out``, in the type of the rows."""
-        out[:] = self.rows(rows)[:, columns]
+    def fill_square(self, index: Indices, known: int, out: Stored) -> None:
+        """Write the block of some rows and the same columns into ``out``, in the type of the rows.
+
+        That of the first ``known`` rows is there already.
+        """
+        out[known:] = self.rows(index[known:])[:, index]
+        out[:known, known:] = out[known:, :known].T
 
     def product_at(self, rows: Indices, V: Floats) -> Floats:
         """Return some rows of the product with ``V``."""
@@ -326,6 +330,10 @@ class Bank(KernelCollection):
     @abstractmethod
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         """Return ``K_j[rows] V``, of shape (len(which), n_rows, n_outputs); all rows by default."""
+
+    def rough_products(self, V: Floats, which: Indices, rows: Indices) -> Floats:
+        """Return `products` for a step that proves nothing, in single precision where cheaper."""
+        return self.products(V, which, rows)
 
     @abstractmethod
     def traces(self, *, centred: bool = False) -> Floats:

@@ -64,6 +64,10 @@ class Part(ABC):
     def products(self, V: Floats, which: Indices, rows: Indices | None = None) -> Floats:
         """Return ``K_j[rows] V``, of shape (n_kernels, n_rows, n_outputs); all rows by default."""
 
+    def rough_products(self, V: Floats, which: Indices, rows: Indices | None) -> Floats:
+        """Return `products` in single precision, where that is cheaper and exact enough."""
+        return self.products(V, which, rows)
+
     @abstractmethod
     def weighted(self, weights: Floats, *, coarse: bool = False) -> Weighted:
         """Return ``sum_j weights_j K_j``, of which zero weights cost nothing."""

@@ -42,6 +42,18 @@ class Weighted(ABC):
         """Add the block of some rows and columns to ``out``, as exact as the type of ``out``."""
         raise NotImplementedError
 
+    def add_square(self, index: Indices, known: int, out: Stored, *, fresh: bool = False) -> None:
+        """Add the block of some rows and the same columns, but not of the first ``known`` ones."""
+        for start in range(known, len(index), PANEL):
+            rows = slice(start, min(start + PANEL, len(index)))
+            tile = np.empty((rows.stop - start, len(index)), dtype=out.dtype)
+            self.add_tile(index[rows], index, tile, fresh=True)
+            if fresh:
+                out[rows], out[:known, rows] = tile, tile[:, :known].T
+            else:
+                out[rows] += tile
+                out[:known, rows] += tile[:, :known].T
+
     def add_product(self, rows: Indices, used: Indices, V: Floats, out: Floats) -> None:
         """Add the block of some rows and of the columns ``used``, times ``V``, to ``out``."""
         raise NotImplementedError

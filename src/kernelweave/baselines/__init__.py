@@ -11,6 +11,7 @@ from .global_metric import GlobalDistanceMetric
 from .information_metric import InformationTheoreticMetric
 from .mpck_means import MPCKMeans
 from .nonparametric import NonParametricKernel
+from .rulefit import RuleFitClassifier, RuleFitRegressor
 from .simple_npkl import SimpleNPKL
 from .slipper import SlipperClassifier
 from .spectral_kernel import SpectralKernelLearner
@@ -25,6 +26,8 @@ __all__ = [
     "InformationTheoreticMetric",
     "MPCKMeans",
     "NonParametricKernel",
+    "RuleFitClassifier",
+    "RuleFitRegressor",
     "SimpleNPKL",
     "SlipperClassifier",
     "SpectralKernelLearner",

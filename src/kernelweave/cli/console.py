@@ -9,6 +9,7 @@ import numpy as np
 from kernelweave._declaration import has_aspect
 from kernelweave._summary import (
     APPROXIMATE,
+    count,
     is_approximate,
     is_vacuous,
     relative_landmark_gap,
@@ -63,9 +64,15 @@ def summarize_clusters(model: Any) -> dict[str, Any]:
 
 def _rules(model: Any) -> dict[str, Any]:
     return {
+        "n_rules": len(model.rules_),
         "intercept": model.intercept_.tolist(),
         "rules": [
-            {"rule": rule.text, "weights": list(rule.weights), "coverage": rule.coverage}
+            {
+                "rule": rule.text,
+                "columns": list(rule.columns),
+                "weights": list(rule.weights),
+                "coverage": rule.coverage,
+            }
             for rule in model.rules_
         ],
     }
@@ -197,25 +204,52 @@ def print_kernels(console: Any, summary: dict[str, Any]) -> None:
 
 
 def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> None:
-    """Print a table of the rules with the largest weights."""
+    """Print the rules with the largest weights, grouped by the columns they are about."""
     rules, n_outputs = summary["rules"], len(summary["intercept"])
     known = summary["classes"]
     outputs = known if known is not None and len(known) == n_outputs else range(n_outputs)
+    console.print()
+    console.print(_rules_say(summary), soft_wrap=True)
     weights = ["weight"] if n_outputs == 1 else [f"weight {clip(name, 24)}" for name in outputs]
-    lines: list[tuple[str, ...]] = [
-        (_brief(rule), *(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
-        for rule in rules[:limit]
-    ]
-    lines.append(("intercept", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
-    if NUMBER * (n_outputs + 1) + _LEAST > console.width:
-        lines = [_strongest(rule, list(outputs)) for rule in rules[:limit]]
+    wide = NUMBER * (n_outputs + 1) + _LEAST > console.width
+    lines: list[tuple[str, ...]] = []
+    for about, group in _by_columns(rules[:limit]):
+        lines.append((about, *[""] * (3 if wide else n_outputs + 1)))
+        for rule in group:
+            cells = (*(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
+            name, *strongest = _strongest(rule, list(outputs))
+            lines.append((f"  {name}", *(strongest if wide else cells)))
+    if wide:
         names = ["rule", "class", "weight", "coverage"]
         print_table(console, names, lines, texts=(0, 1), most=_RULE)
         console.print("Of every rule the class with the largest weight; --json prints all.")
     else:
+        lines.append(("base score", *(f"{b:+.4g}" for b in summary["intercept"]), ""))
         print_table(console, ["rule", *weights, "coverage"], lines, most=_RULE)
-    more = f"; the {limit} that matter most are above" if len(rules) > limit else ""
-    console.print(f"A score is the intercept and the weights of the rules that hold{more}.")
+    if len(rules) > limit:
+        console.print(f"The {limit} rules that matter most are above.")
+
+
+def _rules_say(summary: dict[str, Any]) -> str:
+    """Return how many rules there are, how they add up, and what a positive score favours."""
+    n, classes, start = summary["n_rules"], summary["classes"], summary["intercept"]
+    what = "prediction" if classes is None else "score"
+    base = f"the base {what}" + (f" {start[0]:+.4g}" if len(start) == 1 else " of its output")
+    found = f"{count(n, 'rule')}. A {what} is {base} plus the weights of the rules that hold"
+    if classes is None:
+        return f"{found}."
+    if len(start) == 1:
+        yes, no = clip(classes[1], 40), clip(classes[0], 40)
+        return f"{found}; above zero it favours {yes}, below {no}."
+    return f"{found}; the output with the largest score is predicted."
+
+
+def _by_columns(rules: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for rule in rules:
+        about = " and ".join(shown(name, NAME) for name in rule["columns"])
+        groups.setdefault(about or "all rows", []).append(rule)
+    return list(groups.items())
 
 
 def _brief(rule: dict[str, Any]) -> str:

@@ -15,11 +15,14 @@ from kernelweave.rules import (
     Explanation,
     Link,
     Rule,
+    Scorecard,
     explain_rows,
     score_rules,
     to_python,
     to_sql,
 )
+from kernelweave.rules.export import check_model
+from kernelweave.rules.scorecard import make_scorecard
 from kernelweave.rules.table import check_table
 
 from .terms import RuleTerms
@@ -159,3 +162,34 @@ class RuleExport:
             Text of the function.
         """
         return to_python(**self._export(probability), name=name, **options)
+
+    def to_scorecard(self, X: Any = None, *, points: int | None = None) -> Scorecard:
+        """Round the weights of the rules to whole points that can be added up by hand.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features), default=None
+            Rows on which the effect of rounding is measured, such as the training rows.
+        points : int, default=None
+            Points of the heaviest rule. None: the first of 5, 10, 20, 50, 100, 200, 500 and 1000
+            with which at most 1 % of the decisions for ``X`` change (regression: with which
+            predictions change by 1 % of their standard deviation at most); 100 without ``X``.
+
+        Returns
+        -------
+        card : Scorecard
+            ``print`` shows it; ``to_html()``, ``to_csv()`` and ``to_frame()`` give other forms, and
+            ``changed`` is the share of decisions that rounding changes.
+        """
+        model = self._export(False)
+        checked = check_model(
+            model["rules"],
+            model["intercept"],
+            model["classes"],
+            None,
+            separate=model["separate"],
+        )
+        if X is not None:
+            check_table(self, X, reset=False)
+        names = [name.removeprefix("weight ") for name in self._weight_names()]
+        return make_scorecard(checked, names, X, points)

@@ -165,7 +165,7 @@ def _solve_roughly(
     solution = np.zeros_like(sides)
     with workspace.borrow() as memory:
         block = memory[: n * n].reshape(n, n)
-        K.fill_tile(rows, rows, block)
+        K.fill_square(rows, 0, block)
         for _ in range(_KRYLOV_BLOCKS):
             for _ in range(2):  # twice is enough for orthogonality
                 new = new - basis @ (basis.T @ new)

@@ -36,6 +36,8 @@ class PartOptions:
     spare: float = 1.5  # rows of a part, relative to those that violate or are inside their boxes
     rough: float = 0.05  # gap of a part after it was solved, relative to that before
     fine: float = 0.3  # the same, relative to the tolerance
+    kept: float = 0.7  # share of the rows of a block that must be needed for it to grow
+    growth: float = 1.1  # room of a block, relative to its first rows
     tiny: float = 0.1  # share of the tolerance that rows outside a part may leave to the gap
     max_rounds: int = 200
     visible: float = 1e-3  # gain of a round in the dual value, relative to the gap
@@ -57,37 +59,12 @@ def solve_by_parts(
     enough: float = np.inf,
 ) -> Solution:
     """Solve for one kernel of which only parts are held; see `solve_inner`."""
-    whole, options = _Whole(loss, K, Y, cost), _OPTIONS
-    beta = np.zeros_like(Y) if start is None else start.dual_coef.copy()
-    fitted = np.zeros_like(Y) if start is None else start.fitted.copy()
-    work, fruitless, spare = 0, 0, options.spare
-    point = whole.evaluate(beta, fitted)
-    for round_ in range(options.max_rounds):
-        allowed = max(tol * abs(point.primal), floor)
-        if point.gap <= allowed or point.dual >= enough:
-            break
-        if start is None and round_ == 0:
-            rows = whole.first_rows()
-        else:
-            rows = whole.choose(point, beta, allowed, spare)
-        aim = max(options.fine * allowed, options.rough * float(point.shares[rows].sum()))
-        work += whole.solve(rows, beta, fitted, aim)
-        before, point = point, whole.evaluate(beta, fitted)
-        # The dual value rises in every round; the gap may grow while rows outside a part violate.
-        if point.dual - before.dual > options.visible * before.gap:
-            fruitless = 0
-            continue
-        fruitless, spare = fruitless + 1, 2.0 * spare
-        if fruitless >= options.max_fruitless:
-            break
-    return Solution(
-        dual_coef=beta,
-        intercept=point.bias,
-        fitted=fitted,
-        primal=point.primal,
-        dual=point.dual,
-        work=work,
-    )
+    assert K.workspace is not None
+    with K.workspace.borrow() as memory:
+        whole = _Whole(loss, K, Y, cost, memory)
+        beta = np.zeros_like(Y) if start is None else start.dual_coef.copy()
+        fitted = np.zeros_like(Y) if start is None else start.fitted.copy()
+        return whole.run(beta, fitted, tol, floor, enough, cold=start is None)
 
 
 @dataclass(frozen=True)
@@ -122,12 +99,57 @@ class _Point:
 class _Whole:
     """The problem over all rows."""
 
-    def __init__(self, loss: Loss, K: KernelOperator, Y: Floats, cost: Floats) -> None:
+    def __init__(
+        self, loss: Loss, K: KernelOperator, Y: Floats, cost: Floats, memory: Stored
+    ) -> None:
         self.loss, self.K, self.Y, self.cost = loss, K, Y, cost
         self.box: DualBox = loss.box(Y, cost)
         self.present: Bools = np.asarray((self.box.upper > self.box.lower).any(axis=1))
-        assert K.workspace is not None
-        self.most = min(K.workspace.n_rows, len(Y))  # rows of a part
+        self.block = _Block(K, memory)
+        self.most = min(self.block.room, len(Y))  # rows of a part
+
+    def run(
+        self,
+        beta: Floats,
+        fitted: Floats,
+        tol: float,
+        floor: float,
+        enough: float,
+        *,
+        cold: bool,
+    ) -> Solution:
+        """Solve part after part, in place."""
+        options = _OPTIONS
+        work, fruitless, spare = 0, 0, options.spare
+        point = self.evaluate(beta, fitted)
+        for round_ in range(options.max_rounds):
+            allowed = max(tol * abs(point.primal), floor)
+            if point.gap <= allowed or point.dual >= enough:
+                break
+            if cold and round_ == 0:
+                rows = self.first_rows()
+            else:
+                rows = self.choose(point, beta, allowed, spare)
+            rows = self.block.hold(rows)
+            aim = max(options.fine * allowed, options.rough * float(point.shares[rows].sum()))
+            work += self.solve(rows, beta, fitted, aim)
+            before, point = point, self.evaluate(beta, fitted)
+            # The dual value rises in every round; the gap may grow while rows outside violate.
+            gain = point.dual - before.dual > options.visible * before.gap
+            if gain or point.gap < 0.5 * before.gap:
+                fruitless = 0
+                continue
+            fruitless, spare = fruitless + 1, 2.0 * spare
+            if fruitless >= options.max_fruitless:
+                break
+        return Solution(
+            dual_coef=beta,
+            intercept=point.bias,
+            fitted=fitted,
+            primal=point.primal,
+            dual=point.dual,
+            work=work,
+        )
 
     def evaluate(self, beta: Floats, fitted: Floats) -> _Point:
         """Return bounds, and what each row contributes to the gap.
@@ -191,18 +213,18 @@ class _Whole:
 
     def solve(self, rows: Indices, beta: Floats, fitted: Floats, floor: float) -> int:
         """Solve for some rows, in place, with the others held; return the number of updates."""
-        assert self.K.workspace is not None
-        with self.K.workspace.borrow() as memory:
-            part = _Part(self, rows, beta, memory)
-            solvers = part.make_solvers(unsolved(beta[rows], fitted[rows]))
-            for solver, held in zip(solvers, part.held, strict=True):
-                solver.hold(held)
-            run_solvers(part, solvers, tol=0.0, floor=floor)
+        part = _Part(self, rows, beta)
+        solvers = part.make_solvers(unsolved(beta[rows], fitted[rows]))
+        for solver, held in zip(solvers, part.held, strict=True):
+            solver.hold(held)
+        run_solvers(part, solvers, tol=0.0, floor=floor)
         change = np.zeros_like(beta)
         change[rows] = np.column_stack([s.beta for s in solvers]) - beta[rows]
         beta[rows] = np.column_stack([s.beta for s in solvers])
         fitted[rows] = np.column_stack([s.fitted for s in solvers])
-        rest = np.setdiff1d(np.arange(len(beta)), rows, assume_unique=True)
+        outside = np.full(len(beta), True)
+        outside[rows] = False
+        rest = np.flatnonzero(outside)
         fitted[rest] += self.K.product_at(rest, change)
         return sum(s.updates for s in solvers)
 
@@ -210,9 +232,8 @@ class _Whole:
 class _Part(BoxProblem):
     """Some rows of the problem, with the others held."""
 
-    def __init__(self, whole: _Whole, rows: Indices, beta: Floats, memory: Stored) -> None:
-        block = _Block(whole.K, rows, memory)
-        super().__init__(whole.loss, block, whole.Y[rows], whole.cost[rows])
+    def __init__(self, whole: _Whole, rows: Indices, beta: Floats) -> None:
+        super().__init__(whole.loss, whole.block, whole.Y[rows], whole.cost[rows])
         self.held = beta.sum(axis=0) - beta[rows].sum(axis=0)
 
     def solve_interior(self, solver: object, o: int) -> bool:
@@ -240,55 +261,72 @@ class _Part(BoxProblem):
 
 
 class _Block(KernelOperator):
-    """The block of some rows of a kernel; its rows are computed when they are first needed.
+    """The block of some rows of a kernel, which grows with the parts of one solve.
 
     Parameters
     ----------
     kernel : KernelOperator
         The kernel.
-    index : ndarray of int
-        Its rows.
     memory : ndarray
         Memory for all entries.
     """
 
-    def __init__(self, kernel: KernelOperator, index: Indices, memory: Stored) -> None:
-        self.kernel, self.index, self.memory = kernel, index, memory
-        self.n_samples, self.dtype = len(index), kernel.dtype
-        self._blocks: list[tuple[Indices, Stored]] = []
-        self._missing = np.full(len(index), True)
+    def __init__(self, kernel: KernelOperator, memory: Stored) -> None:
+        self.kernel, self.dtype = kernel, kernel.dtype
+        self.memory, self.room = memory, int(np.sqrt(len(memory)))
+        self._stride = 0  # entries from one row to the next
+        self._diag = kernel.diag()
+        self.index: Indices = np.arange(0)
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return len(self.index)
+
+    def hold(self, rows: Indices) -> Indices:
+        """Compute the block of some rows, and of those held already if most of these are needed.
+
+        Returns the rows of the block.
+        """
+        fresh = np.setdiff1d(rows, self.index, assume_unique=True)
+        needed = len(rows) - len(fresh)
+        n_rows = len(self.index) + len(fresh)
+        if needed >= _OPTIONS.kept * len(self.index) and n_rows <= self._stride:
+            known, self.index = len(self.index), np.concatenate([self.index, fresh])
+        else:
+            # The first use of memory costs more than the values, so that little is left free.
+            self._stride = min(self.room, int(_OPTIONS.growth * len(rows)))
+            known, self.index = 0, rows
+        if known < len(self.index):
+            self.kernel.fill_square(self.index, known, self._held)
+        return self.index
+
+    @property
+    def _held(self) -> Stored:
+        n, stride = len(self.index), self._stride
+        return self.memory[: n * stride].reshape(n, stride)[:, :n]
 
     @property
     def blocks(self) -> list[tuple[Indices, Stored]]:
-        return self._blocks
+        return [(np.arange(len(self.index)), self._held)]
 
     def fetch(self, index: Indices) -> None:
-        missing = index[self._missing[index]]
-        if not len(missing):
-            return
-        n = self.n_samples
-        first = n * (n - int(self._missing.sum()))
-        rows = self.memory[first : first + n * len(missing)].reshape(len(missing), n)
-        self.kernel.fill_tile(self.index[missing], self.index, rows)
-        self._missing[missing] = False
-        self._blocks.append((missing, rows))
+        pass  # all rows are there
 
     def dense(self) -> Stored:
-        return self.rows(np.arange(self.n_samples))
+        return self._held
 
     def rows(self, index: Indices) -> Stored:
-        out = np.empty((len(index), self.n_samples), dtype=self.dtype)
-        self.kernel.fill_tile(self.index[index], self.index, out)
-        return out
+        return np.asarray(self._held[index])
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
-        return self.kernel.block(self.index[rows], self.index[columns])
+        places = self.index[rows]
+        return self.kernel.block(places, places if rows is columns else self.index[columns])
 
     def diag(self) -> Floats:
-        return self.kernel.diag()[self.index]
+        return self._diag[self.index]
 
     def scaled(self, factor: float) -> KernelOperator:
-        return _Block(self.kernel.scaled(factor), self.index, np.empty_like(self.memory))
+        raise NotImplementedError
 
     def __matmul__(self, V: Floats) -> Floats:
         spread = np.zeros((self.kernel.n_samples, V.shape[1]))

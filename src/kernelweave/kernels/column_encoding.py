@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from kernelweave._types import Floats, Indices
 
-_CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
+CLIP = 8.0  # standard deviations at which standardised values and encoded values are cut
 _KNOTS = 2000  # values at which normal scores are kept; between them they are interpolated
 _SCORE = 0.002  # normal scores are those of ranks between this and one minus this
 _CONSTANT = 1e-12  # standard deviation, relative to the largest value, of a constant column
@@ -120,14 +120,14 @@ class NumberEncoding:
     def _average(self, filled: Floats) -> Floats:
         # Differences of huge values may overflow to infinity, which the clip turns into a number.
         with np.errstate(over="ignore"):
-            standard = np.clip((filled - self.mean) / self.deviation, -_CLIP, _CLIP)
+            standard = np.clip((filled - self.mean) / self.deviation, -CLIP, CLIP)
         return np.asarray(0.5 * (standard + np.interp(filled, self.knots, self.scores)))
 
     def encode(self, values: Floats) -> Floats:
         """Return the encoded values, and the indicator of gaps if training rows had some."""
         gaps = ~np.isfinite(values)
         average = self._average(np.where(gaps, self.median, values))
-        columns = [np.clip(average / self.scale, -_CLIP, _CLIP)]
+        columns = [np.clip(average / self.scale, -CLIP, CLIP)]
         if self.gaps:
             columns.append(gaps.astype(np.float64))
         return np.column_stack(columns)
@@ -166,7 +166,10 @@ class CategoryEncoding:
 
     def encode(self, values: NDArray[Any]) -> Floats:
         """Return one column per level."""
-        codes = self.codes(values)
+        return self.encode_codes(self.codes(values))
+
+    def encode_codes(self, codes: Indices) -> Floats:
+        """Return one column per level, of rows whose levels have these positions."""
         return np.asarray(_LEVEL * (codes[:, None] == np.arange(len(self.levels))))
 
     def describe(self, key: Key) -> list[tuple[str, Key]]:

@@ -188,12 +188,15 @@ class TableEncoding(Encoding):
             (position,) = table.positions(key, "X")
             values = _read_as(table, position, type(encoding))
             if isinstance(encoding, CategoryEncoding):
-                if unseen := int((encoding.codes(values) < 0).sum()):
+                codes = encoding.codes(values)
+                if unseen := int((codes < 0).sum()):
                     warn(
                         f"X: {unseen} values of {table.label(position)} are levels that no "
                         "training row had; they match no level."
                     )
-            parts.append(encoding.encode(values))
+                parts.append(encoding.encode_codes(codes))
+            else:
+                parts.append(encoding.encode(values))
         return np.ascontiguousarray(np.hstack(parts))
 
 

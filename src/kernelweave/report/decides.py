@@ -78,8 +78,8 @@ class Deciding:
 
     @property
     def first_bars(self) -> tuple[Bar, ...]:
-        """Bars of the first screen."""
-        return self.bars[:_FIRST]
+        """Bars of the first screen: those of columns that are used."""
+        return tuple(bar for bar in self.bars[:_FIRST] if bar.length > 0) or self.bars[:1]
 
     @property
     def sentence(self) -> str:

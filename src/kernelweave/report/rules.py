@@ -9,6 +9,7 @@ import numpy as np
 from kernelweave._summary import count
 from kernelweave._text import clip
 from kernelweave.plots.rules import output_names
+from kernelweave.rules.scorecard import group_by_columns
 
 from .charts import Chart, linear, logarithmic
 from .rendering import Section
@@ -40,6 +41,7 @@ def section(subject: Subject) -> Section:
         "lengths": ", ".join(
             f"{n} with {count(int(k), 'condition')}" for k, n in zip(*lengths, strict=True)
         ),
+        "card": _card(subject),
         "search": _search(model) if "cv_results_" in model._declaration.saved else None,
     }
     return Section("rules", "Rules", values)
@@ -52,14 +54,27 @@ def _table(rules: Any, outputs: list[Any]) -> Table:
     # Rules are ordered by all outputs, so no single column is sorted.
     columns = [text_column("rule"), *map(Column, titles)]
     columns.insert(place, Column("covers"))
+    columns.insert(0, text_column("about"))
     largest = max((abs(w) for rule in rules for w in rule.weights), default=1.0) or 1.0
     rows = []
-    for rule in rules[:_MOST]:
-        weights = [_weight(w, largest) for w in rule.weights[:_OUTPUTS]]
-        row: list[Any] = [rule.text or "always", *weights]
-        row.insert(place, meter(rule.coverage, percent(rule.coverage)))
-        rows.append(row)
+    for about, group in group_by_columns((rule, None) for rule in rules[:_MOST]):
+        for rule, _ in group:
+            weights = [_weight(w, largest) for w in rule.weights[:_OUTPUTS]]
+            row: list[Any] = [rule.text, *weights]
+            row.insert(place, meter(rule.coverage, percent(rule.coverage)))
+            rows.append([about, *row])
     return Table("rules", columns, rows, len(rules))
+
+
+def _card(subject: Subject) -> dict[str, Any] | None:
+    """Return the scorecard, with the effect of rounding on the rows of the page."""
+    model = subject.estimator
+    if not model.rules_ or len(model.intercept_) > _OUTPUTS:
+        return None
+    card = model.to_scorecard(subject.rows)
+    titles = [text_column("rule"), *(Column(clip(name, _TITLE)) for name in card.outputs)]
+    rows = [[rule, *(number(p, "+d") for p in points)] for _, rule, points in card.lines]
+    return {"table": Table("points", titles, rows[:_MOST], len(rows)), "notes": card.notes}
 
 
 def _weight(value: float, largest: float) -> Cell:

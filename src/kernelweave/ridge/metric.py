@@ -27,7 +27,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from kernelweave import _core
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Bools, Floats, Indices
 from kernelweave.kernels.metric import Metric
 
 _MOST_OUTPUTS = 8  # above this, random mixtures of the outputs give the gradients
@@ -81,7 +81,9 @@ class RidgeSolution:
 
 
 def solve_ridge(K: Floats, ridge: float, Y: Floats, weight: Floats) -> RidgeSolution | None:
-    """Minimise ``sum_i weight_i |y_i - f(x_i) - b|^2 + ridge |f|^2``; K is overwritten.
+    """Minimise ``sum_i weight_i |y_i - f(x_i) - b|^2 + ridge |f|^2``.
+
+    Of K, the diagonal and what is above it are used; it is overwritten.
 
     With ``G = (K + ridge W^-1)^-1``, ``u = G 1`` and ``s = 1'u`` the coefficients are
     ``a = G y - u b``, ``b = u'y / s``, and the leave-one-out residuals ``a_i / c_i`` with
@@ -163,45 +165,66 @@ class _Search:
     options: MetricOptions
     seen: dict[Setting, float] = field(default_factory=dict)
     best: tuple[Setting, RidgeSolution] | None = None
-    _exponentials: tuple[int, Floats, Floats] | None = None
+    _exponentials: tuple[int, Floats] | None = None
 
     @cached_property
-    def distances(self) -> tuple[Floats, Floats]:
-        return self.metric.distances(self.X, self.X)
+    def _pairs(self) -> tuple[Floats, Bools, tuple[float, float]]:
+        """Distances between rows, where the second kind is, and typical distances of both kinds.
 
-    @cached_property
-    def scales(self) -> tuple[float, float]:
-        """Median distances of pairs of rows; the mean where the median is zero."""
+        Both are symmetric: the first kind is above the diagonal of one matrix, the second below.
+        """
         n = len(self.X)
         rows: Indices = np.arange(n)
         if n > _WIDTH_ROWS:
             rows = np.linspace(0, n - 1, _WIDTH_SAMPLE).astype(np.intp)
         off = np.ones((len(rows), n), dtype=bool)
         off[np.arange(len(rows)), rows] = False
-        pairs = [D[rows][off] for D in self.distances]
-        d1, d2 = (float(np.median(d)) or float(d.mean()) for d in pairs)
-        return d1, d2
+
+        def typical(D: Floats) -> float:
+            """Return the median distance of pairs of rows; the mean where the median is zero."""
+            pairs = (D if len(rows) == n else D[rows])[off]
+            mean = float(pairs.mean())
+            return float(np.median(pairs, overwrite_input=True)) or mean
+
+        D1, D2 = self.metric.distances(self.X, self.X)
+        scales = typical(D1), typical(D2)
+        below = np.tri(n, k=-1, dtype=bool)
+        np.copyto(D1, D2.T, where=below)
+        return D1, below, scales
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Typical distances of both kinds."""
+        return self._pairs[2]
 
     def widths(self, setting: Setting) -> tuple[float, float]:
         factor = self.options.widths[setting.width]
         return factor * self.scales[0], factor * self.scales[1]
 
-    def exponentials(self, setting: Setting) -> tuple[Floats, Floats]:
-        """Return both parts of the kernel; those of the last width are kept."""
+    def kernel(self, setting: Setting) -> Floats:
+        """Return the kernel, right on and above the diagonal; it may be overwritten.
+
+        Both exponentials are kept for the last width.
+        """
         if self._exponentials is None or self._exponentials[0] != setting.width:
-            widths, self._exponentials = self.widths(setting), None
-            E1, E2 = (np.exp(D / -width) for D, width in zip(self.distances, widths, strict=True))
-            self._exponentials = (setting.width, E1, E2)
-        return self._exponentials[1:]
+            (L1, L2), self._exponentials = self.widths(setting), None
+            D, below, _ = self._pairs
+            E = D / -L1
+            np.divide(D, -L2, out=E, where=below)
+            self._exponentials = (setting.width, np.exp(E, out=E))
+        E = self._exponentials[1]
+        K = E - E.T  # share * E1 + (1 - share) * E2 without a further matrix
+        K *= self._share(setting)
+        K += E.T
+        return np.asarray(K)
+
+    def _share(self, setting: Setting) -> float:
+        return self.options.shares[setting.share]
 
     def error(self, setting: Setting) -> float:
         """Return the leave-one-out error of a setting; infinite where it cannot be solved."""
         if setting not in self.seen:
-            E1, E2 = self.exponentials(setting)
-            share = self.options.shares[setting.share]
-            K = E1 - E2  # share * E1 + (1 - share) * E2 without a further matrix
-            K *= share
-            K += E2
+            K = self.kernel(setting)
             found = solve_ridge(K, self.options.ridges[setting.ridge], self.Y, self.weight)
             error = np.inf if found is None else self._relative(found.loo_residuals)
             if found is not None and error < min(self.seen.values(), default=np.inf):
@@ -234,7 +257,7 @@ class _Search:
             self.metric,
             self.widths(setting),
             options.ridges[setting.ridge],
-            options.shares[setting.share],
+            self._share(setting),
             solution,
             self.seen[setting],
             len(self.seen),
@@ -286,6 +309,7 @@ def gradients(
     S2 = _exponential(D2.copy(), L2, (1.0 - share) / L2)
     np.divide(S2, D2, out=S2, where=far)
     S2[~far] = 0.0
+    del D2, far  # two matrices and two products with them remain
     M = metric.root @ metric.root
     out = np.empty((coef.shape[1], *A.shape))
     for o, a in enumerate(coef.T):

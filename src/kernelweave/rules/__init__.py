@@ -5,6 +5,7 @@ from .link import Link
 from .proposition import Proposition
 from .propositions import Propositions
 from .rule import Rule, describe, essential
+from .scorecard import Scorecard
 from .scores import Explanation, cover_rules, explain_rows, score_rules
 from .sql import to_sql
 
@@ -14,6 +15,7 @@ __all__ = [
     "Proposition",
     "Propositions",
     "Rule",
+    "Scorecard",
     "cover_rules",
     "describe",
     "essential",

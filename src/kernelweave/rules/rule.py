@@ -81,6 +81,11 @@ class Rule:
         return len(self.conditions)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the conditions are about, each once."""
+        return tuple(dict.fromkeys(condition.feature for condition in self.conditions))
+
+    @property
     def text(self) -> str:
         """The conditions as text, without those that others imply."""
         return describe(self.conditions)

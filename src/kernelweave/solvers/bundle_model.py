@@ -1,4 +1,4 @@
-"""The subproblem of a bundle step: weights that minimise a model of the objective."""
+"""The subproblem of a bundle step: weights that minimise a model of the objective; options."""
 
 from __future__ import annotations
 
@@ -18,6 +18,52 @@ _ENOUGH = 1e-3  # gain of a round, relative to all so far, at which it is the la
 _SHORTEST = 1e-3  # part of a round's way that is still tried
 _LARGE = 1e6  # unknowns of a system that is not singular are of the size of one
 _STRICT = 1e-6  # relative distance of the curvature from that of a model infinite at zero weight
+
+
+@dataclass(frozen=True)
+class BundleOptions:
+    """Tunable numbers of `newton_bundle`, chosen by hand.
+
+    Where a number has two names, the first is for banks whose quadratic forms are cheap.
+    """
+
+    provisional: bool = False  # bounds of kernels as stored, for a caller who evaluates exact ones
+    stop_if_nonsmooth: bool = False  # stop where J is nondifferentiable, for a caller who smooths
+    working_cheap: int = 160  # kernels added at a time
+    working: int = 40
+    first: int = 40  # kernels that get a weight to begin with
+    idle: float = 0.6  # slope, relative to the largest, below which unweighted kernels are dropped
+    near: float = 0.85  # slope, relative to the average one, from which a kernel is in the model
+    patient: float = 0.3  # gap of a good working set, relative to the whole gap, before pricing
+    sample_rows_cheap: int = 1000  # rows from which weights are learned on a sample first
+    sample_rows: int = 300
+    sample_tol: float = 0.1  # relative gap
+    sample_tol_on_demand: float = 0.02
+    n_cuts: int = 20  # kept
+    far: float = 0.3  # change of the weights, in the l1 norm, beyond which predictions are poor
+    flat: float = 0.3  # promised gain, in tolerances, at which the mixed bound is computed
+    follow: float = 2.0  # promised gain, in tolerances, at which coefficients are followed
+    loose: float = 0.05  # inner gap with kernels on demand, in tolerances, that is always enough
+    worth: float = 2.0  # gap, in tolerances, that a mixture of cuts should promise to leave
+    measurable: float = 1e-10  # relative gain below which rounding hides it
+    closer: int = 3  # inner solves in a row at the same weights
+    # Nondifferentiable points.
+    nonsmooth: float = (
+        1e-3  # promised gain, relative to the squared gap, below which J is not smooth
+    )
+    visible: float = 1e-6  # relative gap that rounding cannot account for
+    aside: float = 0.2  # share of the way to where all cuts are lowest, at which one is added
+    aside_least: float = 1e-4
+    max_asides: int = 1  # such cuts before a caller who smooths takes over
+    # The end.
+    pruning_steps: int = 2  # to drop kernels once the tolerance is met
+    undamped: float = 0.03  # share of the damping that is left in these
+    max_failures: int = 8  # steps without visible gain before giving up
+    max_fruitless: int = 3  # fallbacks in a row that lower the gap by less than a tenth
+    patience: int = 30  # inner solves without halving the gap before the majorising fallback
+
+
+DEFAULT_OPTIONS = BundleOptions()
 
 
 @dataclass

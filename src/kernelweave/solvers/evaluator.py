@@ -120,6 +120,11 @@ class Evaluator:
         """Return the start of an inner solve from feasible coefficients."""
         return unsolved(dual_coef, kernel.start_values(dual_coef))
 
+    def dual_point(self, dual_coef: Floats) -> DualPoint:
+        """Return feasible coefficients with the parts of their dual value that need no kernel."""
+        args = dual_coef, self.Y, self.cost
+        return DualPoint(dual_coef, self.loss.linear(*args), self.loss.ridge_term(*args))
+
     def dual_value(self, start: Solution) -> float:
         """Return the dual value of the coefficients that an inner solve starts from."""
         dual_coef = start.dual_coef

@@ -8,10 +8,11 @@ from kernelweave.losses.base import InnerSolver
 from kernelweave.weights import Uniform
 
 from .bounds import Result
+from .bundle_model import BundleOptions
 from .cvar import cvar_by_rescaling, cvar_by_root_search
 from .fixed_weights import solve_fixed_weights
 from .lp_alternation import lp_alternation
-from .newton_bundle import BundleOptions, newton_bundle
+from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
 from .smoothing import solve_by_smoothing
 

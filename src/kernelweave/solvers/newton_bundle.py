@@ -17,7 +17,7 @@ A. Rakotomamonjy, F. Bach, S. Canu, Y. Grandvalet (2008), SimpleMKL, JMLR 9: the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,62 +29,23 @@ from kernelweave.inner.curvature import feature_hessian
 
 from .anderson import Patience
 from .bounds import Result
-from .bundle_model import Cuts, Damping, minimise_curved
-from .evaluator import Iterate, make_evaluator
+from .bundle_model import DEFAULT_OPTIONS, BundleOptions, Cuts, Damping, minimise_curved
+from .evaluator import DualPoint, Iterate, make_evaluator
 from .problem import Limits, Problem, WarmStart
 from .sample import start_from_function, take_sample
-
-
-@dataclass(frozen=True)
-class BundleOptions:
-    """Tunable numbers of `newton_bundle`, chosen by hand.
-
-    Where a number has two names, the first is for banks whose quadratic forms are cheap.
-    """
-
-    provisional: bool = False  # bounds of kernels as stored, for a caller who evaluates exact ones
-    stop_if_nonsmooth: bool = False  # stop where J is nondifferentiable, for a caller who smooths
-    working_cheap: int = 160  # kernels added at a time
-    working: int = 40
-    first: int = 40  # kernels that get a weight to begin with
-    idle: float = 0.6  # slope, relative to the largest, below which unweighted kernels are dropped
-    near: float = 0.85  # slope, relative to the average one, from which a kernel is in the model
-    patient: float = 0.3  # gap of a good working set, relative to the whole gap, before pricing
-    sample_rows_cheap: int = 1000  # rows from which weights are learned on a sample first
-    sample_rows: int = 300
-    sample_tol: float = 0.1  # relative gap
-    n_cuts: int = 20  # kept
-    far: float = 0.3  # change of the weights, in the l1 norm, beyond which predictions are poor
-    flat: float = 0.3  # promised gain, in tolerances, at which the mixed bound is computed
-    worth: float = 2.0  # gap, in tolerances, that a mixture of cuts should promise to leave
-    measurable: float = 1e-10  # relative gain below which rounding hides it
-    closer: int = 3  # inner solves in a row at the same weights
-    # Nondifferentiable points.
-    nonsmooth: float = (
-        1e-3  # promised gain, relative to the squared gap, below which J is not smooth
-    )
-    visible: float = 1e-6  # relative gap that rounding cannot account for
-    aside: float = 0.2  # share of the way to where all cuts are lowest, at which one is added
-    aside_least: float = 1e-4
-    max_asides: int = 1  # such cuts before a caller who smooths takes over
-    # The end.
-    pruning_steps: int = 2  # to drop kernels once the tolerance is met
-    undamped: float = 0.03  # share of the damping that is left in these
-    max_failures: int = 8  # steps without visible gain before giving up
-    max_fruitless: int = 3  # fallbacks in a row that lower the gap by less than a tenth
-    patience: int = 30  # inner solves without halving the gap before the majorising fallback
 
 
 def newton_bundle(
     problem: Problem,
     limits: Limits,
     start: WarmStart | None = None,
-    options: BundleOptions = BundleOptions(),
+    options: BundleOptions = DEFAULT_OPTIONS,
 ) -> Result:
     """Learn weights on the simplex."""
     bundle = _Bundle(problem, limits, options)
     if start is None and len(problem.Y) >= bundle.sample_rows:
-        sample = Limits(options.sample_tol, max(1, limits.max_iter // 2))
+        tol = options.sample_tol_on_demand if bundle.on_demand else options.sample_tol
+        sample = Limits(tol, max(1, limits.max_iter // 2))
         internal = replace(options, provisional=True, stop_if_nonsmooth=False)
         bundle.guess(_Bundle(take_sample(problem), sample, internal).run(None))
     return bundle.run(start)
@@ -107,9 +68,11 @@ class _Bundle:
         self.cheap = self.bank.nbytes <= 0.05 * 8.0 * n**2 * m
         self.working = options.working_cheap if self.cheap else options.working
         self.sample_rows = options.sample_rows_cheap if self.cheap else options.sample_rows
+        self.on_demand = self.bank.workspace is not None
         self.cuts = Cuts(options.n_cuts)
         self.damping = Damping()
         self.curvature: Curvature | None = None
+        self.ahead: Solution | None = None  # start of the next solve, by coefficients that follow
         self.which: Indices = np.arange(0)
         self.guessed: Result | None = None
         self.aside, self.aside_gap = options.aside, np.inf
@@ -152,8 +115,10 @@ class _Bundle:
                     patience.since -= options.patience // 3
                 continue
             trial, predicted = self._model_step(point)
+            if self._follow(point, trial, predicted):
+                continue
             nonsmooth = self._is_visible() and self._is_nonsmooth(predicted)
-            inexact = point.solution.gap > 0.2 * predicted
+            inexact = point.solution.gap > (0.5 if self.on_demand else 0.2) * predicted
             if inexact and closer < options.closer and not nonsmooth:
                 # The expected gain is smaller than the inner error: solve more exactly first.
                 aim = max(min(0.05 * predicted, 0.1 * self._slack()), 1e-14 * bounds.upper)
@@ -183,7 +148,7 @@ class _Bundle:
         Kernels that are nearly alike would share a weight that one of them could have. With large
         n, or where exact kernels are evaluated, a step costs too much for that.
         """
-        large = point.kernel.features() is not None or point.kernel.workspace is not None
+        large = point.kernel.features() is not None or self.on_demand
         if large or self.evaluator.exact is not False:
             return point
         for _ in range(self.options.pruning_steps):
@@ -194,6 +159,29 @@ class _Bundle:
                 break
             point = self._try(point, trial, predicted)
         return point
+
+    def _follow(self, point: Iterate, trial: Floats, predicted: float) -> bool:
+        """Bound by the coefficients expected after the step; return whether that is enough.
+
+        Weights that are nearly right leave the largest quadratic form above the average, and so a
+        gap of first order. Coefficients that follow the step leave one of second order. Where
+        kernels are on demand, this costs a part of the solve that it saves, which begins there
+        otherwise.
+        """
+        self.ahead = None
+        hopeless = predicted > self.options.follow * self.tol * self.bounds.size
+        if not self.on_demand or self.curvature is None or hopeless:
+            return False
+        followed = self.curvature.predict(point.dual_coef, self.step)
+        followed = self.loss.repair(followed, self.Y, self.cost)
+        kernel = self.bank.combine(self._spread(trial))
+        self.ahead = self.evaluator.start(kernel, followed)
+        quadratic_forms = self.listed.read(followed)
+        self.bounds.n_passes += 1
+        inner = quadratic_forms[self.which]
+        new = self.evaluator.evaluate(kernel, self.ahead, self.which, inner)
+        self.evaluator.offer_lower(new, quadratic_forms)
+        return self.bounds.converged
 
     def _mix(self, point: Iterate) -> Floats:
         """Bound by a mixture of coefficients; return the weights at which all cuts are lowest.
@@ -207,7 +195,11 @@ class _Bundle:
             return lowest  # steps still go down, and a pass pays only at the end
         quadratic_forms = self.listed.read(dual_coef)
         self.bounds.n_passes += 1
-        self.evaluator.offer_lower(self.evaluator.at(point.weights, dual_coef), quadratic_forms)
+        if not self.on_demand:
+            mixed: Iterate | DualPoint = self.evaluator.at(point.weights, dual_coef)
+        else:  # the upper bound would cost another pass
+            mixed = self.evaluator.dual_point(dual_coef)
+        self.evaluator.offer_lower(mixed, quadratic_forms)
         return lowest
 
     def _step_aside(self, point: Iterate, lowest: Floats) -> Iterate:
@@ -235,7 +227,8 @@ class _Bundle:
         """
         self.guessed = sample
         self.working, self.patience = self.options.working, self.options.patient
-        self.damping.mu = 0.04  # first steps are short
+        # First steps are short; less so where solves cost much more than steps.
+        self.damping.mu = 0.004 if self.on_demand else 0.04
         self.bounds.solves += sample.history[-1].solves
 
     def _slack(self) -> float:
@@ -257,7 +250,8 @@ class _Bundle:
         size = self.bounds.size
         # Near the end a step promises a tenth to a hundredth of the one before.
         aim = min(1e-3 * size, 0.1 * self._slack(), 0.005 * self.promised)
-        return max(aim, 1e-3 * self.tol * size)
+        least = self.options.loose if self.on_demand else 1e-3
+        return max(aim, least * self.tol * size)
 
     def _begin(self, start: WarmStart | None) -> Iterate:
         """Choose first weights and a working set, and solve there."""
@@ -364,7 +358,7 @@ class _Bundle:
             return None
 
         def products(rows: Indices) -> Floats:
-            return self.bank.products(dual_coef, which, rows)
+            return self.bank.rough_products(dual_coef, which, rows)
 
         self.curvature = weight_curvature(self.loss, point.kernel, products, dual_coef, Y, cost)
         return self.curvature.hessian
@@ -379,6 +373,8 @@ class _Bundle:
         # A dual value above the present objective settles that the step was too long.
         enough = point.solution.primal if measurable else np.inf
         floor = max(0.2 * predicted, 1e-14 * size)
+        if self.on_demand:  # going on later would compute the same block again
+            floor = min(floor, max(0.02 * predicted, self._inner_aim()))
         solution = self.evaluator.solve(kernel, floor=floor, start=start, enough=enough)
         gain = point.solution.primal - solution.primal
         aim = self._inner_aim()
@@ -422,9 +418,11 @@ class _Bundle:
 
     def _predicted_start(self, point: Iterate, kernel: WeightedSum) -> Solution:
         """Follow the free coefficients along the step if that beats staying put."""
+        if self.ahead is not None:
+            return self.ahead
         near = float(np.abs(self.step).sum()) <= self.options.far
         # Where kernels are on demand, a pass over all rows costs more than it saves.
-        if self.curvature is not None and near and kernel.workspace is None:
+        if self.curvature is not None and near and not self.on_demand:
             followed = self.curvature.predict(point.dual_coef, self.step)
             followed = self.loss.repair(followed, self.Y, self.cost)
             ahead = self.evaluator.start(kernel, followed)

@@ -20,8 +20,9 @@ import numpy as np
 from kernelweave.losses import Smoothed
 
 from .bounds import Bounds, Callback, Result
+from .bundle_model import BundleOptions
 from .evaluator import Evaluator, make_evaluator
-from .newton_bundle import BundleOptions, newton_bundle
+from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
 
 

@@ -8,17 +8,8 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from kernelweave import estimators
 from kernelweave.errors import InputError
-from kernelweave.estimators import (
-    MKLClassifier,
-    MKLRegressor,
-    NoiseTolerantKernelClassifier,
-    PairwiseKernelLearner,
-    RadiusMKLClassifier,
-    RuleEnsembleClassifier,
-    RuleEnsembleRegressor,
-    SumProductMKLClassifier,
-)
 from kernelweave.io import TablePreparer
 
 from .kernels import offer_complete, offer_kernels, offer_structure
@@ -75,8 +66,8 @@ class Method:
     """A method for a table."""
 
     title: str
-    classifier: type
-    regressor: type | None = None
+    classifier: str  # name of the estimator, imported when it is used
+    regressor: str | None = None
     form: str = "frame"  # of the rows: see `make_preparer`
     max_rows: int = 5000  # default maximum number of rows to fit to: more would take minutes
     compared_rows: int = 2000  # maximum number of rows of fits that are compared
@@ -96,18 +87,18 @@ _WITH_NORM = frozenset({"norm", "tol", "max_iter", "class_weight"})
 METHODS = {
     "mkl": Method(
         "multiple kernels",
-        MKLClassifier,
-        MKLRegressor,
+        "MKLClassifier",
+        "MKLRegressor",
         max_rows=50_000,
         takes_many_rows=True,
         options=_WITH_NORM,
     ),
     "radius": Method(
-        "margin and radius", RadiusMKLClassifier, max_rows=2000, options=_WITH_NORM, seconds=2.0
+        "margin and radius", "RadiusMKLClassifier", max_rows=2000, options=_WITH_NORM, seconds=2.0
     ),
     "noisy": Method(
         "noise-tolerant kernels",
-        NoiseTolerantKernelClassifier,
+        "NoiseTolerantKernelClassifier",
         form="columns",
         max_rows=4000,
         has_cost=False,
@@ -116,8 +107,8 @@ METHODS = {
     ),
     "rules": Method(
         "rules",
-        RuleEnsembleClassifier,
-        RuleEnsembleRegressor,
+        "RuleEnsembleClassifier",
+        "RuleEnsembleRegressor",
         form="rules",
         max_rows=10_000,
         keeps_total=True,
@@ -128,7 +119,7 @@ METHODS = {
     ),
     "structure": Method(
         "sum-product structure",
-        SumProductMKLClassifier,
+        "SumProductMKLClassifier",
         form="columns",
         max_rows=2000,
         arguments=lambda problem, settings: {"structure": offer_structure(problem)},
@@ -136,7 +127,7 @@ METHODS = {
     ),
     "pairs": Method(
         "kernels from pairs",
-        PairwiseKernelLearner,
+        "PairwiseKernelLearner",
         max_rows=20_000,
         has_cost=False,
         options=frozenset({"tol", "max_iter"}),
@@ -210,7 +201,9 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         With the steps ``"table"`` and ``"model"``.
     """
     method = METHODS[name]
-    kind: Any = method.regressor if problem.regression else method.classifier
+    kind: Any = getattr(
+        estimators, (method.regressor if problem.regression else None) or method.classifier
+    )
     options: dict[str, Any] = {
         option: value
         for option in method.options
@@ -222,7 +215,7 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         options.setdefault("norm", 1.0)
     if method.has_cost:
         options["C"] = C
-    if kind is MKLRegressor:
+    if kind.__name__ == "MKLRegressor":
         options["epsilon"] = EPSILON
     estimator = kind(**method.arguments(problem, settings), **options)
     return Pipeline([("table", make_preparer(problem, method.form)), ("model", estimator)])
