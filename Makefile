@@ -12,7 +12,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables missing
+.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables people missing
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an
 
 tables: $(BENCH)/.package $(BENCH)/.peers ## Compare learned metrics with boosting and others on tables (about an hour)
 	$(BENCH)/bin/python -m experiments.tables $(ARGS)
+
+people: $(BENCH)/.package $(BENCH)/.peers ## Labels that people gave: annotators, wrong labels, the gain of a review
+	$(BENCH)/bin/python -m experiments.people $(ARGS)
 
 # An environment with a pip that knows dependency groups.
 $(VENV)/.ready $(BENCH)/.ready $(OLDEST)/.ready: %/.ready:

@@ -166,7 +166,11 @@ def fits():
     yield "rules given", kw.RuleEnsembleClassifier(propositions="given"), (BINARY, TWO), BINARY
     yield "rules, regression", kw.RuleEnsembleRegressor(max_length=2), (X, SCORE), X
     yield "rules, frame", kw.RuleEnsembleClassifier(max_length=2), (FRAME, THREE), FRAME
-    yield "rules, CV", kw.RuleEnsembleClassifierCV(max_length=2, cv=3), (X, TWO), X
+    paper = {"loss": "hinge", "n_cuts": 4, "max_rules": None, "refit": False, "tol": 1e-2}
+    search = kw.RuleEnsembleClassifierCV(
+        1.1, Cs=7, cv=3, scoring="accuracy", selection="best", max_length=2, **paper
+    )
+    yield "rules, CV", search, (X, TWO), X
     related = kw.RuleEnsembleRegressor(max_length=2, task_correlation=1.0)
     yield "rules, tasks", related, (X, np.column_stack([SCORE, X[:, 3]])), X
     for correction in ("naive", "noise"):

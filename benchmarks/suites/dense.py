@@ -36,13 +36,15 @@ def run(session: Session) -> None:
         _compare(session, table, n, C)
     session.tables.append(table)
     session.tables.append(_kinds(session, n))
+    session.tables.append(_regression(session, n))
     sizes = (2000, 4000) if session.quick else (5000, 10_000, 25_000, 50_000, 100_000)
     session.tables.append(_growth(session, sizes))
 
 
 def _compare(session: Session, table: Table, n: int, C: float) -> None:
     size = {"n": n, "C": C}
-    cases = {name: Case(task, size, timeout=1200) for name, task in _OURS.items()}
+    ours = _OURS | {"kernelweave, default kernels": "dense:default"}
+    cases = {name: Case(task, size, timeout=1200) for name, task in ours.items()}
     cases |= {name: Case(task, size | more, timeout=1200) for name, (task, more) in _PEERS.items()}
     runs = session.measure(f"dense, C = {C:g}", cases, repeats=min(3, session.repeats))
     for name, found in runs.items():
@@ -66,7 +68,8 @@ def _compare(session: Session, table: Table, n: int, C: float) -> None:
 
 def _difference(name: str, found: Run, other: Run) -> str:
     one, two = found.fact("decision"), other.fact("decision")
-    if name == _SVC or "five" in name or one is None or two is None:
+    other_problem = "five" in name or "default" in name
+    if name == _SVC or other_problem or one is None or two is None:
         return ""
     return number(max(abs(a - b) for a, b in zip(one, two, strict=True)), ".1e")
 
@@ -97,6 +100,36 @@ def _kinds(session: Session, n: int) -> Table:
                 found.fact("support"),
             )
             found.facts.pop("decision", None)
+    return table
+
+
+def _regression(session: Session, n: int) -> Table:
+    table = Table(
+        f"Dense kernels: regression, n = {n}, C = 1, one thread",
+        ["method", "CPU s", "of SVR (spread)", "MB added", "R2", "gap", "support vectors"],
+        notes=["Epsilon 0.1; one Gaussian is the problem of SVR, with its default width."],
+    )
+    size = {"n": n, "C": 1.0}
+    cases = {
+        "SVR": Case("dense:svr", size, timeout=1200),
+        "kernelweave, one Gaussian": Case("dense:regression", size, timeout=1200),
+        "kernelweave, five widths": Case("dense:regression", size | {"widths": 5}, timeout=1200),
+    }
+    runs = session.measure("dense, regression", cases, repeats=min(3, session.repeats))
+    for name, found in runs.items():
+        if not found.ok:
+            table.add(name, found.problem)
+            continue
+        gap = found.fact("gap")
+        table.add(
+            name,
+            seconds(found.cpu),
+            "" if name == "SVR" else ratio(found, runs["SVR"], cpu=True),
+            megabytes(found.added),
+            number(found.fact("accuracy"), ".3f"),
+            "" if gap is None else number(gap, ".1e"),
+            found.fact("support"),
+        )
     return table
 
 

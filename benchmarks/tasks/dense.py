@@ -10,9 +10,9 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
-from kernelweave import RBF, MKLClassifier
+from kernelweave import RBF, MKLClassifier, MKLRegressor
 
 from . import Task
 
@@ -47,10 +47,15 @@ def ladder(n: int, C: float, threads: int, kind: str = "noisy") -> Task:
     return _ours(n, C, threads, kind, (0.25, 0.5, 1.0, 2.0, 4.0))
 
 
-def _ours(n: int, C: float, threads: int, kind: str, factors: tuple[float, ...]) -> Task:
+def default(n: int, C: float, threads: int, kind: str = "noisy") -> Task:
+    """Learn the weights of the default kernels to a certified gap of 1e-3."""
+    return _ours(n, C, threads, kind, None)
+
+
+def _ours(n: int, C: float, threads: int, kind: str, factors: tuple[float, ...] | None) -> Task:
     X, y, X_test, y_test, width = _table(n, kind)
-    kernels = [RBF(width=factor * width) for factor in factors]
-    normalize = None if len(kernels) == 1 else "trace"
+    kernels = None if factors is None else [RBF(width=factor * width) for factor in factors]
+    normalize = None if factors == (1.0,) else "trace"
     model = MKLClassifier(kernels, C=C, normalize=normalize, n_jobs=threads)
 
     def tell(fitted: MKLClassifier) -> dict[str, Any]:
@@ -102,4 +107,49 @@ def boosting(n: int, C: float, threads: int, kind: str = "noisy") -> Task:
     model = HistGradientBoostingClassifier(random_state=0)
     return Task(
         lambda: model.fit(X, y), lambda fitted: {"accuracy": float(fitted.score(X_test, y_test))}
+    )
+
+
+def _quantities(n: int) -> tuple[Array, Array, Array, Array, float]:
+    """Return the rows of `_table` with noisy numbers as targets."""
+    X, _, X_test, _, width = _table(n, "noisy")
+    rows = np.concatenate([X, X_test])
+    signal = np.sin(rows[:, 0]) + np.tanh(rows[:, 3])
+    signal += 0.3 * rows[:, 1] * rows[:, 2] / np.abs(rows[:, 2]).mean()
+    y = (signal - signal.mean()) / signal.std()
+    y += 0.2 * np.random.default_rng(0).normal(size=len(y))
+    return X, y[:n], X_test, y[n:], width
+
+
+def regression(n: int, C: float, threads: int, widths: int = 1) -> Task:
+    """Fit one Gaussian or learn the weights of five widths, epsilon-insensitive loss."""
+    X, y, X_test, y_test, width = _quantities(n)
+    factors = (1.0,) if widths == 1 else (0.25, 0.5, 1.0, 2.0, 4.0)
+    model = MKLRegressor(
+        [RBF(width=factor * width) for factor in factors],
+        C=C,
+        normalize=None if widths == 1 else "trace",
+        target_scale=None,
+        n_jobs=threads,
+    )
+    return Task(
+        lambda: model.fit(X, y),
+        lambda fitted: {
+            "accuracy": float(fitted.score(X_test, y_test)),
+            "gap": fitted.duality_gap_ / fitted.objective_,
+            "support": len(fitted.support_),
+        },
+    )
+
+
+def svr(n: int, C: float, threads: int) -> Task:
+    """Fit an SVR with one Gaussian; the same problem as `regression` with one width."""
+    X, y, X_test, y_test, _ = _quantities(n)
+    model = SVR(C=C, cache_size=1000)
+    return Task(
+        lambda: model.fit(X, y),
+        lambda fitted: {
+            "accuracy": float(fitted.score(X_test, y_test)),
+            "support": len(fitted.support_),
+        },
     )

@@ -68,7 +68,11 @@ using SearchAnswer = std::tuple<std::vector<Conjunction>, std::vector<double>, s
 
 SearchAnswer search(const BitTable& bits, const Table<const double>& V, double base, double level,
                     std::size_t max_length, std::size_t max_found, std::size_t max_visited,
-                    const std::vector<Conjunction>& known) {
+                    const std::vector<Conjunction>& known, const std::optional<Vector<const std::int8_t>>& signs) {
+    if (signs) {
+        require(signs->shape(0) == bits.shape(0), "signs needs one value per column of bits");
+        require(V.shape(1) == 1, "signs need one output");
+    }
     require(base > 0.0 && std::isfinite(base), "base must be > 0");
     require(level >= 0.0, "level must be >= 0");
     require(max_found > 0, "max_found must be > 0");
@@ -80,6 +84,7 @@ SearchAnswer search(const BitTable& bits, const Table<const double>& V, double b
                                .max_length = max_length,
                                .max_found = max_found,
                                .max_visited = max_visited,
+                               .signs = signs ? view(*signs) : std::span<const std::int8_t>{},
                                .poll = check_signals};
     LatticeAnswer answer;
     {
@@ -111,7 +116,7 @@ void bind_bits(nb::module_& m) {
 
 void bind_lattice(nb::module_& m) {
     m.def("search_conjunctions", &search, "bits"_array, "V"_array, "base"_a, "level"_a, "max_length"_a, "max_found"_a,
-          "max_visited"_a, "known"_a,
+          "max_visited"_a, "known"_a, "signs"_array = nb::none(),
           "Find the conjunctions of columns, not known yet, with the largest |sum of V|^2 / base^(2 length) above a "
           "level: (members, ratios, conjunctions visited, whether all were covered).");
 }

@@ -26,5 +26,6 @@ NB_MODULE(_core, m) {
     bind_bits(m);
     bind_lattice(m);
     bind_projections(m);
+    bind_squared_lasso(m);
     bind_product_games(m);
 }

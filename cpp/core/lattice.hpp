@@ -57,6 +57,9 @@ struct LatticeSearch {
     std::size_t max_length = 0;   // longer conjunctions are not part of the lattice
     std::size_t max_found = 0;    // once so many are found, the level rises to the least of them
     std::size_t max_visited = 0;  // conjunctions visited before giving up
+    // By proposition: 1 and -1 where only sums of one sign count, 0 for both; empty: both everywhere. A conjunction with
+    // both signs is not part of the lattice. One output only.
+    std::span<const std::int8_t> signs = {};
     std::function<void()> poll;   // called several times a second; may throw
 };
 
@@ -144,19 +147,25 @@ class LatticeWalk {
         std::vector<Sum> sums;
         sums.reserve(propositions.size() * rows.size());
         Conjunction whole;  // propositions that hold on all rows
+        const int sign = sign_of(members_);
         for (std::size_t c = 0; c < propositions.size(); ++c) {
             if (!visit()) return;
+            const int own = joint(sign, sign_of(propositions[c]));
             double form = 0.0, reach = 0.0;  // upper bounds
             bool all = search_.base >= 1.0;
             for (std::size_t t = 0; t < search_.values.rows; ++t) {
                 const Sum up = bounds(rows[2 * t], c), down = bounds(rows[2 * t + 1], c);
                 sums.push_back(up);
                 sums.push_back(down);
-                const double most = std::max(up.most - down.least, down.most - up.least);
+                const double high = own < 0 ? 0.0 : std::max(0.0, up.most - down.least);
+                const double low = own > 0 ? 0.0 : std::max(0.0, down.most - up.least);
+                const double most = std::max(high, low);
                 form += most * most;
-                reach += std::max(up.most * up.most, down.most * down.most);
+                const double above = own < 0 ? 0.0 : up.most, below_zero = own > 0 ? 0.0 : down.most;
+                reach += std::max(above * above, below_zero * below_zero);
                 all = all && up.n_rows == rows[2 * t].n_rows && down.n_rows == rows[2 * t + 1].n_rows;
             }
+            if (own == kConflict) continue;
             if (form > level_ * cost) {
                 members_.push_back(propositions[c]);
                 offer(form, members_);
@@ -240,7 +249,7 @@ class LatticeWalk {
                 const Words first = channel.column(useful[j].column), second = channel.column(useful[k].column);
                 return std::equal(first.begin(), first.end(), second.begin());
             });
-            if (!same) continue;
+            if (!same || sign_of(useful[j].proposition) != sign_of(useful[k].proposition)) continue;
             for (std::size_t h = useful[j].first; h < useful[j].last; ++h) {
                 // Only propositions after k may follow it.
                 const auto follows = [&](std::int32_t member) {
@@ -283,6 +292,22 @@ class LatticeWalk {
         }
     }
 
+    static constexpr int kConflict = 2;
+
+    [[nodiscard]] int sign_of(std::int32_t proposition) const noexcept {
+        return search_.signs.empty() ? 0 : search_.signs[static_cast<std::size_t>(proposition)];
+    }
+    [[nodiscard]] static int joint(int first, int second) noexcept {
+        if (first == 0 || first == second) return second;
+        return second == 0 ? first : kConflict;
+    }
+    [[nodiscard]] int sign_of(const Conjunction& members) const noexcept {
+        int sign = 0;
+        for (const auto member : members)
+            if (sign != kConflict) sign = joint(sign, sign_of(member));
+        return sign;
+    }
+
     // Counts a conjunction; false where the search ends.
     [[nodiscard]] bool visit() {
         if (visited_ >= search_.max_visited) {
@@ -300,7 +325,8 @@ class LatticeWalk {
         return {most, std::max(0.0, most - rows.step * static_cast<double>(sum.rows)), sum.rows};
     }
 
-    [[nodiscard]] double exact_form(const Conjunction& members) noexcept {
+    // The sum of squares over the outputs; zero where a sum has the wrong sign.
+    [[nodiscard]] double exact_form(const Conjunction& members, int sign) noexcept {
         const auto column = [&](std::size_t m) { return search_.bits.row(static_cast<std::size_t>(members[m])); };
         const Words first = column(0);
         std::copy(first.begin(), first.end(), covered_.begin());
@@ -311,7 +337,7 @@ class LatticeWalk {
         double form = 0.0;
         for (std::size_t t = 0; t < search_.values.rows; ++t) {
             const double sum = masked_sum(covered_, search_.values.row(t).data());
-            form += sum * sum;
+            if (sign * sum >= 0.0) form += sum * sum;
         }
         return form;
     }
@@ -319,11 +345,12 @@ class LatticeWalk {
     // Keeps a conjunction if it is new and its exact ratio is above the level; notes a hit if it may be above.
     void offer(double bound, const Conjunction& unordered) {
         const double cost = costs_[unordered.size()];
-        if (bound <= level_ * cost) return;
+        const int sign = sign_of(unordered);
+        if (bound <= level_ * cost || sign == kConflict) return;
         Conjunction members = unordered;
         std::sort(members.begin(), members.end());
         if (!known_.contains(members)) {
-            const double ratio = exact_form(members) / cost;
+            const double ratio = exact_form(members, sign) / cost;
             if (!(ratio > level_)) return;
             heap_.push({ratio, std::move(members)});
             if (heap_.size() > search_.max_found) {

@@ -93,6 +93,7 @@ void test_bits();           // threads
 void test_features();       // threads
 void test_product_games();  // threads
 void test_project();
+void test_squared_lasso();
 void test_bias();
 void test_smo();
 void test_bundle_model();

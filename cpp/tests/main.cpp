@@ -24,6 +24,7 @@ int main() {
         test_product_games();
     }
     test_project();
+    test_squared_lasso();
     test_bias();
     test_smo();
     test_bundle_model();

@@ -407,3 +407,39 @@ def test_labels_that_were_checked_count_as_certain(n_classes, mode):
     )
     with pytest.raises(InputError, match="an entry for each of the 150 rows"):
         NoiseTolerantKernelClassifier().fit(X, noisy, known=[1])
+
+
+def test_probabilities_of_several_classes_follow_quality():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    rows = rng.normal(size=(200, 2)) + 3.0 * np.eye(3, 2)[y]
+    noisy = np.where(rng.random(200) < 0.2, rng.integers(0, 3, 200), y)
+    for mode in ("auto", "class"):
+        model = NoiseTolerantKernelClassifier(mode=mode).fit(rows, noisy)
+        order = np.argsort(model.label_quality_, kind="stable")
+        assert (np.diff(model.wrong_label_probability_[order]) <= 0).all()
+
+
+def rare_class(seed, gap):
+    """Return a table of which 10 % are of one class, with 10 % of the labels flipped."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(800) < 0.1).astype(int)
+    rows = rng.normal(size=(800, 4))
+    rows[:, 0] += gap * y
+    return rows[:400], np.where(rng.random(800) < 0.1, 1 - y, y)[:400], rows[400:], y[400:]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_rare_class_that_overlaps_is_not_taken_for_noise(seed):
+    rows, noisy, new, truth = rare_class(seed, 1.5)
+    with pytest.warns(UserWarning, match="mode='class' corrects nothing here"):
+        model = NoiseTolerantKernelClassifier(mode="class").fit(rows, noisy)
+    assert model.score(new, truth) > (truth == 0).mean() - 0.02
+    plain = NoiseTolerantKernelClassifier(mode="symmetric").fit(rows, noisy)
+    assert np.array_equal(model.predict(new), plain.predict(new))
+
+
+def test_a_rare_class_that_is_seen_clearly_is_corrected():
+    rows, noisy, new, truth = rare_class(0, 4.0)
+    model = NoiseTolerantKernelClassifier(mode="class").fit(rows, noisy)
+    assert model.score(new, truth) > 0.95

@@ -39,6 +39,7 @@ class TestUse:
             block = model.kernel(rows[:5], rows[3:9])
             np.testing.assert_allclose(block, K[:5, 3:9], atol=1e-10 * K.max())
 
+    @pytest.mark.filterwarnings("ignore:.*rank no better than equal ones")
     def test_operator_of_given_kernels(self):
         given = [RBF(2.0), Linear(), RBF(1.0, columns=[0, 1])]
         model = fit(kernels=given, fit_intercept=True)
@@ -48,6 +49,7 @@ class TestUse:
         expected = sum(w * k(X) for w, k in zip(model.weights_, model.kernels_, strict=True))
         np.testing.assert_allclose(K, expected)
 
+    @pytest.mark.filterwarnings("ignore:.*rank no better than equal ones")
     def test_ready_matrices(self):
         gram = X @ X.T
         numbers = np.arange(90.0)[:, None]

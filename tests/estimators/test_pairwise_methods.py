@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics import f1_score, normalized_mutual_info_score
 
 from kernelweave import (
+    RBF,
     KernelSpectralClustering,
+    Linear,
     PairwiseKernelLearner,
     constraints_from_graph,
 )
@@ -150,3 +152,40 @@ class TestShrink:
         found = constraints_from_graph(LINKS, n_samples=90, random_state=0)
         assert shrunk(pairs=found.pairs, labels=found.labels).converged_
         assert fit(pairs=found.pairs, labels=found.labels).converged_
+
+
+def make_unbalanced(seed=0, n=400, same=0.1):
+    """Return rows, pairs of which few are same, and their labels."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 5, n)
+    X = np.eye(5)[classes] + 0.15 * rng.normal(size=(n, 5))
+    X = np.column_stack([X, rng.normal(size=(n, 3))])
+    drawn = rng.integers(0, n, (6000, 2))
+    drawn = drawn[drawn[:, 0] != drawn[:, 1]]
+    alike = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    few = np.flatnonzero(alike)[: int(same * 1500)]
+    pairs = np.concatenate([drawn[few], drawn[~alike][: 1500 - len(few)]])
+    return X, pairs, np.where(np.arange(1500) < len(few), 1, -1)
+
+
+def test_few_pairs_of_one_kind_get_an_intercept_and_its_threshold():
+    X, pairs, labels = make_unbalanced()
+    kernels = [RBF(1.0, columns=[0, 1, 2, 3, 4]), Linear(columns=[5, 6, 7])]
+    model = PairwiseKernelLearner(kernels).fit(X, pairs=pairs, labels=labels)
+    assert model.intercept_ != 0.0
+    assert model.threshold_ == -model.intercept_
+    assert f1_score(labels, model.predict_pairs(X, pairs)) > 0.8
+    explicit = PairwiseKernelLearner(kernels, fit_intercept=True)
+    explicit.fit(X, pairs=pairs, labels=labels)
+    assert np.array_equal(explicit.weights_, model.weights_)
+    rest = np.flatnonzero(labels < 0)[: int((labels > 0).sum())]
+    half = np.concatenate([np.flatnonzero(labels > 0), rest])
+    balanced = PairwiseKernelLearner(kernels).fit(X, pairs=pairs[half], labels=labels[half])
+    assert balanced.intercept_ == 0.0
+
+
+def test_weights_no_better_than_equal_ones_are_named():
+    X, pairs, labels = make_unbalanced()
+    one = RBF(1.0, columns=[0, 1, 2, 3, 4])
+    with pytest.warns(UserWarning, match="rank no better than equal ones"):
+        PairwiseKernelLearner([one, one * 1.0]).fit(X, pairs=pairs, labels=labels)

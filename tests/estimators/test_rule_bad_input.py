@@ -32,8 +32,8 @@ def refused(message, call, *args, **kwargs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rho": 1}, r"'rho' .* in the range \(1.0, 2.0\]. Got 1 instead"),
-        ({"rho": 2.1}, r"'rho' .* in the range \(1.0, 2.0\]. Got 2.1 instead"),
+        ({"rho": 0.9}, r"'rho' .* in the range \[1.0, 2.0\]. Got 0.9 instead"),
+        ({"rho": 2.1}, r"'rho' .* in the range \[1.0, 2.0\]. Got 2.1 instead"),
         ({"rho": np.nan}, r"'rho' .* Got nan instead"),
         ({"rho": "low"}, r"'rho' .* Got 'low' instead"),
         ({"C": 0}, r"'C' .* in the range \(0.0, inf\). Got 0 instead"),
@@ -270,7 +270,8 @@ def test_values_of_C(Cs):
         ({"cv": 1}, r"'cv' .* Got 1 instead"),
         ({"Cs": [1.0], "cv": 50}, "number of splits n_splits=50 greater than"),
         ({"scoring": "speed"}, "'speed' is not a valid scoring value"),
-        ({"rho": 1.0}, r"'rho' .* Got 1.0 instead"),
+        ({"rho": 0.5}, r"'rho' .* Got 0.5 instead"),
+        ({"selection": "first"}, r"'selection' .* Got 'first' instead"),
         ({"Cs": [1.0], "cv": [([0, 1], [2])]}, "needs two classes or more in y"),
     ],
 )

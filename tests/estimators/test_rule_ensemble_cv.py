@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import KFold
 
 from kernelweave import (
@@ -14,19 +15,27 @@ from kernelweave import (
     RuleEnsembleRegressorCV,
 )
 from kernelweave.errors import InputError
+from kernelweave.estimators.rule_ensemble_cv import default_score
 from rule_use_cases import NEW, SCORE, TRAIN, TWO, N
+
+# The search of the paper: every C gives one model, and the best score wins.
+PAPER = {"rho": 1.1, "n_cuts": 4, "max_rules": None, "refit": False, "selection": "best"}
+SHORT = {"rho": 1.0, "n_cuts": 8, "max_length": 3, "refit": True, "tol": 1e-3}
 
 
 def test_the_best_C_is_fitted_to_all_rows():
-    model = RuleEnsembleClassifierCV(Cs=[10.0, 0.01, 1.0], cv=KFold(3)).fit(TRAIN, TWO)
+    model = RuleEnsembleClassifierCV(
+        Cs=[10.0, 0.01, 1.0], cv=KFold(3), loss="hinge", scoring="accuracy", **PAPER
+    ).fit(TRAIN, TWO)
     results = model.cv_results_
     assert results["C"].tolist() == [0.01, 1.0, 10.0]
+    assert "max_rules" not in results
     assert results["scores"].shape == (3, 3)
     np.testing.assert_allclose(results["scores"].mean(axis=1), results["mean_score"])
     np.testing.assert_allclose(results["scores"].std(axis=1), results["std_score"])
     assert model.C_ == results["C"][results["mean_score"].argmax()]
     assert model.C == model.C_
-    plain = RuleEnsembleClassifier(C=model.C_).fit(TRAIN, TWO)
+    plain = RuleEnsembleClassifier(C=model.C_, max_length=3, tol=1e-3).fit(TRAIN, TWO)
     assert model.rules_ == plain.rules_
     np.testing.assert_array_equal(model.predict(NEW), plain.predict(NEW))
     assert model.to_sql() == plain.to_sql()
@@ -34,18 +43,93 @@ def test_the_best_C_is_fitted_to_all_rows():
 
 
 def test_scores_on_folds_are_those_of_fits_to_the_others():
-    model = RuleEnsembleRegressorCV(Cs=[0.1, 1.0], cv=KFold(2), tol=1e-4).fit(TRAIN, SCORE)
+    model = RuleEnsembleRegressorCV(Cs=[0.1, 1.0], cv=KFold(2), **{**PAPER, "tol": 1e-4})
+    model.fit(TRAIN, SCORE)
     for k, (train, test) in enumerate(KFold(2).split(TRAIN)):
         for c, C in enumerate([0.1, 1.0]):
-            plain = RuleEnsembleRegressor(C=C, tol=1e-4).fit(TRAIN.iloc[train], SCORE[train])
+            plain = RuleEnsembleRegressor(C=C, max_length=3, tol=1e-4)
+            plain.fit(TRAIN.iloc[train], SCORE[train])
             expected = plain.score(TRAIN.iloc[test], SCORE[test])
             assert model.cv_results_["scores"][c, k] == pytest.approx(expected, abs=0.01)
+
+
+def test_C_and_the_number_of_rules_are_chosen_on_one_path():
+    model = RuleEnsembleRegressorCV(Cs=[0.1, 1.0], cv=KFold(3), max_rules=4).fit(TRAIN, SCORE)
+    results = model.cv_results_
+    assert results["C"].tolist() == [0.1] * 4 + [1.0] * 4
+    assert results["max_rules"].tolist() == [1, 2, 3, 4] * 2
+    assert (results["n_rules"] <= results["max_rules"]).all()
+    folds = list(KFold(3).split(TRAIN))
+    for k in (1, 6):  # the models of the folds never see the held-out rows
+        plain = RuleEnsembleRegressor(
+            C=results["C"][k], max_rules=int(results["max_rules"][k]), **SHORT
+        )
+        for fold, (train, test) in enumerate(folds):
+            fitted = clone(plain).fit(TRAIN.iloc[train], SCORE[train])
+            expected = fitted.score(TRAIN.iloc[test], SCORE[test])
+            assert results["scores"][k, fold] == pytest.approx(expected, abs=0.02)
+    assert len(model.rules_) <= 4
+    assert 0.0 <= model.fold_similarity_ <= 1.0
+    final = RuleEnsembleRegressor(C=model.C_, max_rules=len(model.rules_), **SHORT)
+    assert final.fit(TRAIN, SCORE).rules_ == model.rules_
+
+
+@pytest.mark.parametrize("selection", ["best", "one_standard_error"])
+def test_fewest_rules_within_a_standard_error(selection):
+    model = RuleEnsembleClassifierCV(selection=selection)
+    scores = np.array([[0.70, 0.60, 0.80], [0.78, 0.70, 0.88], [0.80, 0.69, 0.90]])
+    sizes = np.array([[1, 1, 1], [5, 5, 5], [20, 20, 20]])
+    assert model._best(scores, sizes) == (2 if selection == "best" else 1)
+    # The same means, but the difference is the same on every fold: it is no chance.
+    sure = np.array([[0.70, 0.60, 0.80], [0.79, 0.68, 0.89], [0.80, 0.69, 0.90]])
+    assert model._best(sure, sizes) == 2
+
+
+def test_the_path_ends_where_there_are_too_many_rules():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    y = (X[:, 0] + rng.normal(size=150) > 0).astype(int)
+    model = RuleEnsembleClassifierCV(Cs=[1.0, 10.0, 100.0, 1000.0], cv=2, max_rules=3).fit(X, y)
+    assert model.cv_results_["C"].max() < 1000.0
+    assert len(model.rules_) <= 3
+
+
+def test_unequal_classes_are_not_scored_by_accuracy():
+    """One positive row in ten: every model predicts zeros, but some order rows better."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = (rng.random(600) < 0.03 + 0.25 * (X[:, 0] > 1)).astype(int)
+    for options in ({}, {"rho": 1.1, "loss": "hinge", "refit": False}):
+        model = RuleEnsembleClassifierCV(Cs=[0.001, 10.0], cv=3, **options).fit(X, y)
+        assert roc_auc_score(y, model.decision_function(X)) > 0.65
+        assert any(rule.text.startswith("column 0") for rule in model.rules_)
+
+
+def test_default_scores_of_several_kinds():
+    X, three = TRAIN, np.digitize(SCORE, [0.0, 1.0])
+    model = RuleEnsembleClassifier(1.0, loss="logistic", C=5.0).fit(X, three)
+    log_p = model.predict_log_proba(X)
+    place = np.searchsorted(model.classes_, three)
+    expected = log_p[np.arange(len(three)), place].mean()
+    assert default_score(model, X, three) == pytest.approx(expected)
+    hinge = RuleEnsembleClassifier(C=5.0).fit(X, three)
+    expected = balanced_accuracy_score(three, hinge.predict(X))
+    assert default_score(hinge, X, three) == pytest.approx(expected)
+    two = RuleEnsembleClassifier(C=5.0).fit(X, TWO)
+    expected = roc_auc_score(TWO == two.classes_[1], two.decision_function(X))
+    assert default_score(two, X, TWO) == pytest.approx(expected)
+    Y = np.column_stack([SCORE > 0, SCORE > 0.5]).astype(int)
+    labels = RuleEnsembleClassifier(1.0, loss="logistic", C=5.0).fit(X, Y)
+    assert -1.0 < default_score(labels, X, Y) < 0.0
+    plain = RuleEnsembleClassifier(C=5.0).fit(X, Y)
+    assert 0.5 < default_score(plain, X, Y) <= 1.0
 
 
 def test_the_smaller_C_wins_a_tie():
     P = np.repeat([[0, 1], [1, 0]], 10, axis=0)
     model = RuleEnsembleClassifierCV(Cs=[1000.0, 100.0, 10.0]).fit(P, P[:, 0])
     assert model.C_ == 10.0
+    assert len(model.rules_) == 1
 
 
 @pytest.mark.parametrize("scoring", ["f1_macro", lambda model, X, y: -float(len(model.rules_))])

@@ -187,7 +187,9 @@ def test_labels_keep_their_type():
 def test_an_interruption_leaves_the_old_model(kind, after, monkeypatch):
     from kernelweave.solvers import dag_problem
 
-    options = {"Cs": [0.1, 1.0]} if kind is RuleEnsembleClassifierCV else {}
+    options = {}
+    if kind is RuleEnsembleClassifierCV:
+        options = {"rho": 1.1, "Cs": [0.1, 1.0], "loss": "hinge", "refit": False}
     model = kind(**options).fit(TRAIN, TWO)
     before, rules = dict(vars(model)), list(model.rules_)
     solve, calls = dag_problem.solve_multitask, []

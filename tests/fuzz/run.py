@@ -43,9 +43,15 @@ def describe(seed, only=None):
 
 
 def _is_long(instance):
-    """Tell whether a fit may take long: many rows, or all conjunctions of many propositions."""
+    """Tell whether a fit may take long.
+
+    Many rows, all conjunctions of many propositions, a search (ten fits), or a bank for many rows
+    on a few, where each step is a block of some rows.
+    """
     whole = getattr(instance.model, "max_length", 1) is None
-    return instance.n_rows > 300 or whole
+    searched = hasattr(instance.model, "Cs")
+    forced = instance.name.startswith(("OnDemand", "Nystroem"))
+    return instance.n_rows > 300 or whole or searched or forced
 
 
 def _work(connection, only, limit):

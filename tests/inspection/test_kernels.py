@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave import RBF, Linear, MKLRegressor, views
+from kernelweave import RBF, Linear, MKLRegressor, SumProductMKLClassifier, views
 from kernelweave.errors import InputError
 from kernelweave.inspection import explain
 from kernelweave.inspection.game import Game, Players, linked
@@ -42,3 +42,16 @@ def test_kernels_have_no_rules():
     model = MKLRegressor([Linear()]).fit(X, Y)
     with pytest.raises(InputError, match="by: 'rule' needs a model that consists of rules"):
         explain(model, X, by="rule")
+
+
+@pytest.mark.parametrize("value", ["joint", "independent"])
+def test_a_constant_function_has_shares_of_zero(value):
+    """No kernel has weight: there is nothing to sum."""
+    y = X[:, 0] > 0
+    model = SumProductMKLClassifier(RBF(1.0) * RBF(2.0) + Linear(), C=1e-6, lam=10.0)
+    with pytest.warns(UserWarning, match="weights are zero"):
+        model.fit(X, y)
+    assert not model.weights_.any()
+    found = explain(model, X[:3], X, value=value)
+    np.testing.assert_array_equal(found.values, 0.0)
+    np.testing.assert_allclose(found.base_values, model.intercept_[0])

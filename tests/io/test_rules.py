@@ -247,7 +247,7 @@ def test_contents_that_do_not_belong_together(tmp_path, saved, changes, message)
         ({"fitted/cv_results_": []}, "cv_results_ is a list"),
         ({"fitted/cv_results_/dict": []}, r"cv_results_ has the entries \[\]"),
         ({"fitted/cv_results_/dict/0/1": 1}, "C in cv_results_ must be an array"),
-        ({"fitted/cv_results_/dict/3/1": 1}, "scores is a int"),
+        ({"fitted/cv_results_/dict/4/1": 1}, "scores is a int"),
         ({"fitted/_one_output": "yes"}, "_one_output is a str"),
         ({"parameters/cv": "three"}, "cv.* must be"),
     ],

@@ -7,6 +7,7 @@ from kernelweave.noise.scores import (
     Range,
     Transition,
     confident_counts,
+    in_order_of,
     margin_quality,
     margins,
     score_range,
@@ -73,3 +74,8 @@ def test_margins_of_several_classes():
     np.testing.assert_allclose(found, [0.2, -0.2])
     quality = margin_quality(found)
     assert quality[0] > 0.5 > quality[1]
+
+
+def test_values_follow_the_order_of_quality():
+    values, quality = np.array([0.1, 0.9, 0.5]), np.array([0.2, 0.8, 0.4])
+    assert in_order_of(values, quality).tolist() == [0.9, 0.1, 0.5]

@@ -8,12 +8,12 @@ from sklearn.exceptions import NotFittedError
 
 from kernelweave import (
     RuleEnsembleClassifier,
+    RuleEnsembleClassifierCV,
     RuleEnsembleRegressor,
 )
 from kernelweave.errors import InputError
-from kernelweave.plots import (
-    plot_rules,
-)
+from kernelweave.plots import plot_rule_path, plot_rules
+from kernelweave.plots.rules import rule_path
 from plot_models import X, Y, fitted
 
 
@@ -93,3 +93,22 @@ def test_rules_that_cannot_be_drawn(ax):
         plot_rules(RuleEnsembleClassifier(), ax)
     with pytest.raises(InputError, match="max_rules must be a whole number >= 1, got 0"):
         plot_rules(RuleEnsembleClassifier().fit(X, Y), ax, max_rules=0)
+
+
+def test_the_path_shows_the_score_by_the_number_of_rules(ax):
+    model = RuleEnsembleClassifierCV(Cs=[1.0, 10.0], cv=3, max_rules=4).fit(X, Y > 0)
+    assert plot_rule_path(model, ax) is ax
+    line, chosen = ax.get_lines()
+    path = rule_path(model.cv_results_)
+    np.testing.assert_allclose(line.get_xdata(), path.n_rules)
+    np.testing.assert_allclose(line.get_ydata(), path.score)
+    assert chosen.get_xdata()[0] == len(model.rules_)
+    assert path.score.max() == model.cv_results_["mean_score"].max()
+    assert (np.diff(path.n_rules) >= 0).all()
+
+
+def test_paths_without_a_limit_and_models_without_a_path():
+    model = RuleEnsembleClassifierCV(Cs=[0.1, 1.0], cv=3, max_rules=None, refit=False)
+    assert len(rule_path(model.fit(X, Y > 0).cv_results_).score) == 2
+    with pytest.raises(InputError, match="chose nothing; fit a class with CV in its name"):
+        plot_rule_path(RuleEnsembleClassifier().fit(X, Y > 0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave.report import to_html
-from kernelweave.report.annotators import _agreement, _confusion, _mistake, section
+from kernelweave.report.annotators import _agreement, _confusion, _mistake, _multiples, section
 from kernelweave.report.subject import Subject
 from report_models import ANSWERS, fitted
 
@@ -58,3 +58,22 @@ def test_answers_are_not_scored_against():
     model, rows, _ = fitted("annotators")
     page = to_html(model, rows, ANSWERS)
     assert "the answers of annotators are no truth to score against" in page
+
+
+def test_each_annotator_has_a_picture_the_least_accurate_first():
+    people = SimpleNamespace(
+        **vars(MODEL),
+        annotators_=np.array(["ann", "bob"]),
+        annotator_accuracy_=np.array([0.8, 0.7]),
+    )
+    found = _multiples(people)
+    assert [one.name for one in found] == ["bob", "ann"]
+    bob = found[0]
+    assert bob.about == "70% right, 10 answers"
+    # Class 0: half right, half wrong; class 1: all right, and the empty cell is not drawn.
+    assert bob.cells == [
+        (0.0, 0.0, 0.5, True),
+        (bob.step, 0.0, 0.5, False),
+        (bob.step, bob.step, 1.0, True),
+    ]
+    assert "How each annotator errs" in to_html(fitted("annotators")[0])

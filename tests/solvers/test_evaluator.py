@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from kernelweave.banks import KernelBank, make_bank
-from kernelweave.kernels import ARD, RBF, Laplacian
+from kernelweave.banks.nystroem import build as large
+from kernelweave.banks.nystroem.build import make_feature_bank
+from kernelweave.kernels import ARD, RBF, Laplacian, Linear
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Problem
 from kernelweave.solvers.bounds import Bounds
@@ -46,3 +48,30 @@ def test_lower_bounds_hold_for_kernels_stored_in_single_precision(monkeypatch, w
         too_high += evaluator.lower_bound(point, stored) > right + rounding
     assert too_high  # storage must count
     assert bool(evaluated) == (tol < 1e-6)
+
+
+@pytest.mark.parametrize("drift", [0.0, 1e-3])
+def test_upper_bounds_of_features_are_those_of_the_function(monkeypatch, drift):
+    """Inner solvers keep running sums of the values, which may drift."""
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    monkeypatch.setattr(large, "_MOST_FEATURES", 1.0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    Y = np.sign(X[:, :1] + 0.3 * rng.normal(size=(90, 1)))
+    problem = Problem(
+        make_feature_bank([Linear()], X, tol=1e-6), Y, np.ones((90, 1)), Hinge(), Simplex()
+    )
+    evaluator = make_evaluator(problem, Bounds(1e-3))
+    evaluator.exact = False
+    kernel = problem.bank.combine(np.ones(1))
+    solution = evaluator.solve(kernel, tol=1e-6)
+    wrong = replace(solution, fitted=solution.fitted * (1 + drift))
+    point = evaluator.evaluate(kernel, wrong)
+    evaluator.offer_lower(point, point.quadratic_forms)
+    evaluator.settle()
+    function = problem.bank.function(solution.function)
+    fitted = function.values(problem.bank.kernels, problem.bank.source.views)
+    slack = [np.maximum(0, 1 - Y * (fitted + b)).sum() for b in np.linspace(-1, 1, 20_001)]
+    squared = float(np.sum(problem.bank.norms(solution.function) ** 2))
+    assert evaluator.bounds.upper == pytest.approx(0.5 * squared + min(slack), rel=1e-6)
+    assert evaluator.bounds.upper >= 0.5 * squared + min(slack) - 1e-3

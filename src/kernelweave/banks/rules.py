@@ -6,6 +6,7 @@ and counts of rows that satisfy two rules are bit operations on words of 64 rows
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -112,13 +113,24 @@ class RuleBank(KernelCollection):
 
     def add(self, rules: Sequence[Conjunction]) -> None:
         """Append rules; the empty conjunction holds everywhere."""
+        self.bits = np.concatenate([self.bits, self.columns_of(rules)])
+
+    def columns_of(self, rules: Sequence[Conjunction]) -> Bits:
+        """Return the rows of rules as bits, one row per rule, without keeping them."""
         new = np.empty((len(rules), self.propositions.shape[1]), dtype=np.uint64)
         for row, rule in zip(new, rules, strict=True):
             if rule:
                 np.bitwise_and.reduce(self.propositions[list(rule)], axis=0, out=row)
             else:
                 row[:] = _core.pack_bits(np.ones((self.n_samples, 1), dtype=bool))[0]
-        self.bits = np.concatenate([self.bits, new])
+        return new
+
+    def restricted(self, allowed: Bools) -> RuleBank:
+        """Return a bank without rules, in which propositions that are not allowed never hold."""
+        other = copy.copy(self)
+        other.propositions = self.propositions * allowed[:, None].astype(np.uint64)
+        other.bits, other._dense = self.bits[:0], self._dense[:0]
+        return other
 
     def sums(self, V: Floats) -> Floats:
         """Return the sum of ``V`` over the rows of every rule."""

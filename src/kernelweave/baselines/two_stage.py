@@ -153,7 +153,14 @@ class HKLTwoStageClassifier(DecisionClassifier):
         check_table(self, X, reset=True)
         if y is not None:  # the first stage refuses it with a message
             y = column_or_1d(y, warn=True)
-        first = RuleEnsembleClassifierCV(**self.get_params(deep=False)).fit(X, y)
+        given = self.get_params(deep=False)
+        first = RuleEnsembleClassifierCV(
+            **{**given, "scoring": self.scoring or "accuracy"},
+            loss="hinge",
+            refit=False,
+            max_rules=None,
+            selection="best",
+        ).fit(X, y)
         self.first_, self.second_ = first, None
         self.classes_, self.C_ = first.classes_, first.C_
         self.rules_, self.intercept_ = list(first.rules_), first.intercept_

@@ -52,12 +52,28 @@ def write_json(value: Any, indent: int | None = 2) -> int:
 
 
 def write_frame(frame: pd.DataFrame, path: str | None, *, as_json: bool = False) -> None:
-    """Write a table as CSV, or as a list of objects; to standard output where there is no path."""
+    """Write a table as CSV, or as a list of objects; to standard output where there is no path.
+
+    A file appears complete or not at all.
+    """
+    import io
+    from pathlib import Path
+
+    from kernelweave.io.archive import replacing
+
     if path is None:
         _write(standard_output(), frame, as_json)
         return
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        _write(stream, frame, as_json)
+    file = Path(path)
+    if file.exists() and not file.is_file() and not file.is_dir():  # a pipe or a device
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            _write(stream, frame, as_json)
+        return
+    with replacing(file) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+        _write(text, frame, as_json)
+        text.flush()
+        text.detach()
 
 
 def _write(stream: Any, frame: pd.DataFrame, as_json: bool) -> None:

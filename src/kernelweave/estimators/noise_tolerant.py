@@ -72,7 +72,8 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     mode : {"auto", "class", "symmetric"}
         Of two classes, "auto" moves the threshold by the share `shift` of the estimated correction,
         "class" fully, with a second fit to expected true labels (for noise that is known to hit one
-        class harder), "symmetric" not at all. Of more classes, "symmetric" omits the second fit,
+        class harder; where no row is surely of the rarer class it warns and moves nothing),
+        "symmetric" not at all. Of more classes, "symmetric" omits the second fit,
         and "class" divides calibrated probabilities by the shares of the labels: for classes that
         are about equally frequent, but labelled unequally often.
     rates : pair of float, or array of shape (n_classes, n_classes), optional
@@ -130,12 +131,14 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     rates_ : ndarray of shape (2,) or (n_classes, n_classes)
         Estimated (or given) rates, two classes: of ``classes_[0]`` and of ``classes_[1]``.
     noise_level_ : float
-        Mean of `wrong_label_probability_`. Too high where classes overlap, and up to half too low
-        where they are easy to separate.
+        Mean of `wrong_label_probability_`. Too high where classes overlap, up to half too low where
+        they are easy to separate, and far too low where people make the same mistake on the same
+        kind of row, which no method can see from the columns.
     label_quality_ : ndarray of shape (n_samples,)
         Between 0 and 1, strictly increasing in the leave-one-out margin; small for suspects.
     wrong_label_probability_ : ndarray of shape (n_samples,)
-        Estimated probability that each training label is wrong.
+        Estimated probability that each training label is wrong; of more than two classes in the
+        order of `label_quality_`.
     loo_scores_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Averaged leave-one-out values.
     loo_error_ : float
@@ -273,6 +276,12 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             if self.final == "svm":
                 self._end_with_svm(fitted.held, correction)
             self._store_predictor(fitted.predictor())
+        if correction.hidden:
+            warn(
+                f"{type(self).__name__}: mode='class' corrects nothing here: no row is surely of "
+                "the rarer class, so that its rate of wrong labels cannot be told from its share. "
+                "Hint: give rates or class_prior, or use mode='auto'."
+            )
         if not correction.learned:
             warn(
                 f"{type(self).__name__}: the kernels tell no more about these labels than "

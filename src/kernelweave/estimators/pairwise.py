@@ -63,8 +63,9 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     correction : {"noise", "nonneg", "naive"}, default="noise"
         Correct the statistic; correct it and keep means of nonnegative kernels nonnegative; or
         take the labels as true.
-    fit_intercept : bool, default=False
-        Whether to add a free bias (``lkcnpc``; ``shrink`` always has one).
+    fit_intercept : bool or "auto", default="auto"
+        Whether to add a free bias (``lkcnpc``; ``shrink`` always has one). "auto" adds it where
+        less than a quarter of the given pairs are of one kind.
     shape : {"diag", "words", "graph", "auto"}, default="diag"
         Kernel of ``shrink``: one weight per column; columns that interact through the links;
         columns smoothed along the links, so that links are part of the kernel. "auto" chooses
@@ -110,7 +111,9 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     scale_ : float
         The equal weight that ``shrink`` shrinks to; otherwise 0.
     threshold_ : float
-        Score from which `predict_pairs` returns "same", chosen on the training pairs.
+        Score from which `predict_pairs` returns "same": where less than a quarter of the given
+        pairs are of one kind, the score at which the model, corrected for wrong labels, finds both
+        equally likely; otherwise that of the best balanced accuracy on the training pairs.
     rates_ : Rates or None
         The rates that were used.
     statistic_ : Statistic or None
@@ -172,7 +175,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         "prior": [Real, None],
         "lam": [Interval(Real, 0, None, closed="neither"), None],
         "correction": [StrOptions({"noise", "nonneg", "naive"})],
-        "fit_intercept": ["boolean"],
+        "fit_intercept": ["boolean", StrOptions({"auto"})],
         "shape": [StrOptions({*SHAPES, "auto"})],
         "gamma": _OPTION,
         "alpha": [Interval(Real, 0, 1, closed="right"), StrOptions({"select"})],
@@ -204,7 +207,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         prior: float | None = None,
         lam: float | None = None,
         correction: str = "noise",
-        fit_intercept: bool = False,
+        fit_intercept: bool | str = "auto",
         shape: str = "diag",
         gamma: Any = "select",
         alpha: Any = "select",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
 from kernelweave._dask import is_parted
@@ -39,10 +40,12 @@ from kernelweave.pairs.shrink import (
     select,
     settings,
 )
-from kernelweave.pairs.solver import PairProblem, solve_pairs
+from kernelweave.pairs.solver import PairProblem, PairResult, solve_pairs
 
 from .duplicates import spread_rows
 
+_UNBALANCED = 0.25  # share of one kind of pairs below which a bias is needed
+_LEAST_COMPARED, _MOST_COMPARED = 200, 100  # pairs and kernels of the comparison with equal weights
 _IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
 
 
@@ -94,10 +97,10 @@ class LKCnpc:
         statistic, rates = self._statistic(F, labels)
         n = len(pairs)
         lam = 0.01 / n if options.lam is None else float(options.lam)
-        # The mean of the true labels, which is that of the given ones where these are trusted.
-        balance = 2.0 * rates.prior - 1.0 if options.fit_intercept else None
-        problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
-        result = solve_pairs(problem, tol=options.tol, max_iter=options.max_iter)
+        share = float((labels > 0).mean())
+        unbalanced = min(share, 1.0 - share) < _UNBALANCED
+        intercept = unbalanced if options.fit_intercept == "auto" else options.fit_intercept
+        result = self._solve(F, statistic, rates, lam, intercept)
         if not result.converged:
             warn(
                 f"{type(options).__name__} stopped after {result.n_iter} steps at a relative "
@@ -111,24 +114,60 @@ class LKCnpc:
                 "over same pairs than over different ones. Hint: give as many pairs of either "
                 "kind, or set fit_intercept=True."
             )
+        elif kernels is not None:
+            self._compare_with_equal(F, labels, lam, intercept)
+        scores = np.asarray(F @ result.weights).ravel()
         keys = pairs.min(axis=1) * rows.shape[0] + pairs.max(axis=1)
         return PairModel(
             kernels,
             result.weights,
             result.bias,
             0.0,
-            best_threshold(np.asarray(F @ result.weights).ravel(), labels),
+            # The corrected model finds both kinds equally likely where w.k + bias is zero.
+            -result.bias if intercept and unbalanced else best_threshold(scores, labels),
             result.objective,
             result.n_iter,
             result.converged,
             rates,
             statistic,
             {
-                **self._diagnostics(F, statistic, rates, float((labels > 0).mean())),
+                **self._diagnostics(F, statistic, rates, share),
                 "lam": lam,
                 "repeated_pairs": n - len(np.unique(keys)),
             },
         )
+
+    def _solve(
+        self, F: Any, statistic: Statistic, rates: Rates, lam: float, intercept: bool
+    ) -> PairResult:
+        n = F.shape[0]
+        # The mean of the true labels, which is that of the given ones where these are trusted.
+        balance = 2.0 * rates.prior - 1.0 if intercept else None
+        problem = PairProblem(F, np.full(n, 1.0 / n), statistic.contrast, lam, balance=balance)
+        return solve_pairs(problem, tol=self.options.tol, max_iter=self.options.max_iter)
+
+    def _compare_with_equal(self, F: Any, labels: Floats, lam: float, intercept: bool) -> None:
+        """Warn where equal weights rank pairs that are held out as well as learned ones."""
+        n, m = F.shape
+        if not isinstance(F, np.ndarray) or not 1 < m <= _MOST_COMPARED or n < _LEAST_COMPARED:
+            return
+        order = np.random.default_rng(0).permutation(n)
+        test, train = order[: n // 5], order[n // 5 :]
+        if min(len(np.unique(labels[test])), len(np.unique(labels[train]))) < 2:
+            return
+        statistic, rates = self._statistic(F[train], labels[train])
+        weights = self._solve(F[train], statistic, rates, lam, intercept).weights
+        equal, learned = (
+            float(roc_auc_score(labels[test], scores))
+            for scores in (F[test].sum(axis=1), F[test] @ weights)
+        )
+        if equal >= learned:
+            warn(
+                f"{type(self.options).__name__}: on pairs held out the learned weights rank no "
+                f"better than equal ones (area under the curve {learned:.3f} and {equal:.3f}), so "
+                "a sum of the kernels would do. Hint: make columns of the pair, and use "
+                "NoiseTolerantKernelClassifier."
+            )
 
     def _expand_kernels(self, X: Any, rows: Any, index: Indices | None) -> list[Kernel]:
         """Return the kernels; default widths come from rows spread over a Dask table."""

@@ -71,34 +71,67 @@ class PathCV(FitMixin):
         """Choose C and fit; ``by_row`` are further arguments with one entry per row, or None."""
         estimator = self._estimator()
         self._check_data(estimator, X, y, sample_weight, **by_row)
-        values = np.array(read_costs(self.Cs))
+        candidates = self._candidates()
         search = estimator
         if self.scoring is None:  # neither accuracy nor R2 needs probabilities or intervals
             unused = {"calibration", "intervals"} & set(estimator.get_params(deep=False))
             search = clone(estimator).set_params(**dict.fromkeys(unused))
-        scores, sizes = self._cross_validate(search, X, y, sample_weight, by_row, values)
+        scores, sizes, kept = self._cross_validate(search, X, y, sample_weight, by_row, candidates)
+        candidates = candidates[: len(scores)]
         means = scores.mean(axis=1)
-        best = float(values[int(np.argmax(means))])  # the smallest of equally good ones
-        estimator.set_params(C=best).fit(X, y, sample_weight, **by_row)
+        best = self._best(scores, sizes)
+        estimator.set_params(**candidates[best]).fit(X, y, sample_weight, **by_row)
         parameters = estimator.get_params(deep=False)
         vars(self).update({k: v for k, v in vars(estimator).items() if k not in parameters})
         if hasattr(self, "coverage_guarantee_"):
             self.coverage_guarantee_ = np.nan  # C has seen all rows
-        self.C_ = best
+        self.C_ = float(candidates[best]["C"])
         self.cv_results_ = {
-            "C": values,
+            **{name: np.array([float(c[name]) for c in candidates]) for name in candidates[0]},
             "mean_score": means,
             "std_score": scores.std(axis=1),
             "scores": scores,
             self._size_name: sizes.mean(axis=1),
         }
+        self._compare_folds([fold[best] for fold in kept], X)
         return self
+
+    def _keep(self, model: Any) -> Any:
+        """Return what is kept of a model of a fold for `_compare_folds`."""
+        return None
+
+    def _compare_folds(self, kept: list[Any], X: Any) -> None:
+        """Store how much the chosen models of the folds agree."""
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Return the parameters to try, from small to large models."""
+        return [{"C": C} for C in read_costs(self.Cs)]
+
+    def _fit_candidates(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        candidates: list[dict[str, Any]],
+        *given: Any,
+        **own: Any,
+    ) -> list[Any]:
+        """Return a fitted model for each candidate, or for the first ones if more are useless."""
+        Cs = [candidate["C"] for candidate in candidates]
+        models: list[Any] = estimator.fit_path(X, y, Cs, *given, **own)
+        return models
+
+    def _best(self, scores: Floats, sizes: Floats) -> int:
+        """Return the chosen candidate: the first, with the smallest C, of equally good ones."""
+        return int(np.argmax(scores.mean(axis=1)))
 
     def _estimator(self) -> Any:
         """Return the unfitted estimator for one C: the class that this mixin stands in front of."""
         kind = next(k for k in type(self).__mro__ if not issubclass(k, PathCV))
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return kind(**{k: v for k, v in given.items() if k not in SEARCH_CONSTRAINTS})
+        return kind(**{k: v for k, v in given.items() if k not in self._search_only})
+
+    _search_only = frozenset(SEARCH_CONSTRAINTS)  # parameters that one fit does not have
 
     def _check_data(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
         """Refuse data before the first fold, which would report other row numbers."""
@@ -110,9 +143,15 @@ class PathCV(FitMixin):
         return int(np.count_nonzero(model.weights_))
 
     def _cross_validate(
-        self, estimator: Any, X: Any, y: Any, weight: Any, by_row: dict[str, Any], values: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the score and the model size for every C on every fold."""
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        weight: Any,
+        by_row: dict[str, Any],
+        candidates: list[dict[str, Any]],
+    ) -> tuple[Floats, Floats, list[list[Any]]]:
+        """Return score, model size and what is kept of every candidate on every fold."""
         if hasattr(X, "tocsr"):
             X = X.tocsr()
         elif not is_frame(X):
@@ -122,6 +161,7 @@ class PathCV(FitMixin):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         scores: list[list[float]] = []
         sizes: list[list[int]] = []
+        kept: list[list[Any]] = []
         for train, test in splitter.split(X, y):
             some = None if weight is None else np.asarray(weight)[train]
             if some is not None and not some.any():
@@ -130,9 +170,10 @@ class PathCV(FitMixin):
                     "zero. Hint: use fewer folds, or leave such rows out."
                 )
             own = {name: _pick(value, train) for name, value in by_row.items()}
-            models = estimator.fit_path(
-                pick_rows(X, train), pick_rows(y, train), values, some, **own
+            models = self._fit_candidates(
+                estimator, pick_rows(X, train), pick_rows(y, train), candidates, some, **own
             )
+            candidates = candidates[: len(models)]
             held_out = pick_rows(X, test), pick_rows(y, test)
             own = {name: _pick(value, test) for name, value in by_row.items()}
             scores.append([self._score(model, *held_out, **own) for model in models])
@@ -142,7 +183,13 @@ class PathCV(FitMixin):
                     "Hint: use fewer folds or another score."
                 )
             sizes.append([self._size(model) for model in models])
-        return np.array(scores).T, np.array(sizes).T
+            kept.append([self._keep(model) for model in models])
+        fewest = min(map(len, scores))  # a fold may end its path earlier than those before it
+        return (
+            np.array([row[:fewest] for row in scores]).T,
+            np.array([row[:fewest] for row in sizes]).T,
+            kept,
+        )
 
     def _score(self, model: Any, X: Any, y: Any, task: Any = None) -> float:
         if task is None:

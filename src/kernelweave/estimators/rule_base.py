@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,63 +17,30 @@ from kernelweave._summary import NotebookSummary
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, all_or_nothing, fit_context
-from kernelweave.banks.rules import Conjunction, PackedRows
+from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Loss
 from kernelweave.rules import Proposition, Propositions, Rule, essential
+from kernelweave.rules.constraints import find_columns, proposition_signs, read_directions
 from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
 from kernelweave.rules.summary import join_summaries, summarise_block
 from kernelweave.rules.table import check_table
 from kernelweave.solvers import Callback, Result
-from kernelweave.solvers.dag_active_set import DagWarmStart, dag_active_set
-from kernelweave.solvers.dag_problem import DagProblem
-from kernelweave.solvers.problem import Limits
 
 from .duplicates import MergedRows, merge_propositions
-from .fit import FitMixin
-from .out_of_fold import SAVED, OutOfFold, fold_solves, start_on_graph
+from .fit import FitMixin, quiet_overflow
+from .out_of_fold import SAVED, OutOfFold, fold_solves
 from .rule_export import RuleExport
-from .targets import Targets, find_tasks, read_tasks, split_tasks, task_matrix
+from .rule_search import RuleProblem, search_of
+from .rule_selection import Ensemble, Shortener
+from .rule_stability import Resampling
+from .targets import Targets, find_tasks, read_tasks, split_tasks
 
 Statements = tuple[Proposition, ...]
 
 _LARGEST_BASE = 1e6
 _LEAST = 1e-12  # norm of a rule, relative to the largest or to the targets; less is rounding
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Constants of the search over conjunctions."""
-
-    min_rows: int = 5000  # from here on a sample of the rows finds the first conjunctions
-    sample: int = 2000  # least rows of the sample
-    largest_step: int = 50  # at least one row in so many is in the sample
-    sample_nodes: int = 1000  # conjunctions of the sample, which can fit too many
-    sample_tol: float = 0.05  # relative gap on the sample
-    polish: float = 0.1  # gap on the active conjunctions, relative to the tolerance
-
-
-_SEARCH = SearchOptions()
-
-
-@dataclass(frozen=True)
-class _RuleProblem:
-    """The lattice over the training rows, and constant scores of outputs with one class."""
-
-    lattice: ConjunctionLattice
-    fixed: dict[int, float]
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Selected conjunctions and their values."""
-
-    conjunctions: list[Conjunction]
-    values: Floats  # what each adds to the scores, (n_rules, n_outputs)
-    norms: Floats  # in the objective
-    intercept: Floats
-    scores: Floats  # of the rows, (n_rows, n_outputs)
 
 
 class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
@@ -88,8 +55,18 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     max_length: int | None
     task_correlation: Any
     threshold: float
+    max_rules: int | None
+    refit: bool
+    monotone: Any
+    forbidden: Any
+    required: Any
+    max_columns: int | None
+    n_resamples: int
+    min_stability: float
+    random_state: Any
     max_nodes: int
     fit_intercept: bool
+    n_features_in_: int
     propositions_: Statements
     tasks_: np.ndarray[Any, Any]
 
@@ -106,12 +83,18 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
             "n_features_in_": "integer",
             "_last": "any",
         },
-        optional={"feature_names_in_": "names", "tasks_": "labels[outputs]", **SAVED},
+        optional={
+            "feature_names_in_": "names",
+            "tasks_": "labels[outputs]",
+            "refit_gap_": "real",
+            "stability_": "float[rules]",
+            **SAVED,
+        },
         aspects=("rules",),
         method="rules",
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "rho": [Interval(Real, 1, 2, closed="right")],
+        "rho": [Interval(Real, 1, 2, closed="both")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "base": [Interval(Real, 0, _LARGEST_BASE, closed="right")],
         "propositions": [StrOptions({"auto", "given"})],
@@ -121,6 +104,15 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
         "max_length": [Interval(Integral, 1, None, closed="left"), None],
         "task_correlation": "no_validation",  # checked with the number of outputs
         "threshold": [Interval(Real, 0, 1, closed="left")],
+        "max_rules": [Interval(Integral, 1, None, closed="left"), None],
+        "refit": ["boolean"],
+        "monotone": [dict, None],
+        "forbidden": ["array-like", None],
+        "required": ["array-like", None],
+        "max_columns": [Interval(Integral, 1, None, closed="left"), None],
+        "n_resamples": [Interval(Integral, 0, None, closed="left")],
+        "min_stability": [Interval(Real, 0, 1, closed="both")],
+        "random_state": ["random_state"],
         "tol": [Interval(Real, 1e-7, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_nodes": [Interval(Integral, 1, None, closed="left")],
@@ -201,6 +193,40 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
         targets = self._targets(self._check_rows(X), y, sample_weight, task)
         return self._fit_path(Cs, self._pack(X, targets.weight), targets)
 
+    def _fit_grid(
+        self,
+        X: Any,
+        y: Any,
+        candidates: list[dict[str, Any]],
+        limit: float,
+        sample_weight: Any = None,
+        *,
+        task: Any = None,
+    ) -> list[Self]:
+        """Fit for several parameters, ordered by C; end where there are too many conjunctions.
+
+        Candidates with the same C share one solution, and differ in what is kept of it.
+        """
+        X = fetch(X)
+        targets = self._targets(self._check_rows(X), y, sample_weight, task)
+        packed = self._pack(X, targets.weight)
+        models = [self._copy(**candidate) for candidate in candidates]
+        with threads(self.n_jobs), quiet_overflow():
+            rows = self._merge(packed, targets)
+            shared = self._prepare(rows, targets, models)
+            last: tuple[Self, Result] | None = None
+            for k, model in enumerate(models):
+                if last is not None and last[0].C == model.C:
+                    result = last[1]
+                elif last is not None and np.count_nonzero(last[1].weights) > limit:
+                    return models[:k]
+                else:
+                    result = model._learn(shared, rows, model._start(shared, rows, last), None)
+                    model._check_finite(result)
+                model._store(shared, result, rows)
+                last = model, result
+        return models
+
     def _fit_parts(
         self, parts: RowParts, y: Any, sample_weight: Any = None, *, task: Any = None
     ) -> Self:
@@ -242,6 +268,7 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
             self.propositions_ = read_given(check_table(self, X, reset=False))
         else:
             self.propositions_ = self._maker().fit(X, sample_weight=weight).propositions_
+        self._apply_constraints()
         with threads(self.n_jobs):
             return pack_rows(X, self.propositions_)
 
@@ -258,74 +285,87 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
         else:
             summary = join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight))
             self.propositions_ = self._maker().fit_summary(summary).propositions_
+        self._apply_constraints()
         return PackedRows.join(parts.map(pack_block, self.propositions_))
+
+    def _apply_constraints(self) -> None:
+        """Leave out propositions of forbidden columns, and check the columns of all constraints."""
+        search_of(self)
+        forbidden = self._positions("forbidden")
+        if both := forbidden & self._positions("required"):
+            raise InputError(f"required: column {min(both)} is also in forbidden.")
+        read_directions(self.monotone, *self._known_columns())
+        self.propositions_ = tuple(
+            statement for statement in self.propositions_ if statement.position not in forbidden
+        )
+
+    def _known_columns(self) -> tuple[list[str] | None, int]:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names), self.n_features_in_
+
+    def _positions(self, parameter: str) -> set[int]:
+        """Return the positions of the columns that a parameter lists."""
+        return find_columns(getattr(self, parameter), *self._known_columns(), parameter)
 
     def _merge(self, X: PackedRows, targets: Targets) -> MergedRows:
         return merge_propositions(X, targets.Y, targets.cost, targets.weight)
 
-    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _RuleProblem:
-        return _RuleProblem(self._lattice(rows.X), targets.fixed)
+    def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> RuleProblem:
+        signs = proposition_signs(
+            self.propositions_, read_directions(self.monotone, *self._known_columns())
+        )
+        if signs is not None and rows.Y.shape[1] > 1:
+            raise InputError("monotone: needs two classes or one target, without tasks.")
+        return RuleProblem(self._lattice(rows.X), targets.fixed, signs)
 
     def _lattice(self, P: PackedRows) -> ConjunctionLattice:
         return ConjunctionLattice(P, base=self.base, max_length=self.max_length)
 
     def _learn(
-        self, shared: _RuleProblem, rows: MergedRows, start: DagWarmStart | None, report: Callback
+        self, shared: RuleProblem, rows: MergedRows, start: Any, report: Callback | None
     ) -> Result:
-        return dag_active_set(
-            self._problem(shared.lattice, rows.Y, self.C * rows.cost),
-            Limits(self.tol, self.max_iter, report),
-            max_nodes=self.max_nodes,
-            start=start,
-            polish=_SEARCH.polish * self.tol,
-        )
+        return search_of(self).learn(self, shared, rows, start, report)
 
-    def _problem(self, lattice: ConjunctionLattice, Y: Floats, cost: Floats) -> DagProblem:
-        relation = task_matrix(self.task_correlation, Y.shape[1])
-        return DagProblem(lattice, Y, cost, self._make_loss(), float(self.rho), relation)
-
-    def _select(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> Ensemble:
+    def _select(self, shared: RuleProblem, result: Result, rows: MergedRows) -> Ensemble:
         """Keep the conjunctions that matter, and fit the bias to the residuals."""
-        lattice, relation = shared.lattice, task_matrix(self.task_correlation, rows.Y.shape[1])
-        values = result.weights[:, None] * lattice.bank.sums(result.dual_coef)
-        if relation is not None:
-            values = values @ relation
-        norms = result.weights * np.sqrt(result.quadratic_forms)
-        everywhere = values[0].copy()  # the empty conjunction is a constant
-        norms[0] = 0.0
-        least = max(max(self.threshold, _LEAST) * norms.max(), _LEAST * np.abs(rows.Y).max())
+        found = search_of(self).weigh(self, shared, result, rows)
+        values, norms = found.values, found.norms
+        largest = norms.max(initial=0.0)
+        least = max(max(self.threshold, _LEAST) * largest, _LEAST * np.abs(rows.Y).max())
         kept = np.flatnonzero(norms > least)
         kept = kept[np.argsort(-norms[kept], kind="stable")]
-        before = lattice.bank.values(values)
+        before = found.score(values)
         masked = np.zeros_like(values)
         masked[kept] = values[kept]
-        after = lattice.bank.values(masked)
-        intercept = result.intercept + everywhere
+        after = found.score(masked)
+        intercept = result.intercept + found.constant
         if self.fit_intercept:
             intercept = self._make_loss().value(after, rows.Y, self.C * rows.cost)[1]
-        outputs = values[kept]
+        nodes = [found.nodes[k] for k in kept.tolist()]
+        ensemble = Ensemble(nodes, values[kept], norms[kept], intercept, after + intercept)
+        shortener = Shortener(self, shared.lattice.bank, rows, shared.signs)
+        if self.refit or self.max_rules is not None or self.required is not None:
+            ensemble = shortener.shorten(ensemble, result.dual_coef)
+        if self.n_resamples:
+            ensemble = Resampling(self, shared, result, rows).assess(ensemble, shortener)
         for output, score in shared.fixed.items():
-            intercept[output], outputs[:, output], after[:, output] = score, 0.0, 0.0
-        scores = after + intercept
-        self.n_changed_ = self._count_changes(before + result.intercept, scores, rows)
-        nodes = [lattice.nodes[k] for k in kept]
-        return Ensemble(nodes, outputs, norms[kept], intercept, scores)
+            ensemble.values[:, output], ensemble.scores[:, output] = 0.0, score
+            ensemble.intercept[output] = score
+        self.n_changed_ = self._count_changes(before + result.intercept, ensemble.scores, rows)
+        return ensemble
 
     def _count_changes(self, before: Floats, after: Floats, rows: MergedRows) -> int:
         """Count training rows that leaving out small rules predicts otherwise."""
         return 0
 
-    def _store(self, shared: _RuleProblem, result: Result, rows: MergedRows) -> None:
+    def _store(self, shared: RuleProblem, result: Result, rows: MergedRows) -> None:
         lattice, ensemble = shared.lattice, self._select(shared, result, rows)
+        search = search_of(self)
         self.intercept_ = ensemble.intercept
         self._store_bounds(result)
-        self.n_nodes_ = len(lattice.nodes)
+        self.n_nodes_ = search.n_nodes(shared, result)
         self._write_rules(ensemble, lattice, rows)
-        self._last: Any = None
-        if self.warm_start:
-            norms = result.weights * np.sqrt(result.quadratic_forms)
-            nodes = list(lattice.nodes)
-            self._last = (self.propositions_, nodes, norms, result.dual_coef, self.C)
+        self._last: Any = search.keep(self, shared, result) if self.warm_start else None
         if not result.converged:
             gap = result.gap / result.size
             self._warn_stopped(
@@ -343,23 +383,23 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     ) -> None:
         """Turn conjunctions into rules; equivalent ones are merged."""
         statements = self.propositions_
-        place = {node: k for k, node in enumerate(lattice.nodes)}
         counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
         merged: dict[
             frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
         ] = {}
-        for node, value, norm in zip(
-            ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True
+        for k, (node, value, norm) in enumerate(
+            zip(ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True)
         ):
             conditions = essential([statements[c] for c in node])
             key = frozenset(conditions)
             if key in merged:
-                _, other, size, k = merged[key]
-                merged[key] = (conditions, other + value, size + norm, k)
+                _, other, size, first = merged[key]
+                merged[key] = (conditions, other + value, size + norm, first)
             else:
-                merged[key] = (conditions, value, norm, place[node])
+                merged[key] = (conditions, value, norm, k)
         found = sorted(merged.values(), key=lambda item: -item[2])
-        bits = lattice.bank.bits[[k for *_, k in found]] if found else lattice.bank.bits[:0]
+        order = [k for *_, k in found]
+        bits = lattice.bank.columns_of([ensemble.conjunctions[k] for k in order])
         covered = _core.bit_sums(bits, counts[:, None])[:, 0] / counts.sum()
         one = len(ensemble.intercept) == 1
         self.rules_ = [
@@ -367,78 +407,35 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
             for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
         ]
         self.norms_ = np.array([norm for _, _, norm, _ in found])
+        for name in ("refit_gap_", "stability_"):
+            self.__dict__.pop(name, None)
+        if self.refit:
+            self.refit_gap_ = float(ensemble.gap)
+        if ensemble.stability is not None:
+            self.stability_ = ensemble.stability[order]
 
-    def _n_learned(self, shared: _RuleProblem) -> float:
+    def _n_learned(self, shared: RuleProblem) -> float:
         return np.inf  # all conjunctions are candidates
 
-    def _fold_start(
-        self, shared: _RuleProblem, result: Result, rows: MergedRows
-    ) -> DagWarmStart | None:
-        return start_on_graph(shared.lattice, self._make_loss(), result, rows, self.C)
+    def _fold_start(self, shared: RuleProblem, result: Result, rows: MergedRows) -> Any:
+        return search_of(self).fold_start(self, shared, result, rows)
 
-    def _fold_limit(self, shared: _RuleProblem, result: Result) -> int:
+    def _fold_limit(self, shared: RuleProblem, result: Result) -> int:
         return fold_solves(result, self.max_iter)
 
     def _row_values(
-        self, shared: _RuleProblem, result: Result, rows: MergedRows, test: Indices
+        self, shared: RuleProblem, result: Result, rows: MergedRows, test: Indices
     ) -> Floats:
         return self._select(shared, result, rows).scores[test]
 
     def _outputs(self, X: Any) -> Floats:
         return self._scores(X)
 
-    def _resume(self, shared: _RuleProblem, rows: MergedRows) -> DagWarmStart | None:
-        return self._start_from_last(shared.lattice, rows) or self._start_from_sample(
-            shared.lattice, rows
-        )
+    def _resume(self, shared: RuleProblem, rows: MergedRows) -> Any:
+        return search_of(self).resume(self, shared, rows)
 
-    def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
-        return DagWarmStart.at(result, ratio)
-
-    def _start_from_last(
-        self, lattice: ConjunctionLattice, rows: MergedRows
-    ) -> DagWarmStart | None:
-        """Return the last result, scaled to the present C, where the rows are the same."""
-        last = getattr(self, "_last", None)
-        if not self.warm_start or last is None:
-            return None
-        known, nodes, norms, dual_coef, C = last
-        same_rows = known == self.propositions_ and dual_coef.shape == rows.Y.shape
-        if not same_rows or max(map(len, nodes)) > lattice.max_length:
-            return None
-        lattice.add(nodes)
-        order = {node: k for k, node in enumerate(nodes)}
-        norms = np.array([norms[order[node]] for node in lattice.nodes])
-        dual_coef = self._make_loss().repair(dual_coef * (self.C / C), rows.Y, self.C * rows.cost)
-        return DagWarmStart(norms, dual_coef) if norms.any() else None
-
-    def _start_from_sample(
-        self, lattice: ConjunctionLattice, rows: MergedRows
-    ) -> DagWarmStart | None:
-        """Find the first conjunctions on a part of the rows, where an iteration costs little."""
-        n = len(rows.Y)
-        if n < _SEARCH.min_rows:
-            return None
-        # Merged rows are sorted by content, so an even spread represents all of it.
-        part = np.arange(0, n, min(_SEARCH.largest_step, n // _SEARCH.sample))
-        cost = rows.cost[part]
-        totals = cost.sum(axis=0)
-        if not (totals > 0).all():
-            return None
-        small = self._lattice(rows.X[part])
-        cost = self.C * cost * (rows.cost.sum(axis=0) / totals)
-        result = dag_active_set(
-            self._problem(small, rows.Y[part], cost),
-            Limits(max(self.tol, _SEARCH.sample_tol), self.max_iter),
-            max_nodes=min(self.max_nodes, _SEARCH.sample_nodes),
-        )
-        norms = result.weights * np.sqrt(result.quadratic_forms)
-        if not norms.any():
-            return None
-        large = norms > 1e-3 * norms.max()
-        lattice.add([node for node, there in zip(small.nodes, large, strict=True) if there])
-        known = dict(zip(small.nodes, norms.tolist(), strict=True))
-        return DagWarmStart(np.array([known[node] for node in lattice.nodes]))
+    def _continue(self, result: Result, ratio: float) -> Any:
+        return search_of(self).proceed(result, ratio)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

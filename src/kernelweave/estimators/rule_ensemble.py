@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
@@ -14,7 +16,7 @@ from kernelweave._dask import ScoredByParts, by_parts
 from kernelweave._types import Floats
 from kernelweave._validation import StrOptions, check_weights, offered_if, refuse_missing_labels
 from kernelweave.errors import InputError, warn
-from kernelweave.losses import Hinge, Loss
+from kernelweave.losses import Hinge, Logistic, Loss
 from kernelweave.rules import Link
 
 from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
@@ -35,14 +37,19 @@ class RuleEnsembleClassifier(
 
         1/2 (sum_v d_v (sum over conjunctions w that contain v of |f_w|^rho)^(1/rho))^2 + C hinge
 
-    with ``d_v = base ** length``, so short rules come first, and a long one only after the
-    conjunctions it is made of. The search is certified: `duality_gap_` holds for all conjunctions,
-    however many there are. Several classes are learned one against the rest with shared rules.
+    with ``d_v = base ** length``, so that length costs: a conjunction also pays for all those it is
+    made of, which need no rule of their own in `rules_`. The search is certified: `duality_gap_`
+    holds for all conjunctions, however many there are. Several classes are learned one against the
+    rest with shared rules.
 
     Parameters
     ----------
     rho : float, default=1.1
-        In (1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning.
+        In [1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning, and 1 is a
+        weighted l1 norm, which gives most conjunctions the weight zero and is by far the fastest.
+        It needs a smooth loss.
+    loss : {"hinge", "logistic"}, default="hinge"
+        The logistic loss gives probabilities; ``rho=1`` needs it.
     C : float, default=1.0
         Cost of errors. Useful values are often between 1 and 1000.
     base : float, default=2.0
@@ -64,6 +71,30 @@ class RuleEnsembleClassifier(
         share rules.
     threshold : float, default=1e-3
         Rules whose norm is at most this share of the largest are dropped.
+    max_rules : int or None, default=None
+        Keep at most so many rules: those whose contribution to the scores varies most.
+    refit : bool, default=False
+        Whether to merge rules that hold on the same rows or on complementary ones (``x <= 3`` and
+        ``x > 3``), and to fit the weights of the kept rules again: half the sum of their squares
+        and a tenth of the loss, whatever C is. `refit_gap_` is the relative duality gap of this
+        second fit.
+    monotone : dict or None, default=None
+        Direction by column: 1 where the score may not fall as the column rises, -1 where it may
+        not rise. Needs ``rho=1`` and one output.
+    forbidden : list of names or positions, default=None
+        Columns that no rule may use.
+    required : list of names or positions, default=None
+        Columns that have a rule in any case: where the search finds none, the proposition with the
+        steepest loss is added.
+    max_columns : int or None, default=None
+        Most columns in all. Greedy: the columns with the largest rules are kept, and the problem is
+        solved on them alone; the certificate holds for these columns. Needs ``rho=1``.
+    n_resamples : int, default=0
+        Number of half samples of the rows from which `stability_` is computed; each costs a fit.
+    min_stability : float, default=0.0
+        Rules that are selected in a smaller share of the half samples are dropped.
+    random_state : int, RandomState instance or None, default=None
+        Draws the half samples.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
@@ -79,7 +110,7 @@ class RuleEnsembleClassifier(
     calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
         Folds for it, as in `MKLClassifier`.
     warm_start : bool, default=False
-        Whether to start from the last fit on the same rows.
+        Whether to start from the last fit on the same rows, for rho > 1.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -114,6 +145,7 @@ class RuleEnsembleClassifier(
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
+        "loss": [StrOptions({"hinge", "logistic"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CALIBRATION,
     }
@@ -122,6 +154,7 @@ class RuleEnsembleClassifier(
         self,
         rho: float = 1.1,
         *,
+        loss: str = "hinge",
         C: float = 1.0,
         base: float = 2.0,
         propositions: str = "auto",
@@ -131,6 +164,15 @@ class RuleEnsembleClassifier(
         max_length: int | None = None,
         task_correlation: Any = None,
         threshold: float = 1e-3,
+        max_rules: int | None = None,
+        refit: bool = False,
+        monotone: dict[Any, int] | None = None,
+        forbidden: Sequence[Any] | None = None,
+        required: Sequence[Any] | None = None,
+        max_columns: int | None = None,
+        n_resamples: int = 0,
+        min_stability: float = 0.0,
+        random_state: Any = None,
         tol: float = 1e-2,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -143,6 +185,7 @@ class RuleEnsembleClassifier(
         verbose: int = 0,
     ) -> None:
         self.rho = rho
+        self.loss = loss
         self.C = C
         self.base = base
         self.propositions = propositions
@@ -152,6 +195,15 @@ class RuleEnsembleClassifier(
         self.max_length = max_length
         self.task_correlation = task_correlation
         self.threshold = threshold
+        self.max_rules = max_rules
+        self.refit = refit
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.required = required
+        self.max_columns = max_columns
+        self.n_resamples = n_resamples
+        self.min_stability = min_stability
+        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes
@@ -164,7 +216,21 @@ class RuleEnsembleClassifier(
         self.verbose = verbose
 
     def _make_loss(self) -> Loss:
+        if self.loss == "logistic":
+            return Logistic(fit_intercept=self.fit_intercept)
         return Hinge(fit_intercept=self.fit_intercept)
+
+    @property
+    def _is_native(self) -> bool:
+        return self.loss == "logistic"
+
+    def _native_log_proba(self, decision: Floats) -> Floats:
+        if self._has_labels:
+            return np.asarray(log_expit(decision))
+        if decision.shape[1] == 1:
+            return np.asarray(log_expit(decision * np.array([[-1.0, 1.0]])))
+        ones = log_expit(decision)  # of every class against the rest
+        return np.asarray(ones - logsumexp(ones, axis=1, keepdims=True))
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         require_target(self, y)
@@ -314,6 +380,10 @@ class RuleEnsembleClassifier(
     def _link(self) -> Link:
         if (missing := lacks_probabilities(self)) is not None:
             raise InputError(f"probability: {missing}")
+        if self.calibration is None:  # of the logistic loss
+            n_outputs = len(self.intercept_)
+            shares = n_outputs > 1 and not self._has_labels
+            return Link((1.0,) * n_outputs, (0.0,) * n_outputs, shares=shares)
         return self.calibrator_.link()
 
     def _weight_names(self) -> list[str]:

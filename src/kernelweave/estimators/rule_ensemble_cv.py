@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from kernelweave._dask import fetch
-from kernelweave._validation import fit_context
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from .path_cv import SAVED, PathCV, search_constraints
+from kernelweave._dask import fetch
+from kernelweave._types import Floats
+from kernelweave._validation import StrOptions, fit_context, is_frame, pick_rows
+from kernelweave.banks.nystroem.build import even_rows
+from kernelweave.rules import Rule, cover_rules
+from kernelweave.rules.table import read_table
+
+from .path_cv import SAVED, PathCV, read_costs, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier
 from .rule_regressor import RuleEnsembleRegressor
-from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, RULES, shared_attributes
+from .rule_selection import dice_index
+from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, FOLDS, RULES, shared_attributes
+
+_SELECTION = {"selection": [StrOptions({"one_standard_error", "best"})]}
+_COMPARED_ROWS = 2000  # on which rules of different folds are compared
+_TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
 
 class _RulePathCV(PathCV):
+    selection: str
+    rho: float
+    max_rules: int | None
+    refit: bool
+
     _size_name = "n_rules"
+    _search_only = PathCV._search_only | set(_SELECTION)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
@@ -47,23 +68,158 @@ class _RulePathCV(PathCV):
     def _size(self, model: Any) -> int:
         return len(model.rules_)
 
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Return pairs of C and number of rules; for each C the numbers stand together."""
+        Cs = self.Cs
+        if isinstance(Cs, Integral) and self.rho == 1.0:
+            Cs = np.logspace(-2, 2, int(Cs))
+        sizes: list[int | None] = [self.max_rules]
+        if self.refit and self.max_rules is not None:
+            sizes = list(_sizes(self.max_rules))
+        return [
+            {"C": C} if size is None else {"C": C, "max_rules": size}
+            for C in read_costs(Cs)
+            for size in sizes
+        ]
 
-# Entries of the other parameters are those of `RuleEnsembleClassifier`.
-@shared_attributes(CHOSEN, RULES, BOUNDS, CALIBRATED)
-class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
-    """`RuleEnsembleClassifier` with C chosen by cross-validation.
+    def _fit_candidates(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        candidates: list[dict[str, Any]],
+        *given: Any,
+        **own: Any,
+    ) -> list[Any]:
+        return list(estimator._fit_grid(X, y, candidates, self._limit, *given, **own))
 
-    On every fold one path over all values of C is fitted, each starting from the rules of the
-    last, with propositions made from the training part alone.
+    @property
+    def _limit(self) -> float:
+        """Number of rules, before selection, at which a path ends."""
+        return np.inf if self.max_rules is None else _TOO_MANY * self.max_rules
+
+    def _keep(self, model: Any) -> list[Rule]:
+        return list(model.rules_)
+
+    def _compare_folds(self, kept: list[Any], X: Any) -> None:
+        some = even_rows(read_table(X).n_rows, _COMPARED_ROWS)
+        rows = pick_rows(X if is_frame(X) else np.asarray(X), some)
+        columns = [cover_rules(rules, rows).astype(np.float64) for rules in kept]
+        pairs = [dice_index(*pair) for pair in combinations(columns, 2)]
+        self.fold_similarity_ = float(np.mean(pairs)) if pairs else np.nan
+
+    def _best(self, scores: Floats, sizes: Floats) -> int:
+        """Return the fewest rules that are not worse than the best by a standard error.
+
+        The standard error is that of the difference over the folds, since folds differ more from
+        each other than candidates on one fold.
+        """
+        means = scores.mean(axis=1)
+        best = int(np.argmax(means))
+        if self.selection == "best" or scores.shape[1] < 2:
+            return best
+        lost = scores[best] - scores
+        error = lost.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+        good = np.flatnonzero(lost.mean(axis=1) <= error)
+        rules = sizes.mean(axis=1)
+        return int(min(good, key=lambda k: (rules[k], -means[k])))
+
+    def _score(self, model: Any, X: Any, y: Any, task: Any = None) -> float:
+        if self.scoring is not None or task is not None or not is_classifier(self):
+            return super()._score(model, X, y, task)
+        return default_score(model, X, y)
+
+
+def _sizes(most: int) -> list[int]:
+    """Return numbers of rules to try: steps of about a half, up to the largest."""
+    sizes = [1]
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, round(1.5 * sizes[-1]))))
+    return sizes
+
+
+def default_score(model: Any, X: Any, y: Any) -> float:
+    """Return the score by which C is chosen where the caller names none.
+
+    Minus the log-loss of models with probabilities; of others the area under the ROC curve for two
+    classes, and the balanced accuracy for more. Accuracy alone would favour the larger class.
 
     Parameters
     ----------
-    Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
-    cv : int, splitter or iterable, default=3
+    model : fitted classifier
+        A rule ensemble.
+    X, y
+        Held-out rows and their labels.
+    """
+    if model._multilabel:
+        Y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if model._is_native or model.calibration is not None:
+            log_p = np.asarray(model.predict_log_proba(X))
+            p = np.where(Y > 0, log_p, np.log1p(-np.minimum(np.exp(log_p), 1 - 1e-12)))
+            return float(p.mean())
+        return float(
+            np.mean(
+                [
+                    balanced_accuracy_score(*pair)
+                    for pair in zip(Y.T, model.predict(X).T, strict=True)
+                ]
+            )
+        )
+    if model._is_native or model.calibration is not None:
+        log_p = np.asarray(model.predict_log_proba(X))
+        place = np.searchsorted(model.classes_, np.asarray(y))
+        place = np.clip(place, 0, len(model.classes_) - 1)
+        known = model.classes_[place] == np.asarray(y)
+        own = log_p[np.arange(len(log_p)), place]
+        return float(np.where(known, own, np.log(1e-12)).mean())
+    if len(model.classes_) == 2 and len(np.unique(y)) == 2:
+        return float(roc_auc_score(np.asarray(y) == model.classes_[1], model.decision_function(X)))
+    return float(balanced_accuracy_score(y, model.predict(X)))
+
+
+# Entries of the other parameters are those of `RuleEnsembleClassifier`.
+@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, CALIBRATED)
+class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
+    """`RuleEnsembleClassifier` with C and the number of rules chosen by cross-validation.
+
+    On every fold one path over all values of C is fitted, each starting from the rules of the
+    last, with propositions made from the training part alone. For every C the strongest rules are
+    kept, in several numbers up to `max_rules`, and refitted. Chosen is the pair of C and number
+    with the fewest rules whose score is not worse than the best by more than one standard error.
+    The defaults are those of short rule sets: ``rho=1``, with cuts at up to eight places of a
+    column, and the logistic loss. Those of the paper are ``rho=1.1, loss="hinge",
+    n_cuts=4, max_length=None, refit=False,
+    max_rules=None, selection="best"``.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        In [1, 2]; see `RuleEnsembleClassifier`.
+    Cs : int or sequence of float, default=9
+        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
+        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
+        times `max_rules` rules.
+    cv : int, splitter or iterable, default=5
         How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
-        What to maximise; None is accuracy. Of equal scores the smaller C wins.
+        What to maximise; None is minus the log-loss, of models without
+        probabilities the area under the ROC curve, or balanced accuracy for several classes. Of
+        equal scores the smaller C wins.
+    selection : {"one_standard_error", "best"}, default="one_standard_error"
+        Take the fewest rules whose score is not worse than the best by more than the standard error
+        of the difference over the folds, or the best score.
+    n_cuts : int, default=8
+        Most cuts for a column of numbers.
+    max_length : int or None, default=3
+        Longest conjunction that may become a rule.
+    max_rules : int or None, default=30
+        Most rules; the number in use is chosen. None: as many as C gives.
+    refit : bool, default=True
+        As in `RuleEnsembleClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap to stop at.
+    loss : {"hinge", "logistic"}, default="logistic"
+        As in `RuleEnsembleClassifier`.
 
     Attributes
     ----------
@@ -82,25 +238,41 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     (1.0, 0.97)
     """
 
-    _declaration = RuleEnsembleClassifier._declaration.extended(SAVED, method=None)
-    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(RuleEnsembleClassifier)
+    _declaration = RuleEnsembleClassifier._declaration.extended(
+        {**SAVED, "fold_similarity_": "real"}, method=None
+    )
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **search_constraints(RuleEnsembleClassifier),
+        **_SELECTION,
+    }
 
     def __init__(
         self,
-        rho: float = 1.1,
+        rho: float = 1.0,
         *,
-        Cs: int | Sequence[float] = 7,
-        cv: Any = 3,
+        Cs: int | Sequence[float] = 9,
+        cv: Any = 5,
         scoring: Any = None,
+        selection: str = "one_standard_error",
+        loss: str = "logistic",
         base: float = 2.0,
         propositions: str = "auto",
-        n_cuts: int = 4,
+        n_cuts: int = 8,
         cut_strategy: str = "quantile",
         categorical: Any = "auto",
-        max_length: int | None = None,
+        max_length: int | None = 3,
         task_correlation: Any = None,
         threshold: float = 1e-3,
-        tol: float = 1e-2,
+        max_rules: int | None = 30,
+        refit: bool = True,
+        monotone: dict[Any, int] | None = None,
+        forbidden: Sequence[Any] | None = None,
+        required: Sequence[Any] | None = None,
+        max_columns: int | None = None,
+        n_resamples: int = 0,
+        min_stability: float = 0.0,
+        random_state: Any = None,
+        tol: float = 1e-3,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
@@ -114,6 +286,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.selection = selection
+        self.loss = loss
         self.base = base
         self.propositions = propositions
         self.n_cuts = n_cuts
@@ -122,6 +296,15 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.max_length = max_length
         self.task_correlation = task_correlation
         self.threshold = threshold
+        self.max_rules = max_rules
+        self.refit = refit
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.required = required
+        self.max_columns = max_columns
+        self.n_resamples = n_resamples
+        self.min_stability = min_stability
+        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes
@@ -134,21 +317,44 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
 
 
 # Entries of the other parameters are those of `RuleEnsembleRegressor`.
-@shared_attributes(CHOSEN, RULES, BOUNDS, COVERED)
+@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, COVERED)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
-    """`RuleEnsembleRegressor` with C chosen by cross-validation.
+    """`RuleEnsembleRegressor` with C and the number of rules chosen by cross-validation.
 
     On every fold one path over all values of C is fitted, each starting from the rules of the
-    last, with propositions made from the training part alone.
+    last, with propositions made from the training part alone. For every C the strongest rules are
+    kept, in several numbers up to `max_rules`, and refitted. Chosen is the pair of C and number
+    with the fewest rules whose score is not worse than the best by more than one standard error.
+    The defaults are those of short rule sets: ``rho=1``, with cuts at up to eight places of a
+    column. Those of the paper are ``rho=1.1, n_cuts=4, max_length=None, refit=False,
+    max_rules=None, selection="best"``.
 
     Parameters
     ----------
-    Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
-    cv : int, splitter or iterable, default=3
+    rho : float, default=1.0
+        In [1, 2]; see `RuleEnsembleRegressor`.
+    Cs : int or sequence of float, default=9
+        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
+        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
+        times `max_rules` rules.
+    cv : int, splitter or iterable, default=5
         How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
-        What to maximise; None is R^2. Of equal scores the smaller C wins.
+        What to maximise; None is R^2. Of
+        equal scores the smaller C wins.
+    selection : {"one_standard_error", "best"}, default="one_standard_error"
+        Take the fewest rules whose score is not worse than the best by more than the standard error
+        of the difference over the folds, or the best score.
+    n_cuts : int, default=8
+        Most cuts for a column of numbers.
+    max_length : int or None, default=3
+        Longest conjunction that may become a rule.
+    max_rules : int or None, default=30
+        Most rules; the number in use is chosen. None: as many as C gives.
+    refit : bool, default=True
+        As in `RuleEnsembleRegressor`.
+    tol : float, default=1e-3
+        Relative duality gap to stop at.
 
     Attributes
     ----------
@@ -166,27 +372,42 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     1.0
     """
 
-    _declaration = RuleEnsembleRegressor._declaration.extended(SAVED, method=None)
-    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(RuleEnsembleRegressor)
+    _declaration = RuleEnsembleRegressor._declaration.extended(
+        {**SAVED, "fold_similarity_": "real"}, method=None
+    )
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **search_constraints(RuleEnsembleRegressor),
+        **_SELECTION,
+    }
 
     def __init__(
         self,
-        rho: float = 1.1,
+        rho: float = 1.0,
         *,
-        Cs: int | Sequence[float] = 7,
-        cv: Any = 3,
+        Cs: int | Sequence[float] = 9,
+        cv: Any = 5,
         scoring: Any = None,
+        selection: str = "one_standard_error",
         loss: str = "square",
         epsilon: float = 0.1,
         base: float = 2.0,
         propositions: str = "auto",
-        n_cuts: int = 4,
+        n_cuts: int = 8,
         cut_strategy: str = "quantile",
         categorical: Any = "auto",
-        max_length: int | None = None,
+        max_length: int | None = 3,
         task_correlation: Any = None,
         threshold: float = 1e-3,
-        tol: float = 1e-2,
+        max_rules: int | None = 30,
+        refit: bool = True,
+        monotone: dict[Any, int] | None = None,
+        forbidden: Sequence[Any] | None = None,
+        required: Sequence[Any] | None = None,
+        max_columns: int | None = None,
+        n_resamples: int = 0,
+        min_stability: float = 0.0,
+        random_state: Any = None,
+        tol: float = 1e-3,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
         fit_intercept: bool = True,
@@ -199,6 +420,7 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
+        self.selection = selection
         self.loss = loss
         self.epsilon = epsilon
         self.base = base
@@ -209,6 +431,15 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         self.max_length = max_length
         self.task_correlation = task_correlation
         self.threshold = threshold
+        self.max_rules = max_rules
+        self.refit = refit
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.required = required
+        self.max_columns = max_columns
+        self.n_resamples = n_resamples
+        self.min_stability = min_stability
+        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -36,7 +37,9 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
     Parameters
     ----------
     rho : float, default=1.1
-        In (1, 2]. Smaller values give fewer rules.
+        In [1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning, and 1 is a
+        weighted l1 norm, which gives most conjunctions the weight zero and is by far the fastest.
+        It needs a smooth loss.
     loss : {"square", "huber", "epsilon_insensitive"}, default="square"
         Half the squared residual; the same up to ``epsilon`` and linear beyond; or zero up to
         ``epsilon`` and linear beyond.
@@ -60,6 +63,30 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
         How several outputs are related; see `RuleEnsembleClassifier`.
     threshold : float, default=1e-3
         Rules whose norm is at most this share of the largest are dropped.
+    max_rules : int or None, default=None
+        Keep at most so many rules: those whose contribution to the scores varies most.
+    refit : bool, default=False
+        Whether to merge rules that hold on the same rows or on complementary ones (``x <= 3`` and
+        ``x > 3``), and to fit the weights of the kept rules again: half the sum of their squares
+        and a tenth of the loss, whatever C is. `refit_gap_` is the relative duality gap of this
+        second fit.
+    monotone : dict or None, default=None
+        Direction by column: 1 where the score may not fall as the column rises, -1 where it may
+        not rise. Needs ``rho=1`` and one output.
+    forbidden : list of names or positions, default=None
+        Columns that no rule may use.
+    required : list of names or positions, default=None
+        Columns that have a rule in any case: where the search finds none, the proposition with the
+        steepest loss is added.
+    max_columns : int or None, default=None
+        Most columns in all. Greedy: the columns with the largest rules are kept, and the problem is
+        solved on them alone; the certificate holds for these columns. Needs ``rho=1``.
+    n_resamples : int, default=0
+        Number of half samples of the rows from which `stability_` is computed; each costs a fit.
+    min_stability : float, default=0.0
+        Rules that are selected in a smaller share of the half samples are dropped.
+    random_state : int, RandomState instance or None, default=None
+        Draws the half samples.
     tol : float, default=1e-2
         Relative duality gap to stop at.
     max_iter : int, default=2000
@@ -74,7 +101,7 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
     calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
         Folds for it, as in `MKLRegressor`.
     warm_start : bool, default=False
-        Whether to start from the last fit on the same rows.
+        Whether to start from the last fit on the same rows, for rho > 1.
     n_jobs : int or None, default=None
         Threads; None: all that the process may use. The result does not depend on it.
     verbose : int, default=0
@@ -120,6 +147,15 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
         max_length: int | None = None,
         task_correlation: Any = None,
         threshold: float = 1e-3,
+        max_rules: int | None = None,
+        refit: bool = False,
+        monotone: dict[Any, int] | None = None,
+        forbidden: Sequence[Any] | None = None,
+        required: Sequence[Any] | None = None,
+        max_columns: int | None = None,
+        n_resamples: int = 0,
+        min_stability: float = 0.0,
+        random_state: Any = None,
         tol: float = 1e-2,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -142,6 +178,15 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
         self.max_length = max_length
         self.task_correlation = task_correlation
         self.threshold = threshold
+        self.max_rules = max_rules
+        self.refit = refit
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.required = required
+        self.max_columns = max_columns
+        self.n_resamples = n_resamples
+        self.min_stability = min_stability
+        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes

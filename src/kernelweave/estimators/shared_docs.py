@@ -117,12 +117,23 @@ RULES = {
     "n_changed_ : int": """Distinct training rows whose predicted class `threshold` changed; zero
         for regression.""",
     "duality_gap_ : float": "Distance of the objective from a lower bound for all conjunctions.",
+    "refit_gap_ : float": """Where `refit` is set: relative duality gap of the problem of the kept
+        rules.""",
+    "stability_ : ndarray of shape (n_rules,)": """Where `n_resamples` is set: share of half samples
+        of the rows that select the rule or an equivalent one (a column with an absolute correlation
+        of 0.9 or more).""",
     "tasks_ : ndarray": "The tasks, where `fit` was given some.",
 }
 CHOSEN = {
     "C_ : float": "The chosen value of C; the model was fitted to all rows with it.",
-    "cv_results_ : dict": """``C``, ``mean_score``, ``std_score``, ``scores`` of shape
-        (n_values, n_folds), and the mean size of the models: ``n_rules`` or ``n_kernels``.""",
+    "cv_results_ : dict": """``C``, of refitted rules also ``max_rules``; ``mean_score``,
+        ``std_score``, ``scores`` of shape (n_values, n_folds), and the mean size of the models:
+        ``n_rules`` or ``n_kernels``.""",
+}
+FOLDS = {
+    "fold_similarity_ : float": """Mean Dice index of the rule sets of two folds, for the chosen
+        parameters: the share of rules with an equivalent one in the other set (a column with an
+        absolute correlation of 0.9 or more). NaN with a single fold.""",
 }
 _INPUT = {
     "n_features_in_ : int": "Columns seen in `fit`.",

@@ -40,6 +40,7 @@ class NewtonOptions:
     sharpest: float = 1e-9  # least s, relative to the first
     blunter: float = 25.0  # penalty of a warm start, below that at which the last solve ended
     refresh: int = 15  # steps between two computations of all values, against drift
+    shrinkage: float = 1e3  # of values since they were computed, above which they are so again
     smoother: float = 3.0  # first s from another loss, relative to the least curvature
     epochs: int = 10  # of coordinate descent to begin with, which is quick at first
 
@@ -160,7 +161,7 @@ class _Newton:
             w = Z.sums(anchor) @ self.root
             f = self._times(w)
             self._offer(anchor, w, f)
-        b = self._value(w, f)[1]
+        b, peak = self._value(w, f)[1], 0.0
         # Twice the box in units of the residual; a warm start needs less smoothing. Where every row
         # has a curvature of its own, none is needed in the end.
         blunt = 0.2 / max(widest, 1e-300)
@@ -206,8 +207,12 @@ class _Newton:
                 continue
             w, b = w + length * dw, b + length * db
             self.work += 1
-            # Values of the direction serve; now and then all are summed anew against rounding.
-            f = self._times(w) if self.work % _OPTIONS.refresh == 0 else f + length * df
+            # Values of the direction serve; now and then all are summed anew against rounding, and
+            # where they have become so small that the rounding of the larger ones counts.
+            f, peak = f + length * df, max(peak, float(np.abs(f).max(initial=0.0)))
+            shrunk = float(np.abs(f).max(initial=0.0)) < peak / _OPTIONS.shrinkage
+            if shrunk or self.work % _OPTIONS.refresh == 0:
+                f, peak = self._times(w), 0.0
         self.sharpness = 1.0 / s if s > 0.0 else 0.0
         return self
 

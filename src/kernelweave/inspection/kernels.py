@@ -44,7 +44,8 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
     pieces = make_pieces(terms, X, Z, game.players)
     _check_value(pieces, game)
     n_outputs = len(terms.intercept)
-    at_background = sum((_values(term, Z, {}) for term in terms.terms), terms.intercept)
+    constant = np.zeros((Z.shape[0], n_outputs)) + terms.intercept
+    at_background = sum((_values(term, Z, {}) for term in terms.terms), constant)
     base = np.asarray(game.weights @ at_background)
     if game.value != "joint":
         base = sum((empty_value(piece, game) for piece in pieces), terms.intercept)

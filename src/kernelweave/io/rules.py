@@ -53,7 +53,8 @@ def _check_outputs(model: Any) -> None:
 
 
 def _check_search(results: dict[str, Any]) -> None:
-    if list(results) != ["C", "mean_score", "std_score", "scores", "n_rules"]:
+    rest = ["mean_score", "std_score", "scores", "n_rules"]
+    if list(results) not in (["C", *rest], ["C", "max_rules", *rest]):
         raise ValueError(f"cv_results_ has the entries {list(results)}")
     check_type("scores", results["scores"], np.ndarray)
     n_values, n_folds = results["scores"].shape

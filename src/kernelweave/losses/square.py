@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._types import Floats
 
-from .base import DualBox, InnerSolver, Loss
+from .base import DualBox, InnerSolver, Loss, Tangent
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class Square(Loss):
                 total = (cost * (residual - bias)).sum(axis=0)
                 bias += np.divide(total, weight, out=np.zeros_like(bias), where=weight > 0)
         return float(0.5 * (cost * (residual - bias) ** 2).sum()), bias
+
+    def tangent(
+        self, fitted: Floats, Y: Floats, cost: Floats, near: Floats | None = None
+    ) -> Tangent:
+        value, bias = self.value(fitted, Y, cost)
+        return Tangent(value, bias, cost * (Y - fitted - bias), cost)
 
     def zero_loss(self, Y: Floats, cost: Floats) -> float:
         return float(0.5 * (cost * Y**2).sum())

@@ -27,6 +27,7 @@ from .scores import (
     TAIL,
     Range,
     Transition,
+    in_order_of,
     margin_quality,
     margins,
     score_range,
@@ -52,6 +53,7 @@ class Correction:
     rates: Floats  # (q_minus, q_plus) of two classes, else a matrix with rows of probabilities
     suggested: Indices  # the class that the scores suggest
     learned: bool  # whether the scores predict the labels better than chance
+    hidden: bool = False  # whether no row is surely of one of two classes: nothing was corrected
 
     @classmethod
     def of_labels(cls, codes: Indices, certain: Bools | None, **values: Any) -> Correction:
@@ -93,8 +95,15 @@ def correct_two(
         middle = None if prior is None else float(np.quantile(scores, 1.0 - prior))
         return Range.of(scores, tail=tail, shift=shift, middle=middle)
 
+    whole = Range.of(s, tail=tail)
+    empty = whole.is_empty
+    # A class of which even the surest rows carry the other label more often than not: its rate
+    # would exceed one half, so that the range shows how rare the class is, not the noise.
+    hidden = refurbish and rates is None and prior is None and not empty
+    hidden = hidden and (whole.high < 0.0 or whole.low > 0.0)
+    if hidden:
+        shift, refurbish = 0.0, False
     found, noise = find(s), find(soft)
-    empty = Range.of(s, tail=tail).is_empty
     posterior = found.posterior(s, y)
     if certain is not None:
         posterior = np.where(certain, y > 0, posterior)
@@ -122,6 +131,7 @@ def correct_two(
         wrong_label_probability=noise.wrong(soft, y),
         rates=np.array(noise.rates),
         suggested=(z > threshold).astype(np.intp),
+        hidden=hidden,
         learned=not empty and _gain(average, y[:, None]) > OPTIONS.least_gain,
     )
 
@@ -162,6 +172,7 @@ def correct_many(
         offsets = vote.offsets - np.log(shares)
         Z, targets = Z @ vote.slopes + offsets, targets @ vote.slopes
         intercept, slope = intercept @ vote.slopes + offsets, 1.0
+    quality = margin_quality(margins(Z, codes))
     return Correction.of_labels(
         codes,
         certain,
@@ -171,8 +182,8 @@ def correct_many(
         slope=slope,
         scores=Z,
         posterior=posterior,
-        label_quality=margin_quality(margins(Z, codes)),
-        wrong_label_probability=wrong,
+        label_quality=quality,
+        wrong_label_probability=in_order_of(wrong, quality),
         rates=noise.rates,
         suggested=Z.argmax(axis=1).astype(np.intp),
         learned=not found.is_empty and _gain(average, Y) > OPTIONS.least_gain * (n_classes - 1),

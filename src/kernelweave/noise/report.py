@@ -18,6 +18,7 @@ from kernelweave.ridge.nystroem import average_ridges_nystroem
 from .scores import (
     Range,
     Transition,
+    in_order_of,
     margin_quality,
     margins,
     two_class_matrix,
@@ -159,9 +160,10 @@ def assess_scores(scores: Floats, soft: Floats, codes: Indices) -> LabelReport:
         )
     transition = Transition.of(soft, codes)
     wrong = 1.0 - transition.posterior(codes)[np.arange(len(codes)), codes]
+    quality = margin_quality(margins(scores, codes))
     return LabelReport(
-        label_quality=margin_quality(margins(scores, codes)),
-        wrong_label_probability=wrong,
+        label_quality=quality,
+        wrong_label_probability=in_order_of(wrong, quality),
         noise_level=float(wrong.mean()),
         rates=transition.rates,
         scores=scores,

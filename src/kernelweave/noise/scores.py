@@ -172,6 +172,18 @@ def margin_quality(margin: Floats) -> Floats:
     return np.asarray(expit(4.0 * margin / max(size, 1e-12)))
 
 
+def in_order_of(values: Floats, quality: Floats) -> Floats:
+    """Return the same values, the largest for the label of the lowest quality.
+
+    Of more than two classes, probabilities from the estimated rates fit the share of wrong labels,
+    but rank single labels up to 13 points of AUC worse than their margins (images of eight scenes,
+    labelled by people).
+    """
+    out = np.empty_like(values)
+    out[np.argsort(quality, kind="stable")] = np.sort(values)[::-1]
+    return out
+
+
 def two_class_matrix(rates: tuple[float, float]) -> Floats:
     """Return rates as a matrix: row c holds the probabilities of observed labels of class c."""
     q_minus, q_plus = rates

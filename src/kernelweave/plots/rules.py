@@ -1,10 +1,14 @@
-"""Rules as bars."""
+"""Rules as bars, and the score as a function of their number."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from kernelweave._types import Floats
+from kernelweave.errors import InputError
 
 from .drawing import DARK, GREY, LIGHT, WARM, check_aspect, check_count, new_axes, tidy, wrap
 
@@ -69,6 +73,86 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
     tidy(ax, grid="x")
     ax.tick_params(axis="y", length=0)
     return ax
+
+
+def plot_rule_path(model: Any, ax: Any = None) -> Any:
+    """Draw the score on held-out folds against the number of rules.
+
+    For each number of rules the best C counts; the band is one standard error to both sides. The
+    circle is the model that was chosen.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        `RuleEnsembleClassifierCV` or `RuleEnsembleRegressorCV`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        The axes.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("agg")
+    >>> from kernelweave import RuleEnsembleClassifierCV
+    >>> from kernelweave.datasets import make_monks
+    >>> from kernelweave.plots import plot_rule_path
+    >>> monks = make_monks(3)
+    >>> model = RuleEnsembleClassifierCV(Cs=[1, 10], cv=3).fit(monks.X, monks.y)
+    >>> plot_rule_path(model).get_xlabel()
+    'number of rules'
+    """
+    check_aspect(model, "rules", "has no rules; draw plot_weights")
+    if "cv_results_" not in model._declaration.saved:
+        raise InputError(f"{type(model).__name__} chose nothing; fit a class with CV in its name.")
+    path = rule_path(model.cv_results_)
+    if ax is None:
+        ax = new_axes((6.0, 3.6))
+    ax.fill_between(
+        path.n_rules, path.score - path.error, path.score + path.error, color=LIGHT, alpha=0.5
+    )
+    ax.plot(path.n_rules, path.score, color=DARK, marker=".", linewidth=1.4)
+    chosen = len(model.rules_)
+    ax.plot(chosen, np.interp(chosen, path.n_rules, path.score), "o", color=WARM, markersize=9)
+    ax.set_xlabel("number of rules")
+    ax.set_ylabel("mean score on folds")
+    ax.set_title(f"{chosen} rules were chosen", loc="left", fontsize=11)
+    tidy(ax, grid="y")
+    return ax
+
+
+@dataclass(frozen=True)
+class RulePath:
+    """Best mean score for each number of rules, with its standard error."""
+
+    n_rules: Floats
+    score: Floats
+    error: Floats
+
+
+def rule_path(results: dict[str, Any]) -> RulePath:
+    """Return the best score for each number of rules from ``cv_results_``.
+
+    Parameters
+    ----------
+    results : dict
+        Attribute of a rule ensemble that chose its C.
+    """
+    # Without limits of the number, each value of C is a number of rules of its own.
+    limits = results.get("max_rules", np.arange(len(results["C"])))
+    best = [
+        max(np.flatnonzero(limits == limit), key=lambda k: results["mean_score"][k])
+        for limit in np.unique(limits)
+    ]
+    order = sorted(best, key=lambda k: results["n_rules"][k])
+    n_folds = results["scores"].shape[1]
+    return RulePath(
+        results["n_rules"][order],
+        results["mean_score"][order],
+        results["std_score"][order] / np.sqrt(max(1, n_folds - 1)),
+    )
 
 
 def _draw_coverage(ax: Any, rules: Any) -> None:

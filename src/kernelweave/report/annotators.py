@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from .tables import Column, Table, meter, number, percent, share, text_column
 
 _MOST = 300  # suspects and annotators shown at most
 _MOST_CLASSES = 20  # of a table of confusions
+_MULTIPLES, _PICTURE = 24, 96.0  # small pictures of confusions, and their pixels
+_VISIBLE = 0.03  # share from which on a cell is drawn
 
 
 def section(subject: Subject) -> Section:
@@ -33,6 +36,7 @@ def section(subject: Subject) -> Section:
         "facts": facts,
         "annotators": _annotators(model),
         "confusion": _confusion(model),
+        "multiples": _multiples(model),
         "suspects": _suspects(found) if len(found) else None,
     }
     return Section("annotators", "Annotators", values)
@@ -84,6 +88,38 @@ def _confusion(model: Any) -> Table | None:
     columns = [text_column("true class"), *(Column(f"answered {c}") for c in classes)]
     rows = [[name, *map(share, row)] for name, row in zip(classes, matrix, strict=True)]
     return Table("confusion of all annotators", columns, rows)
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """The confusion of one annotator as a small picture, in pixels."""
+
+    name: str
+    about: str
+    side: float
+    step: float
+    cells: list[tuple[float, float, float, bool]]  # left, top, share, whether the answer is right
+
+
+def _multiples(model: Any) -> list[Multiple]:
+    """Return the confusions of the annotators with most answers, the least accurate first."""
+    n_classes = len(model.classes_)
+    if n_classes > _MOST_CLASSES:
+        return []
+    busy = np.argsort(-model.n_answers_, kind="stable")[:_MULTIPLES]
+    order = busy[np.argsort(model.annotator_accuracy_[busy], kind="stable")]
+    step = max(_PICTURE / n_classes, 4.0)
+    out = []
+    for j in order:
+        shares = model.confusions_[j]
+        cells = [
+            (step * said, step * true, float(shares[true, said]), true == said)
+            for true, said in zip(*np.nonzero(shares >= _VISIBLE), strict=True)
+        ]
+        about = f"{model.annotator_accuracy_[j]:.0%} right, {int(model.n_answers_[j]):,} answers"
+        name = clip(model.annotators_[j], 24)
+        out.append(Multiple(name, about, step * n_classes, step, cells))
+    return out
 
 
 def _suspects(found: Any) -> Table:

@@ -1,4 +1,4 @@
-"""Section on the rules of an ensemble, and on the choice of C."""
+"""Section on the rules of an ensemble, and on the choice of C and of their number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave._summary import count
 from kernelweave._text import clip
-from kernelweave.plots.rules import output_names
+from kernelweave.plots.rules import output_names, rule_path
 from kernelweave.rules.scorecard import group_by_columns
 
 from .charts import Chart, linear, logarithmic
@@ -83,27 +83,48 @@ def _weight(value: float, largest: float) -> Cell:
 
 
 def _search(model: Any) -> dict[str, Any] | None:
-    """Return the score as a function of C, for an estimator that chose its C."""
+    """Return the score as a function of C or of the number of rules, where they were chosen."""
     found = model.cv_results_
     if len(found["C"]) < 2:
         return None
-    costs, means = found["C"], found["mean_score"]
+    by_rules = "max_rules" in found
+    path = rule_path(found)
+    places, means = (path.n_rules, path.score) if by_rules else (found["C"], found["mean_score"])
     low, high = float(means.min()), float(means.max())
     if low == high:  # accuracy and R\u00b2 alike end at one
         low, high = low - 0.1, max(low, min(high + 0.1, 1.0))
-    best = f"{means.max():.3g} at C = {model.C_:g}"
+    what = "the number of rules" if by_rules else "C"
+    where = f"{places[means.argmax()]:.3g} rules" if by_rules else f"C = {model.C_:g}"
+    best = f"{means.max():.3g} at {where}"
+    if by_rules:
+        axis = linear(min(1.0, float(places.min())), float(places.max()), lambda p: f"{p:g}")
+    else:
+        axis = logarithmic(places.min(), places.max(), lambda p: f"{p:g}")
     chart = Chart(
-        logarithmic(costs.min(), costs.max(), lambda p: f"{p:g}"),
-        f"Mean score over C; the best is {best}.",
-        "Mean score on held-out folds of the training rows; C was chosen by it.",
-        title="C, the cost of errors",
+        axis,
+        f"Mean score over {what}; the best is {best}.",
+        f"Mean score on held-out folds of the training rows; {what} was chosen by it.",
+        title="number of rules" if by_rules else "C, the cost of errors",
         y=linear(low, high, lambda v: f"{v:.3g}"),
         level=(means.max(), f"best: {best}"),
-        line=(costs, means),
+        line=(places, means),
     )
     columns = [text_column("C"), *map(Column, ("mean score", "deviation", "rules"))]
+    order = np.lexsort((found["n_rules"], found["C"]))
     rows = [
-        [number(C, "g"), number(m), number(s, ".2g"), number(n, ".1f")]
-        for C, m, s, n in zip(costs, means, found["std_score"], found["n_rules"], strict=True)
+        [
+            number(found["C"][k], "g"),
+            number(found["mean_score"][k]),
+            number(found["std_score"][k], ".2g"),
+            number(found["n_rules"][k], ".1f"),
+        ]
+        for k in order
     ]
-    return {"chart": chart, "table": Table("values of C", columns, rows)}
+    similarity = model.fold_similarity_
+    return {
+        "chart": chart,
+        "table": Table("values of C", columns, rows),
+        "what": f"{what} and C" if by_rules else what,
+        "n_rules": len(model.rules_),
+        "similarity": None if np.isnan(similarity) else percent(similarity),
+    }

@@ -390,8 +390,23 @@ class NystroemEvaluator(Evaluator):
         nothing = np.zeros_like(self.Y)
         if self.loss.is_sum and self.loss.value(nothing, self.Y, self.cost)[0] < bounds.upper:
             self.at(bounds.weights, nothing)
+        self._sum_anew()
         self.measure_rounding()
         self._settle_lower()
+
+    def _sum_anew(self) -> None:
+        """Compute the values of the best function again: running sums of inner solvers drift."""
+        bounds = self.bounds
+        if bounds.function is None or not self.loss.is_sum:
+            return
+        fitted = self.bank.values(bounds.function)
+        loss_value, intercept = self.loss.value(fitted, self.Y, self.cost)
+        which = np.flatnonzero(bounds.weights)
+        forms = bounds.quadratic_forms[which]
+        best = self._best.function(bounds.dual_coef, fitted, which, forms, bounds.function)
+        upper = self.weight_set.penalty(best.norms) + loss_value
+        if upper > bounds.upper:
+            bounds.upper, bounds.intercept, self._fitted = upper, intercept, fitted
 
     def _measure_upper(self) -> float:
         bounds = self.bounds

@@ -12,15 +12,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelweave.errors import DataError, InputError
 from kernelweave.io.dates import FORMATS
-from kernelweave.noise import apply_decisions, read_decisions
-from kernelweave.noise.decisions import Decision
-from kernelweave.pairs import read_pairs
 
 from .columns import ColumnKind, describe_columns
 from .reading import is_number
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from kernelweave.noise.decisions import Decision
 
 TASKS = ("auto", "classification", "regression")
 _MANY = 20  # different numbers in a target beyond which it is taken as regression
@@ -72,6 +71,8 @@ class Problem:
 
     def decide(self, decisions: Any) -> Problem:
         """Return the problem with the decisions of a person; rows are those of the file."""
+        from kernelweave.noise import apply_decisions, read_decisions  # takes long to import
+
         found = tuple(read_decisions(decisions))
         if not found or len(found[0].place) > 1:  # decisions on pairs change no label
             return replace(self, decisions=found)
@@ -99,6 +100,9 @@ class Problem:
 
     def _decided_pairs(self, estimator: Any) -> dict[str, Any]:
         """Return pairs drawn from the classes, with those that a person has decided on."""
+        from kernelweave.noise import apply_decisions
+        from kernelweave.pairs import read_pairs
+
         place = {row: k for k, row in enumerate(self.y.index.tolist())}
         lines = [
             {"left": place[a], "right": place[b], "decision": one.kind, "label": one.label}

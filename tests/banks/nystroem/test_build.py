@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelweave import RBF, Linear, Precomputed
+from kernelweave import RBF, Linear, Polynomial, Precomputed
 from kernelweave.banks import row_source as source
 from kernelweave.banks.nystroem import build as large
 from kernelweave.banks.nystroem.build import make_feature_bank
@@ -86,3 +86,20 @@ def test_features_of_any_scale(few, monkeypatch, scale, outlier):
 
 def test_few_rows_are_left_alone():
     assert make_feature_bank(KERNELS, table()) is None
+
+
+@pytest.mark.parametrize(
+    ("kernels", "n", "expected"),
+    [
+        ([RBF(width=1.0)], 5999, False),
+        ([RBF(width=1.0)], 6000, True),
+        ([RBF(width=1.0), Linear()], 6000, True),  # a kernel of low rank is a factor
+        ([RBF(width=1.0), Polynomial(degree=5)], 6000, False),
+        ([RBF(width=1.0), Polynomial(degree=5)], 20_000, True),
+        ([RBF(width=1.0)], 200_001, False),
+    ],
+)
+def test_rows_from_which_kernels_are_computed_on_demand(kernels, n, expected):
+    X = np.random.default_rng(0).normal(size=(n, 10))
+    assert large.may_compute(kernels, X, "trace", "2GB") is expected
+    assert not large.may_compute(kernels, X, "trace", "200MB")

@@ -31,8 +31,9 @@ from .landmarks import Landmarks, find_landmarks
 MANY_ROWS = 3000
 PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
-# Up to so many rows, kernels of high rank may be computed on demand instead; of kernels without
-# fused tiles, up to so many entries of all their Gram matrices.
+# Between so many rows, kernels of high rank may be computed on demand; kernels without fused
+# tiles only where all kernels would be features, up to so many entries of all their Gram matrices.
+FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
 _ON_DEMAND_ENTRIES = 5e9
 _ON_DEMAND_BYTES = 256e6  # limits below do not count all workspace of such fits
@@ -123,10 +124,13 @@ def may_compute(
     n = _num_samples(X)
     if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
         return False
-    if n < TOO_MANY_ROWS or n > ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
+    first = min(FIRST_ON_DEMAND, TOO_MANY_ROWS)
+    if not first <= n <= ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
         return False
-    slow = sum(kernel.decay is None for kernel in prepare_kernels(kernels, normalize))
-    return slow * float(n) ** 2 <= _ON_DEMAND_ENTRIES
+    slow = [kernel for kernel in prepare_kernels(kernels, normalize) if kernel.decay is None]
+    if n >= TOO_MANY_ROWS:
+        return len(slow) * float(n) ** 2 <= _ON_DEMAND_ENTRIES
+    return not slow or not _some_high_rank(slow, rows_of(slow, X), tol=1e-3)
 
 
 def _some_high_rank(kernels: Sequence[Kernel], source: RowSource, tol: float) -> bool:

