@@ -82,5 +82,5 @@ def draw(records: Sequence[Record], labels: Mapping[str, str], path: Path) -> No
             ax.set_title(group, loc="left", fontsize=10)
             ax.spines[["top", "right"]].set_visible(False)
         row[-1].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.savefig(path)
+    figure.savefig(path, dpi=150)
     plt.close(figure)
