@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .annotators import AnnotatorKernelClassifier
     from .combined import CombinedClassifier, CombinedRegressor
-    from .hierarchical import HierarchicalMKLClassifier, HierarchicalMKLRegressor
+    from .hierarchical import HierarchicalMKLClassifier
+    from .hierarchical_regressor import HierarchicalMKLRegressor
     from .metric_kernel import MetricKernelClassifier, MetricKernelRegressor
     from .mkl import MKLClassifier, MKLRegressor
     from .mkl_cv import MKLClassifierCV, MKLRegressorCV
@@ -51,7 +52,7 @@ _HOMES = {
     "CombinedClassifier": "combined",
     "CombinedRegressor": "combined",
     "HierarchicalMKLClassifier": "hierarchical",
-    "HierarchicalMKLRegressor": "hierarchical",
+    "HierarchicalMKLRegressor": "hierarchical_regressor",
     "KernelSpectralClustering": "spectral",
     "MKLClassifier": "mkl",
     "MKLClassifierCV": "mkl_cv",

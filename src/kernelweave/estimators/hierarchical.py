@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave._dask import by_parts
+from kernelweave._types import Floats
+from kernelweave._validation import offered_if
+from kernelweave.errors import InputError
 from kernelweave.losses import Hinge, Loss
 
-from .calibration import CALIBRATION
+from .calibration import CALIBRATION, lacks_probabilities
 from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
-from .intervals import INTERVALS
-from .regressor import KernelRegressor
-from .shared_docs import BOUNDS, CALIBRATED, COVERED, NODES, SUPPORT, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
@@ -168,143 +173,96 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
 
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        if n_outputs > 1:
+            raise InputError(
+                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
+                "labels."
+            )
 
-@shared_attributes(NODES, BOUNDS, SUPPORT, COVERED)
-class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
-    """Regression on a directed acyclic graph of kernels.
+    @by_parts
+    def decision_function(self, X: Any, task: Any = None) -> Floats:
+        """Return ``f(x)`` for every row.
 
-    Minimises the norm of `HierarchicalMKLClassifier`, halved and squared, plus
-    ``C sum_i loss(y_i, f(x_i))``. Several targets are tasks that share the choice of kernels.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
 
-    Parameters
-    ----------
-    kernels : dict, networkx graph, ProductLattice, list or None
-        Kernels and their graph, as in `HierarchicalMKLClassifier`.
-    parents : dict or None
-        Parents of each node of a dict or list of kernels; nodes that are missing have none.
-    node_cost : float, dict, callable or None
-        Cost of each node, as in `HierarchicalMKLClassifier`.
-    rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
-    loss : {"epsilon_insensitive", "square", "huber"}
-        The loss, as in `MKLRegressor`.
-    epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
-    normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned, as in `HierarchicalMKLClassifier`.
-    C : float
-        Cost of errors; useful values are larger than in `MKLRegressor`.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        Relation of several targets, as in `HierarchicalMKLClassifier`.
-    solver : {"alternate", "mirror"}
-        Node weights in closed form, alternating with inner solves; or the published mirror descent.
-    certificate : {"tight", "paper"}
-        When a node is activated, as in `HierarchicalMKLClassifier`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    max_nodes : int
-        Maximum number of activated nodes.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    intervals : {"auto", "guaranteed", "jackknife+"} or None
-        How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLRegressor`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
+            label.
+        """
+        decision = self._decide(X)
+        if (own := self._by_task(decision, task)) is not None:
+            return own
+        return decision.ravel() if decision.shape[1] == 1 else decision
 
-    Attributes
-    ----------
-    active_nodes_ : list
-        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
-    block_norms_ : ndarray of shape (n_active,)
-        Norm of the function of each, ``Q_w`` above.
-    weights_ : ndarray of shape (n_active,)
-        Weight of the (normalised) kernel of each.
-    target_scale_ : float
-        Unit of the target.
+    @by_parts
+    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
 
-    References
-    ----------
-    Jawanpuria, Saketha Nath and Ramakrishnan (2015), Generalized hierarchical kernel learning,
-    JMLR 16, equations (5) to (8), (13) and (15), Algorithm 2.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelweave import HierarchicalMKLRegressor, ProductLattice
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(80, 5))
-    >>> y = X[:, 0] * X[:, 1] + X[:, 2]
-    >>> model = HierarchicalMKLRegressor(ProductLattice(), loss="square", C=100).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
-    True
-    """
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, or zeros and ones for several labels.
+        """
+        decision = self.decision_function(X, task)
+        if self._several:
+            return (decision.reshape(len(decision), -1) > 0).astype(int)
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
-    _declaration = BaseHierarchical._declaration.extended(
-        {"_one_output": "flag"}, optional=KernelRegressor._declaration.optional
-    )
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseHierarchical._constraints,
-        **{
-            name: KernelRegressor._parameter_constraints[name]
-            for name in ("loss", "epsilon", "target_scale")
-        },
-        **INTERVALS,
-    }
+    @offered_if(lacks_probabilities)
+    @by_parts
+    def predict_proba(self, X: Any, task: Any = None) -> Floats:
+        """Return the probability of every class.
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        parents: dict[Any, list[Any]] | None = None,
-        node_cost: Any = None,
-        rho: float = 1.5,
-        loss: str = "epsilon_insensitive",
-        epsilon: float = 0.1,
-        target_scale: float | str | None = "spread",
-        normalize: str | None = "diagonal",
-        C: float = 1.0,
-        task_correlation: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_nodes: int = 5000,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.parents = parents
-        self.node_cost = node_cost
-        self.rho = rho
-        self.loss = loss
-        self.epsilon = epsilon
-        self.target_scale = target_scale
-        self.normalize = normalize
-        self.C = C
-        self.task_correlation = task_correlation
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; of several labels, the probability of each label. The most
+            probable class may differ from that of `predict`, which calibration does not change.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+
+    @offered_if(lacks_probabilities)
+    @by_parts
+    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
+        """Return the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            Also where the probability itself rounds to zero.
+        """
+        check_is_fitted(self)
+        log_p = self._log_proba(self._outputs(X))
+        if (own := self._by_task(log_p, task)) is None:
+            return log_p
+        return np.column_stack([np.log1p(-np.exp(own)), own])

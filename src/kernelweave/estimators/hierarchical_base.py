@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions
+from kernelweave._validation import Interval, StrOptions, fit_context
 from kernelweave.banks import Views, check_memory, make_bank
 from kernelweave.banks.products import ProductBank, ProductSum
 from kernelweave.candidates import ProductLattice
@@ -29,9 +29,10 @@ from kernelweave.solvers.rounding import keep_kernels
 
 from .base import BaseMKL, BlockFunction
 from .duplicates import MergedRows
+from .fit import PathMixin
 from .graphs import KernelGraph, check_cost, cost_table, is_graph, read_networkx
 from .out_of_fold import HeldProblem, HeldSolution, fold_solves, start_on_graph
-from .targets import Targets, task_matrix
+from .targets import Targets, TaskOutputs, task_matrix
 from .terms import KernelTerm
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _KERNEL_TOL = 1e-9  # relative error of low-rank factors; at rounding, so that b
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
 
-class BaseHierarchical(BaseMKL):
+class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
     """Base of the estimators that learn on a graph of kernels."""
 
     parents: Any
@@ -59,6 +60,7 @@ class BaseHierarchical(BaseMKL):
             "block_norms_": "float[kernels]",
             "n_nodes_": "integer",
         },
+        optional={**BaseMKL._declaration.optional, "tasks_": "labels[tasks]"},
         learns="nodes",
         substitutes={},
         aspects=("structure", "kernels"),
@@ -73,6 +75,30 @@ class BaseHierarchical(BaseMKL):
         "certificate": [StrOptions({"tight", "paper"})],
         "max_nodes": [Interval(Integral, 1, None, closed="left")],
     }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn kernel weights and a decision or regression function.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Training rows; for `Precomputed` kernels a column of row numbers.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Class labels of any type, two classes or more; or targets of a regression.
+        sample_weight : array of shape (n_samples,), optional
+            Factors of C by row; a weight of two is the same as giving the row twice.
+        task : array of shape (n_samples,), optional
+            The task of every row, for two classes or one target. Tasks share the choice of kernels
+            but not their functions, unless `task_correlation` relates these.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        table, targets = self._targets(X, y, sample_weight)
+        return self._fit_models([self], table, self._split_tasks(targets, task))[0]
 
     def _prepare(
         self, rows: MergedRows, targets: Targets, models: list[Self]

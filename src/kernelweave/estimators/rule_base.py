@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -35,7 +34,7 @@ from .rule_export import RuleExport
 from .rule_search import RuleProblem, search_of
 from .rule_selection import Ensemble, Shortener
 from .rule_stability import Resampling
-from .targets import Targets, find_tasks, read_tasks, split_tasks
+from .targets import Targets, TaskOutputs
 
 Statements = tuple[Proposition, ...]
 
@@ -43,7 +42,9 @@ _LARGEST_BASE = 1e6
 _LEAST = 1e-12  # norm of a rule, relative to the largest or to the targets; less is rounding
 
 
-class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
+class BaseRuleEnsemble(
+    TaskOutputs, RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator
+):
     """Base of the estimators that learn weights of conjunctions."""
 
     rho: float
@@ -68,7 +69,6 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     fit_intercept: bool
     n_features_in_: int
     propositions_: Statements
-    tasks_: np.ndarray[Any, Any]
 
     _declaration: ClassVar[Declaration] = Declaration(
         "rules",
@@ -239,28 +239,6 @@ class BaseRuleEnsemble(RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEst
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         """Return the targets; learn classes and tasks."""
         raise NotImplementedError
-
-    def _split_tasks(self, targets: Targets, task: Any) -> Targets:
-        """Return targets with one output per task; set ``tasks_``."""
-        self.__dict__.pop("tasks_", None)
-        if task is None:
-            return targets
-        self._refuse_outputs(targets.Y.shape[1])
-        self.tasks_, codes = read_tasks(task, len(targets.Y))
-        Y, cost = split_tasks(targets.Y, targets.cost, codes, len(self.tasks_))
-        return replace(targets, Y=Y, cost=cost)
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        """Refuse tasks where there are several outputs already."""
-        raise NotImplementedError
-
-    def _by_task(self, scores: Floats, task: Any) -> Floats | None:
-        """Return the scores of the task of every row, None for a model without tasks."""
-        if hasattr(self, "tasks_"):
-            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
-        if task is not None:
-            raise InputError("task: the model was fitted without tasks, so it must be None.")
-        return None
 
     def _pack(self, X: Any, weight: Floats | None) -> PackedRows:
         """Choose the propositions, and return which rows satisfy which."""

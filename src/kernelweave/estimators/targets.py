@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -245,6 +245,34 @@ def split_tasks(Y: Floats, cost: Floats, codes: Indices, n_tasks: int) -> tuple[
     """Give every task an output of its own, in which only its rows have a part."""
     own = codes[:, None] == np.arange(n_tasks)
     return np.where(own, Y, 1.0), np.where(own, cost, 0.0)
+
+
+class TaskOutputs:
+    """Mixin for estimators whose `fit` takes tasks: each becomes an output with its own rows."""
+
+    tasks_: np.ndarray[Any, Any]
+
+    def _split_tasks(self, targets: Targets, task: Any) -> Targets:
+        """Return targets with one output per task; set ``tasks_``."""
+        self.__dict__.pop("tasks_", None)
+        if task is None:
+            return targets
+        self._refuse_outputs(targets.Y.shape[1])
+        self.tasks_, codes = read_tasks(task, len(targets.Y))
+        Y, cost = split_tasks(targets.Y, targets.cost, codes, len(self.tasks_))
+        return replace(targets, Y=Y, cost=cost)
+
+    def _refuse_outputs(self, n_outputs: int) -> None:
+        """Refuse tasks where there are several outputs already."""
+        raise NotImplementedError
+
+    def _by_task(self, scores: Floats, task: Any) -> Floats | None:
+        """Return the scores of the task of every row, None for a model without tasks."""
+        if hasattr(self, "tasks_"):
+            return scores[np.arange(len(scores)), find_tasks(task, self.tasks_, len(scores))]
+        if task is not None:
+            raise InputError("task: the model was fitted without tasks, so it must be None.")
+        return None
 
 
 def finite_floats(values: Any) -> Floats:

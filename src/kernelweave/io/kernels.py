@@ -47,7 +47,9 @@ def _check(model: Any) -> None:
     elif not model.weights_.any() and not getattr(model, "bias_weight_", 0.0):
         raise ValueError("weights_ must not be all zero")
     n_outputs = model.intercept_.size / getattr(model, "_n_functions", 1)
-    if "classes_" in declaration.saved:
+    if hasattr(model, "tasks_"):
+        fits = n_outputs == model.tasks_.size
+    elif "classes_" in declaration.saved:
         # Several labels at once have an output each, also where there are two.
         one = model.classes_.size == 2 and not getattr(model, "_several", False)
         fits = n_outputs == (1 if one else model.classes_.size)
