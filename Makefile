@@ -12,7 +12,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables people
+.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables people missing
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ structures: $(VENV)/.package ## Compare structured with flat kernel combinations
 
 pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from links (about a quarter of an hour)
 	$(VENV)/bin/python -m experiments.pairwise $(ARGS)
+
+missing: $(VENV)/.package ## Compare ways to learn from sources that rows lack (about half an hour)
+	$(VENV)/bin/python -m experiments.missing $(ARGS)
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)
 	$(VENV)/bin/python -m experiments.rules $(ARGS)

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from gap_cases import SOURCES, two_sources
-from kernelweave import MKLClassifier
+from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave.errors import InputError, RowError
-from kernelweave.kernels import Linear, Precomputed, Words, expand_kernels, rbf_ladder, views
+from kernelweave.inspection import explain
+from kernelweave.kernels import Known, Linear, Precomputed, Words, expand_kernels, rbf_ladder, views
 from kernelweave.kernels.sources import OPTIONS
 
 NAN = float("nan")
@@ -72,6 +73,8 @@ def test_bad_input_gets_one_sentence():
     X[7] = NAN
     with pytest.raises(RowError, match="row 7 has none of the sources"):
         expand_kernels(views(SOURCES, rbf_ladder([1.0]), missing="off"), X)
+    family = views(SOURCES, rbf_ladder([1.0]), missing="off")
+    assert len(expand_kernels([family, Known()], X)) == 5  # others may know the row
     weight = np.ones(len(X))
     weight[7] = 0.0
     expand_kernels(views(SOURCES, rbf_ladder([1.0]), missing="off"), X, weight)
@@ -92,3 +95,43 @@ def test_few_rows_stand_for_many():
     X[:20, 0] = NAN
     kernel = expand_kernels(views({"a": [0], "b": [1]}, [Linear()], missing="complete"), X)[0]
     assert len(kernel.completion.inverse) == OPTIONS.most_anchors
+
+
+@pytest.mark.parametrize("rule", ["off", "complete"])
+def test_probabilities_intervals_and_dask_tables(rule):
+    dd = pytest.importorskip("dask.dataframe")
+    X = two_sources(90)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    total = np.nansum(X, axis=1)
+    y = np.where(total > 0, "x", "y")
+    family = views({"a": ["a", "b"], "b": ["c", "d", "e"]}, rbf_ladder([1.0, 3.0]), missing=rule)
+    model = MKLClassifier(family, calibration="sigmoid").fit(frame, y)
+    chance = model.predict_proba(frame)
+    np.testing.assert_allclose(chance.sum(axis=1), 1.0)
+    parts = dd.from_pandas(frame, npartitions=3)
+    again = MKLClassifier(family, calibration="sigmoid").fit(parts, y)
+    np.testing.assert_allclose(again.decision_function(frame), model.decision_function(frame))
+    np.testing.assert_array_equal(np.asarray(model.predict(parts)), model.predict(frame))
+    bounds = MKLRegressor(family, loss="square", intervals="jackknife+").fit(frame, total)
+    low, high = np.asarray(bounds.predict_interval(frame)).T
+    assert ((low <= total) & (total <= high)).mean() > 0.8
+
+
+def test_a_row_without_sources_is_predicted_by_the_intercept():
+    X = two_sources(60)
+    y = np.where(np.nansum(X, axis=1) > 0, "x", "y")
+    model = MKLClassifier(views(SOURCES, rbf_ladder([1.0]), missing="off")).fit(X, y)
+    nothing = model.decision_function(np.full((2, 5), NAN))
+    np.testing.assert_allclose(nothing, model.intercept_[0], atol=1e-12)
+
+
+def test_explanations_have_the_sources_as_players():
+    X = two_sources(60)
+    y = np.where(np.nansum(X, axis=1) > 0, "x", "y")
+    for rule in ("off", "complete"):
+        model = MKLClassifier(views(SOURCES, rbf_ladder([1.0]), missing=rule)).fit(X, y)
+        found = explain(model, X[:6], X, by="source")
+        assert list(found.feature_names) == ["a", "b"]
+        total = np.asarray(found.values).reshape(6, 2).sum(axis=1)
+        decisions = model.decision_function(X)
+        np.testing.assert_allclose(total, decisions[:6] - decisions.mean(), atol=1e-8)

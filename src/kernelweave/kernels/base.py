@@ -375,6 +375,10 @@ class KernelFamily(ABC):
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``; weights of its rows count in default widths."""
 
+    def expand_alone(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels of a model that has no others."""
+        return self.expand(X, sample_weight)
+
     @abstractmethod
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""

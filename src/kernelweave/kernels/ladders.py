@@ -134,6 +134,13 @@ class Views(KernelFamily):
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, view by view."""
+        return self._expand(X, sample_weight, alone=False)
+
+    def expand_alone(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels of a model that has no others; every row needs a source."""
+        return self._expand(X, sample_weight, alone=True)
+
+    def _expand(self, X: Any, sample_weight: Floats | None, *, alone: bool) -> list[Kernel]:
         by_view = {view: self._of_view(view, X, sample_weight) for view, _, _ in self.parts}
         if self.missing in ("off", "complete"):
             by_view = with_sources(
@@ -141,6 +148,7 @@ class Views(KernelFamily):
                 X,
                 sample_weight,
                 complete=self.missing == "complete",
+                alone=alone,
             )
         return [kernel for kernels in by_view.values() for kernel in kernels]
 
@@ -336,7 +344,11 @@ def expand_kernels(
     items = [mixed_ladder()] if kernels is None else _checked(kernels, "kernels")
     expanded: list[Kernel] = []
     for item in items:
-        expanded += [item] if isinstance(item, Kernel) else item.expand(X, sample_weight)
+        if isinstance(item, Kernel):
+            expanded.append(item)
+        else:
+            expand = item.expand_alone if len(items) == 1 else item.expand
+            expanded += expand(X, sample_weight)
     return [kernel.bound(X, sample_weight) for kernel in expanded]
 
 

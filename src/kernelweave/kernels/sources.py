@@ -36,6 +36,7 @@ def with_sources(
     weight: Floats | None,
     *,
     complete: bool,
+    alone: bool,
 ) -> dict[str, list[Kernel]]:
     """Return the kernels of each source for rows that may lack it.
 
@@ -49,11 +50,17 @@ def with_sources(
         How often each row counts; rows of weight zero do not.
     complete : bool
         Whether rows without a source get expected features, learned from the other sources.
+    alone : bool
+        Whether a model has no other kernels, so that every row needs one of the sources.
     """
     gates = {name: _gate(name, columns, kernels) for name, (columns, kernels) in sources.items()}
     present = {name: gate.diagonal(gate.prepare(X)) > 0 for name, gate in gates.items()}
     used = np.ones(len(next(iter(present.values()))), bool) if weight is None else weight > 0
-    _check_present(present, used)
+    for name, there in present.items():
+        if not (there & used).any():
+            raise InputError(f"views[{name!r}]: no training row has this source; leave it out.")
+    if alone:
+        _check_rows(present, used)
     found = {name: list(kernels) for name, (_, kernels) in sources.items()}
     lacking = {name: bool((used & ~present[name]).any()) for name in sources}
     if complete and len(sources) > 1:
@@ -74,11 +81,8 @@ def _gate(name: str, columns: Columns, kernels: Sequence[Kernel]) -> Known:
     return Known(every=False, row_numbers=numbers, columns=columns, name=f"{name}: known")
 
 
-def _check_present(present: Mapping[str, Bools], used: Bools) -> None:
-    """Refuse sources that no row has, and rows that have no source."""
-    for name, there in present.items():
-        if not (there & used).any():
-            raise InputError(f"views[{name!r}]: no training row has this source; leave it out.")
+def _check_rows(present: Mapping[str, Bools], used: Bools) -> None:
+    """Refuse rows that have no source: they would say nothing but their label."""
     none = np.flatnonzero(used & ~np.any(list(present.values()), axis=0))
     if len(none):
         raise RowError(
