@@ -1,6 +1,6 @@
 // Bindings of coordinate descent for a squared weighted l1 norm (core/squared_lasso.hpp).
-#include "bindings/bindings.hpp"
 #include "core/squared_lasso.hpp"
+#include "bindings/bindings.hpp"
 
 namespace kw::python {
 namespace {
@@ -37,8 +37,7 @@ std::pair<Out<double>, std::size_t> solve(const Cube& grams, const Table<const d
 
 void bind_squared_lasso(nb::module_& m) {
     m.def("squared_lasso", &solve, "grams"_array, "linear"_array, "costs"_array, "signs"_array, "start"_array, "tol"_a,
-          "max_sweeps"_a,
-          "Minimise sum_t (1/2 f_t' G_t f_t - c_t' f_t) + 1/2 (sum_w costs_w |f_w|)^2: (f, sweeps).");
+          "max_sweeps"_a, "Minimise sum_t (1/2 f_t' G_t f_t - c_t' f_t) + 1/2 (sum_w costs_w |f_w|)^2: (f, sweeps).");
 }
 
 }  // namespace kw::python

@@ -57,10 +57,10 @@ struct LatticeSearch {
     std::size_t max_length = 0;   // longer conjunctions are not part of the lattice
     std::size_t max_found = 0;    // once so many are found, the level rises to the least of them
     std::size_t max_visited = 0;  // conjunctions visited before giving up
-    // By proposition: 1 and -1 where only sums of one sign count, 0 for both; empty: both everywhere. A conjunction with
-    // both signs is not part of the lattice. One output only.
+    // By proposition: 1 and -1 where only sums of one sign count, 0 for both; empty: both everywhere. A conjunction
+    // with both signs is not part of the lattice. One output only.
     std::span<const std::int8_t> signs = {};
-    std::function<void()> poll;   // called several times a second; may throw
+    std::function<void()> poll;  // called several times a second; may throw
 };
 
 constexpr std::size_t kMaxGains = 6;  // further propositions whose gains are added up; chosen by hand
