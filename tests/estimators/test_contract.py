@@ -276,6 +276,8 @@ def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     always = documented - {"feature_names_in_", "tasks_"}
     # Of margin classifiers and regressors with calibration or intervals only.
     always -= {"out_of_fold_", "calibrator_", "coverage_guarantee_"} - fitted
+    # Of rule ensembles that refit their rules, or fit resamples.
+    always -= {"refit_gap_", "stability_"} - fitted
     assert fitted == always
 
 

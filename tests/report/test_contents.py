@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, groupby
 
 import numpy as np
 import pytest
@@ -174,19 +174,23 @@ def test_the_history_is_drawn():
 def test_rules_are_those_of_the_model():
     model = fitted("rules")[0]
     head, *lines = rows(parse(page("rules")), "rules")
-    assert head == ["rule", "weight", "covers"]
-    assert lines == [[r.text, f"{r.weight:+.3g}", f"{100 * r.coverage:.1f}%"] for r in model.rules_]
-    assert f"begins at {model.intercept_[0]:+.3g}" in text("rules", "rules")
-    assert "Above zero, the prediction is low" in text("rules", "rules")
+    assert head == ["about", "rule", "weight", "covers"]
+    shown = [[r.text, f"{r.weight:+.3g}", f"{100 * r.coverage:.1f}%"] for r in model.rules_]
+    assert sorted(line[1:] for line in lines) == sorted(shown)
+    groups = [about for about, _ in groupby(line[0] for line in lines)]
+    assert len(groups) == len(set(groups))  # rules about the same columns stand together
+    assert f"begins at the base score {model.intercept_[0]:+.3g}" in text("rules", "rules")
+    assert f"A positive score favours {model.classes_[1]}" in text("rules", "rules")
 
 
 def test_rules_of_several_classes_have_a_weight_for_each():
     model = fitted("rules of three")[0]
     head, first, *_ = rows(parse(page("rules of three")), "rules")
-    assert head == ["rule", "covers", "a", "b", "c"]
-    assert first[2:5] == [f"{w:+.3g}" for w in model.rules_[0].weights]
-    search = rows(parse(page("rules of three")), "rules", table=1)
-    assert [line[0] for line in search[1:]] == ["0.1", "1"]
+    assert head == ["about", "rule", "covers", "a", "b", "c"]
+    (rule,) = [rule for rule in model.rules_ if rule.text == first[1]]
+    assert first[3:6] == [f"{w:+.3g}" for w in rule.weights]
+    search = rows(parse(page("rules of three")), "rules", table=2)
+    assert list(dict.fromkeys(line[0] for line in search[1:])) == ["0.1", "1"]
     assert f"at C = {model.C_:g}" in text("rules of three", "rules")
 
 

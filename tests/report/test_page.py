@@ -203,7 +203,7 @@ def test_a_page_of_very_many_classes_is_small():
     model = kernelweave.RuleEnsembleClassifier(C=100, class_weight="balanced")
     model.fit(pd.DataFrame({"x": classes}), classes)
     page = check_sound(report.to_html(model))
-    assert len(rows(page, "rules")[0]) == 14
+    assert len(rows(page, "rules")[0]) == 15
     assert "The table shows the first 12." in page.text()
     clusters = kernelweave.KernelSpectralClustering(100, n_init=1, random_state=0)
     check_sound(

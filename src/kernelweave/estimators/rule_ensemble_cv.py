@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kernelweave._dask import fetch
@@ -30,6 +30,12 @@ _TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
 
 class _RulePathCV(PathCV):
+    # Values of the parameters that model files of earlier versions do not name.
+    _absent_parameters: ClassVar[dict[str, Any]] = {
+        "selection": "best",
+        "max_rules": None,
+        "refit": False,
+    }
     selection: str
     rho: float
     max_rules: int | None
@@ -91,6 +97,10 @@ class _RulePathCV(PathCV):
         *given: Any,
         **own: Any,
     ) -> list[Any]:
+        if getattr(estimator, "calibration", None) is not None:
+            # Scores need calibrated probabilities, so each candidate is a fit of its own.
+            models = [clone(estimator).set_params(**candidate) for candidate in candidates]
+            return [model.fit(X, y, *given, **own) for model in models]
         return list(estimator._fit_grid(X, y, candidates, self._limit, *given, **own))
 
     @property
@@ -151,9 +161,10 @@ def default_score(model: Any, X: Any, y: Any) -> float:
     X, y
         Held-out rows and their labels.
     """
+    has_probabilities = model._is_native or hasattr(model, "calibrator_")
     if model._multilabel:
         Y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-        if model._is_native or model.calibration is not None:
+        if has_probabilities:
             log_p = np.asarray(model.predict_log_proba(X))
             p = np.where(Y > 0, log_p, np.log1p(-np.minimum(np.exp(log_p), 1 - 1e-12)))
             return float(p.mean())
@@ -165,7 +176,7 @@ def default_score(model: Any, X: Any, y: Any) -> float:
                 ]
             )
         )
-    if model._is_native or model.calibration is not None:
+    if has_probabilities:
         log_p = np.asarray(model.predict_log_proba(X))
         place = np.searchsorted(model.classes_, np.asarray(y))
         place = np.clip(place, 0, len(model.classes_) - 1)
@@ -235,11 +246,17 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     >>> monks = make_monks(3)
     >>> model = RuleEnsembleClassifierCV(Cs=[1, 10]).fit(monks.X, monks.y)
     >>> model.C_, round(model.score(monks.X, monks.y), 2)
-    (1.0, 0.97)
+    (10.0, 0.97)
     """
 
+    _absent_parameters: ClassVar[dict[str, Any]] = {
+        **_RulePathCV._absent_parameters,
+        "loss": "hinge",
+    }
     _declaration = RuleEnsembleClassifier._declaration.extended(
-        {**SAVED, "fold_similarity_": "real"}, method=None
+        SAVED,
+        optional={**RuleEnsembleClassifier._declaration.optional, "fold_similarity_": "real"},
+        method=None,
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleClassifier),
@@ -373,7 +390,9 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """
 
     _declaration = RuleEnsembleRegressor._declaration.extended(
-        {**SAVED, "fold_similarity_": "real"}, method=None
+        SAVED,
+        optional={**RuleEnsembleRegressor._declaration.optional, "fold_similarity_": "real"},
+        method=None,
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleRegressor),

@@ -52,7 +52,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def _create_beside(path: Path) -> IO[bytes]:
     """Create a locked hidden file in the folder of ``path``."""
     while True:
-        stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")
+        try:
+            stream = open(path.with_name(f".{path.name}.{secrets.token_hex(4)}"), "xb")
+        except OSError as error:
+            error.filename = str(path)  # the file that was asked for, not the hidden one
+            raise
         with suppress(OSError):  # a file system without locks, where no leftovers are removed
             _lock(stream)
         if os.path.exists(stream.name):  # else it was taken for a leftover before it was locked

@@ -155,6 +155,8 @@ def _decode_estimator(node: dict[str, Any], decode: Decoder) -> Any:
     declaration = kind._declaration
     module = _parts(declaration.learns)
     parameters = {name: decode(value) for name, value in node["parameters"].items()}
+    # Files of earlier versions lack newer parameters, whose defaults may have changed.
+    parameters = {**getattr(kind, "_absent_parameters", {}), **parameters}
     fitted = {name: decode(value) for name, value in node["fitted"].items()}
     members = None
     if declaration.learns == "members":

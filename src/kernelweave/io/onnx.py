@@ -48,7 +48,7 @@ def to_onnx(model: Any) -> Any:
     --------
     >>> from kernelweave import MKLClassifier, RBF
     >>> from kernelweave.datasets import make_additive
-    >>> X, y = make_additive(60, 4, random_state=0)
+    >>> X, y = make_additive(60, 5, random_state=0)
     >>> graph = to_onnx(MKLClassifier([RBF(2.0)]).fit(X, y))  # doctest: +SKIP
     """
     parts: Any = model._terms() if hasattr(model, "_terms") else None

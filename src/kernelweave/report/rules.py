@@ -18,6 +18,7 @@ from .tables import Cell, Column, Table, meter, number, percent, text_column
 
 _MOST = 400  # rules shown at most
 _OUTPUTS = 12  # columns of weights
+_NOTE = 240  # characters of a sentence with names of classes
 _TITLE = 16  # characters above one of them, so that three fit on a page
 _NOTHING = 1e-6  # share of the largest weight below which a weight is rounding error
 
@@ -74,7 +75,8 @@ def _card(subject: Subject) -> dict[str, Any] | None:
     card = model.to_scorecard(subject.rows)
     titles = [text_column("rule"), *(Column(clip(name, _TITLE)) for name in card.outputs)]
     rows = [[rule, *(number(p, "+d") for p in points)] for _, rule, points in card.lines]
-    return {"table": Table("points", titles, rows[:_MOST], len(rows)), "notes": card.notes}
+    notes = [clip(note, _NOTE) for note in card.notes]
+    return {"table": Table("points", titles, rows[:_MOST], len(rows)), "notes": notes}
 
 
 def _weight(value: float, largest: float) -> Cell:
@@ -120,7 +122,7 @@ def _search(model: Any) -> dict[str, Any] | None:
         ]
         for k in order
     ]
-    similarity = model.fold_similarity_
+    similarity = getattr(model, "fold_similarity_", np.nan)  # older model files lack it
     return {
         "chart": chart,
         "table": Table("values of C", columns, rows),

@@ -64,6 +64,8 @@ class Scorecard:
         Points of a score of one.
     n_dropped : int
         Rules whose points are all zero.
+    is_regression : bool
+        Whether the sum is a prediction, and not a score that decides.
     n_rows : int
         Rows on which the effect of rounding was measured; zero: it was not.
     changed : float

@@ -73,8 +73,9 @@ def fit_answers(
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"key": list("abcdef"), "x": [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]})
-    >>> said = ["low", "low", "high", "high"]
-    >>> triples = pd.DataFrame({"key": list("abde"), "who": ["ann", "bob"] * 2, "answer": said})
+    >>> said = ["low"] * 6 + ["high"] * 6
+    >>> keys, who = list("aabbccddeeff"), ["ann", "bob"] * 6
+    >>> triples = pd.DataFrame({"key": keys, "who": who, "answer": said})
     >>> fit_answers(frame, triples).model[-1].labels_.tolist()
     ['low', 'low', 'low', 'high', 'high', 'high']
     """
