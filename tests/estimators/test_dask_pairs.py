@@ -21,6 +21,9 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
+# True of some of these small problems.
+pytestmark = pytest.mark.filterwarnings("ignore:.*rank no better than equal ones")
+
 CHUNKS = (1, 80, 0, 49, 70)  # one row, no rows, uneven
 N = sum(CHUNKS)
 FITTED = "weights_ intercept_ threshold_ objective_ n_iter_ converged_ diagnostics_".split()

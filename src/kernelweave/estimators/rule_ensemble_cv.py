@@ -176,15 +176,16 @@ def default_score(model: Any, X: Any, y: Any) -> float:
                 ]
             )
         )
+    y = np.asarray(y).ravel()  # labels may come as one column
     if has_probabilities:
         log_p = np.asarray(model.predict_log_proba(X))
-        place = np.searchsorted(model.classes_, np.asarray(y))
+        place = np.searchsorted(model.classes_, y)
         place = np.clip(place, 0, len(model.classes_) - 1)
-        known = model.classes_[place] == np.asarray(y)
+        known = model.classes_[place] == y
         own = log_p[np.arange(len(log_p)), place]
         return float(np.where(known, own, np.log(1e-12)).mean())
     if len(model.classes_) == 2 and len(np.unique(y)) == 2:
-        return float(roc_auc_score(np.asarray(y) == model.classes_[1], model.decision_function(X)))
+        return float(roc_auc_score(y == model.classes_[1], model.decision_function(X)))
     return float(balanced_accuracy_score(y, model.predict(X)))
 
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 def _steps(model: Any) -> list[Any]:
     """Return the steps of a pipeline, or of a list of names and steps; a model is its only one."""
-    named = model if isinstance(model, list) else getattr(model, "steps", [("model", model)])
-    return [step for _, step in named]
+    if isinstance(model, list):
+        return [step for _, step in model]
+    # `steps` alone is a parameter of some estimators, too.
+    return [step for _, step in model.steps] if hasattr(model, "named_steps") else [model]
 
 
 def _is_prepared(model: Any) -> bool:
