@@ -15,7 +15,7 @@ from kernelweave import (
     RuleEnsembleRegressorCV,
 )
 from kernelweave.errors import InputError
-from kernelweave.estimators.rule_ensemble_cv import default_score
+from kernelweave.estimators.rule_selection import default_score
 from rule_use_cases import NEW, SCORE, TRAIN, TWO, N
 
 # The search of the paper: every C gives one model, and the best score wins.

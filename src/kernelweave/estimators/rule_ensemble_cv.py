@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kernelweave._dask import fetch
 from kernelweave._types import Floats
@@ -21,7 +20,7 @@ from kernelweave.rules.table import read_table
 from .path_cv import SAVED, PathCV, read_costs, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier
 from .rule_regressor import RuleEnsembleRegressor
-from .rule_selection import dice_index
+from .rule_selection import default_score, dice_index
 from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, FOLDS, RULES, shared_attributes
 
 _SELECTION = {"selection": [StrOptions({"one_standard_error", "best"})]}
@@ -146,47 +145,6 @@ def _sizes(most: int) -> list[int]:
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(1.5 * sizes[-1]))))
     return sizes
-
-
-def default_score(model: Any, X: Any, y: Any) -> float:
-    """Return the score by which C is chosen where the caller names none.
-
-    Minus the log-loss of models with probabilities; of others the area under the ROC curve for two
-    classes, and the balanced accuracy for more. Accuracy alone would favour the larger class.
-
-    Parameters
-    ----------
-    model : fitted classifier
-        A rule ensemble.
-    X, y
-        Held-out rows and their labels.
-    """
-    has_probabilities = model._is_native or hasattr(model, "calibrator_")
-    if model._multilabel:
-        Y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-        if has_probabilities:
-            log_p = np.asarray(model.predict_log_proba(X))
-            p = np.where(Y > 0, log_p, np.log1p(-np.minimum(np.exp(log_p), 1 - 1e-12)))
-            return float(p.mean())
-        return float(
-            np.mean(
-                [
-                    balanced_accuracy_score(*pair)
-                    for pair in zip(Y.T, model.predict(X).T, strict=True)
-                ]
-            )
-        )
-    y = np.asarray(y).ravel()  # labels may come as one column
-    if has_probabilities:
-        log_p = np.asarray(model.predict_log_proba(X))
-        place = np.searchsorted(model.classes_, y)
-        place = np.clip(place, 0, len(model.classes_) - 1)
-        known = model.classes_[place] == y
-        own = log_p[np.arange(len(log_p)), place]
-        return float(np.where(known, own, np.log(1e-12)).mean())
-    if len(model.classes_) == 2 and len(np.unique(y)) == 2:
-        return float(roc_auc_score(y == model.classes_[1], model.decision_function(X)))
-    return float(balanced_accuracy_score(y, model.predict(X)))
 
 
 # Entries of the other parameters are those of `RuleEnsembleClassifier`.

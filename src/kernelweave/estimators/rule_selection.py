@@ -1,4 +1,4 @@
-"""Fewer rules: equal columns merged, the strongest kept, and their weights fitted again."""
+"""Fewer rules: equal columns merged, the strongest kept and refitted, and how well they predict."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks.rules import (
@@ -254,3 +255,44 @@ def dice_index(first: Floats, second: Floats) -> float:
     alike = column_correlations(first, second) >= OPTIONS.alike
     shared = int(alike.any(axis=1).sum()) + int(alike.any(axis=0).sum())
     return float(shared / (first.shape[1] + second.shape[1]))
+
+
+def default_score(model: Any, X: Any, y: Any) -> float:
+    """Return the score by which C is chosen where the caller names none.
+
+    Minus the log-loss of models with probabilities; of others the area under the ROC curve for two
+    classes, and the balanced accuracy for more. Accuracy alone would favour the larger class.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        A rule ensemble.
+    X, y
+        Held-out rows and their labels.
+    """
+    has_probabilities = model._is_native or hasattr(model, "calibrator_")
+    if model._multilabel:
+        Y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+        if has_probabilities:
+            log_p = np.asarray(model.predict_log_proba(X))
+            p = np.where(Y > 0, log_p, np.log1p(-np.minimum(np.exp(log_p), 1 - 1e-12)))
+            return float(p.mean())
+        return float(
+            np.mean(
+                [
+                    balanced_accuracy_score(*pair)
+                    for pair in zip(Y.T, model.predict(X).T, strict=True)
+                ]
+            )
+        )
+    y = np.asarray(y).ravel()  # labels may come as one column
+    if has_probabilities:
+        log_p = np.asarray(model.predict_log_proba(X))
+        place = np.searchsorted(model.classes_, y)
+        place = np.clip(place, 0, len(model.classes_) - 1)
+        known = model.classes_[place] == y
+        own = log_p[np.arange(len(log_p)), place]
+        return float(np.where(known, own, np.log(1e-12)).mean())
+    if len(model.classes_) == 2 and len(np.unique(y)) == 2:
+        return float(roc_auc_score(y == model.classes_[1], model.decision_function(X)))
+    return float(balanced_accuracy_score(y, model.predict(X)))
