@@ -620,13 +620,20 @@ def _rule_options(rng, traits, rows):
     return options
 
 
+# The referee knows the objective of all rules, not that of those kept and fitted again; several
+# classes of the logistic loss are one-vs-rest here, which it does not know either.
+CERTIFIED_RULES = {"refit": False, "max_rules": None, "selection": "best"}
+
+
 def _rule_classifier(rng, traits, cv=False):
     rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "pandas", "polars"))
     y = draw_labels(rng, traits, rows, 4)
     options = _rule_options(rng, traits, rows) | {"class_weight": draw_class_weight(rng, y)}
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
     if cv:
-        model = kw.RuleEnsembleClassifierCV(**options, Cs=[0.1, 10.0], cv=2)
+        model = kw.RuleEnsembleClassifierCV(
+            **options, **CERTIFIED_RULES, loss="hinge", Cs=[0.1, 10.0], cv=2
+        )
     else:
         model = kw.RuleEnsembleClassifier(**options, C=power(rng, -3, 3))
     return Instance(0, model, fit, rows.new)
@@ -638,7 +645,7 @@ def _rule_regressor(rng, traits, cv=False):
     options = _rule_options(rng, traits, rows) | _loss_options(rng, y)
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
     if cv:
-        model = kw.RuleEnsembleRegressorCV(**options, Cs=[0.1, 10.0], cv=2)
+        model = kw.RuleEnsembleRegressorCV(**options, **CERTIFIED_RULES, Cs=[0.1, 10.0], cv=2)
     else:
         model = kw.RuleEnsembleRegressor(**options, C=power(rng, -3, 3))
     return Instance(0, model, fit, rows.new)
