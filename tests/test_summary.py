@@ -196,6 +196,13 @@ def test_landmarks_are_told_from_the_exact_kernels():
     assert fit_status(model).short == "0.01%"
 
 
+def test_refitted_rules_are_told_from_the_search():
+    model = RuleEnsembleClassifier(1.0, loss="logistic", refit=True, max_rules=3).fit(X, TWO)
+    assert "kept are fitted again, within" in fit_status(model).text
+    plain = RuleEnsembleClassifier().fit(X, TWO)
+    assert "fitted again" not in fit_status(plain).text
+
+
 def test_when_a_bound_for_the_exact_kernels_is_vacuous():
     assert not is_approximate(0.9, np.nan, 1e-3)  # exact kernels
     assert not is_approximate(1e-3, 1e-4, 1e-3)  # proven for the exact kernels too

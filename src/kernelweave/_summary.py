@@ -289,6 +289,11 @@ def fit_status(model: Any) -> FitStatus:
         f"objective below {model.objective_ - model.duality_gap_:.6g}. The gap between the two is "
         f"{percentage(gap)} of the objective {used}{hint}"
     )
+    if np.isfinite(refit := getattr(model, "refit_gap_", np.nan)):
+        text += (
+            " These are numbers of the search over all rules. The rules that were kept are fitted "
+            f"again, within {percentage(refit)} of the optimum of their own problem."
+        )
     return FitStatus(percentage(gap), text, good)
 
 

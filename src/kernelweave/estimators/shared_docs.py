@@ -116,9 +116,11 @@ RULES = {
     "n_nodes_ : int": "Number of activated conjunctions.",
     "n_changed_ : int": """Distinct training rows whose predicted class `threshold` changed; zero
         for regression.""",
+    "objective_ : float": """Value of the objective of the search over all conjunctions. It is that
+        of the returned model unless rules were dropped or fitted again (`max_rules`, `refit`).""",
     "duality_gap_ : float": "Distance of the objective from a lower bound for all conjunctions.",
     "refit_gap_ : float": """Where `refit` is set: relative duality gap of the problem of the kept
-        rules.""",
+        rules; NaN where there was nothing to fit again.""",
     "stability_ : ndarray of shape (n_rules,)": """Where `n_resamples` is set: share of half samples
         of the rows that select the rule or an equivalent one (a column with an absolute correlation
         of 0.9 or more).""",
