@@ -22,3 +22,16 @@ def test_a_class_without_rows_is_bounded():
     assert value == pytest.approx(2 * np.log(2))
     assert np.isfinite(bias).all()
     assert not Softmax().tangent(np.zeros((2, 3)), two, np.ones((2, 3))).dual_coef[:, 2].any()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e9])
+def test_the_bias_of_values_far_apart_is_found(scale):
+    """Biases that undo an offset of each class leave no loss, however saturated the start is."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        classes = rng.integers(4, size=15)
+        classes[:4] = range(4)
+        Y = np.where(classes[:, None] == np.arange(4), 1.0, -1.0)
+        fitted = scale * (40.0 * (Y > 0) + rng.uniform(-10, 10, Y.shape) + 300 * rng.normal(size=4))
+        cost = np.repeat(10.0 ** rng.uniform(-3, 3, (15, 1)), 4, axis=1)
+        assert Softmax().value(fitted, Y, cost)[0] <= 1e-8 * cost[:, 0].sum()

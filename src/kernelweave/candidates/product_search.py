@@ -20,7 +20,7 @@ from .base import Priced
 
 _PIECE = 4096  # entries worked on at a time; fixed, so that sums do not depend on the thread count
 _BATCH = 256  # products expanded together
-_TOGETHER = 64  # products written out at a time, so that they stay in the cache
+_TOGETHER = 32  # products written out at a time, so that they stay in the cache
 _EXACT_ORDERS = 4  # further factors up to which bounds count them; more count as any number
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -197,9 +197,12 @@ class _Walk:
             k = 0
             while k < len(before) and numbers[k] == before[k]:
                 k += 1
-            for j in range(k, len(numbers)):
+            for j in range(k, len(numbers) - 1):
                 np.multiply(shared[j], here[numbers[j]], out=shared[j + 1])
-            row[:] = shared[-1]
+            if numbers:
+                np.multiply(shared[len(numbers) - 1], here[numbers[-1]], out=row)
+            else:
+                row[:] = weights
             before = numbers
         return out[: len(batch)]
 

@@ -12,7 +12,14 @@ from kernelweave._types import Floats, Indices
 from .base import Tangent
 from .logistic import FLAT, INSIDE, LogLikelihood, other_probabilities
 
-_MAX_STEPS = 100  # of the search of the biases
+# Steps of a search of the biases, and halvings of each, at most:
+_QUICK = (12, 3)  # from a start that may be far off
+_ROUGH = (12, 10)  # for another start
+_THOROUGH = (100, 30)
+_SMALLEST = 1e-300  # share of a class that no row is close to
+_EPS = float(np.finfo(np.float64).eps)
+_STAGE = 2.0  # factor of the values, from close together to as they are
+_FARTHEST = 1e15  # distance of values from which on a bias is a matter of rounding
 _CLOSE = 1e-13  # promised gain, relative to the summed cost, at which the next step is the last
 _RAREST = 1e-16  # share of a class without rows
 
@@ -94,40 +101,62 @@ class Softmax(LogLikelihood):
         """Return the biases at which expected and true shares of the classes agree.
 
         They minimise ``sum_i c_i logsumexp(f_i + b) - N.b``, with N the summed costs of the
-        classes: Newton steps with halving. Where none helps, ``b += log(N / sum_i c_i p_i)`` never
-        raises the value (iterative scaling).
+        classes.
         """
         n_outputs = Y.shape[1]
         c = cost[:, 0]
         total = float(c.sum())
         if not self.fit_intercept or total <= 0.0:
             return np.zeros(n_outputs)
-        bias = np.zeros(n_outputs) if near is None else near
         wanted = total * _shares(Y, cost)
-        value, p = _value_and_shares(fitted, bias, c, wanted)
-        for _ in range(_MAX_STEPS):
-            found = c @ p
-            slope = found - wanted
-            hessian = np.diag(found) - (p.T * c) @ p
-            hessian += total / n_outputs  # along the sum of all biases, which changes nothing
-            step = _solve_step(hessian, slope)
-            gain = -float(slope @ step)
-            if gain <= _CLOSE * total:  # the error of a Newton step is its square
-                bias = bias + step
-                break
-            for _ in range(30):
-                new, ahead = _value_and_shares(fitted, bias + step, c, wanted)
-                if new <= value:
-                    break
-                step = 0.5 * step
-            else:
-                with np.errstate(divide="ignore"):
-                    step = np.nan_to_num(np.log(wanted) - np.log(found))
-                new, ahead = _value_and_shares(fitted, bias + step, c, wanted)
-                if not new < value:
-                    break  # the rest is rounding
-            bias, value, p = bias + step, new, ahead
+        start = np.zeros(n_outputs) if near is None else near
+        bias, found = _descend(fitted, start, c, wanted, *_QUICK)
+        spread = float(np.ptp(fitted, axis=1).max())
+        if not found and spread < _FARTHEST:
+            # Values far apart saturate the probabilities, and Newton steps from afar are useless.
+            # Minimisers for F / s are about those for F divided by s: begin where values are close.
+            bias = np.zeros(n_outputs)
+            for k in range(int(np.log(max(spread, 1.0)) / np.log(_STAGE)), 0, -1):
+                bias = _STAGE * _descend(fitted / _STAGE**k, bias, c, wanted, *_ROUGH)[0]
+            bias, _ = _descend(fitted, bias, c, wanted, *_THOROUGH)
         return np.asarray(bias - bias.mean())
+
+
+def _descend(
+    F: Floats, bias: Floats, c: Floats, wanted: Floats, max_steps: int, max_halvings: int
+) -> tuple[Floats, bool]:
+    """Minimise ``sum_i c_i logsumexp(F_i + b) - wanted.b`` from a start; tell whether it is done.
+
+    Newton steps with halving. Where none helps, ``b += log(wanted / sum_i c_i p_i)`` never raises
+    the value (iterative scaling).
+    """
+    total = float(c.sum())
+    value, p = _value_and_shares(F, bias, c, wanted)
+    for _ in range(max_steps):
+        found = c @ p
+        slope = found - wanted
+        hessian = np.diag(found) - (p.T * c) @ p
+        hessian += total / len(bias)  # along the sum of all biases, which changes nothing
+        step = _solve_step(hessian, slope)
+        gain = -float(slope @ step)
+        small = max(_CLOSE * total, _EPS * float(wanted @ np.abs(bias)))  # the latter: rounding
+        if gain <= small and slope @ slope <= small * total:
+            far = np.abs(step).max() > 1.0  # by a Hessian of rounding errors
+            # Otherwise this is the last step: its error is the square of the one before.
+            return (bias if far else bias + step), True
+        # Probabilities of zero and one leave a Hessian without information, so no gain.
+        for _ in range(max_halvings if gain > small else 0):
+            new, ahead = _value_and_shares(F, bias + step, c, wanted)
+            if new <= value:
+                break
+            step = 0.5 * step
+        else:
+            step = np.log(wanted) - np.log(np.maximum(found, _SMALLEST * total))
+            new, ahead = _value_and_shares(F, bias + step, c, wanted)
+            if not new < value:
+                return bias, True  # the rest is rounding
+        bias, value, p = bias + step, new, ahead
+    return bias, False
 
 
 def _solve_step(hessian: Floats, slope: Floats) -> Floats:

@@ -46,6 +46,7 @@ class ActiveSetOptions:
     uncertified_gap: float = 0.03  # on the active nodes, where the graph has more than can be seen
     thin_rounds: int = 2  # rounds of few nodes and no progress before nodes of less price are added
     quick_effort: float = 1 / 16  # of a search that only has to find nodes, not to prove
+    near: float = 0.9  # price, relative to the level, that a repeated full search reports
     polish_solves: int = 25  # inner solves of the final polish
     margin: float = 0.99  # share of the tolerance aimed at, so that rounding cannot exceed it
     min_left: float = 0.1  # the same where rounding takes the rest
@@ -141,7 +142,9 @@ def dag_active_set(
         priced = _certify(problem, bounds, bound, left, certificate, full, all_above)
         if not (priced.complete or full or cut) and len(priced.ids) < OPTIONS.batch:
             full = True
-            priced = _certify(problem, bounds, bound, left, certificate, full, all_above)
+            priced = _certify(
+                problem, bounds, bound, left, certificate, full, all_above, OPTIONS.near
+            )
         if bounds.converged and not exact:
             exact, active = True, replace(active, exact=True)
             bound = active.recompute(bounds, bound)
@@ -206,11 +209,14 @@ def _certify(
     certificate: str,
     full: bool,
     all_above: bool = False,
+    near: float = 1.0,
 ) -> Priced:
     """Price the inactive nodes, and offer the lower bound over the whole graph if it is proved.
 
     ``all_above`` asks for all nodes that the active ones do not outweigh, though the tolerance
-    needs fewer: where each round finds a few that the one before had just left out.
+    needs fewer: where each round finds a few that the one before had just left out. With ``near``
+    below one, nodes that nearly exceed the level are reported beside those that do, since another
+    full search for them would cost more than to have them active.
     """
     graph = problem.graph
     # The largest squared dual norm with which the bound would still meet the tolerance.
@@ -223,7 +229,9 @@ def _certify(
     if certificate == "paper":
         priced = graph.price_sources(V, level, limit)
     else:
-        priced = graph.price(V, level, limit, 1.0 if full else OPTIONS.quick_effort)
+        priced = graph.price(V, near * level, limit, 1.0 if full else OPTIONS.quick_effort)
+        if near < 1.0 and not (priced.prices > level).any():
+            priced = replace(priced, ids=[], prices=priced.prices[:0])
     bounds.n_passes += 1
     if priced.complete:
         value = lower_bound(problem.loss, bound.linear, priced.bound, bound.ridge)
