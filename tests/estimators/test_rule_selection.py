@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.estimators.rule_selection import column_correlations, dice_index
@@ -84,3 +85,44 @@ def test_correlations_and_dice():
     assert dice_index(Z[:, :2], Z[:, [1, 2]]) == 0.75
     assert dice_index(Z[:, :0], Z[:, :0]) == 1.0
     assert dice_index(Z[:, :0], Z) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_second_fit_is_optimal_up_to_its_gap(seed):
+    """With weights of very different size, where coefficients and weights of rules differ."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((50, 3)) < 0.5).astype(float)
+    y = (X[:, 0] + rng.normal(size=50) > 0.5).astype(int)
+    weight = 10.0 ** rng.uniform(-5, 5, 50)
+    model = RuleEnsembleClassifier(
+        1.0, loss="logistic", propositions="given", refit=True, random_state=0
+    ).fit(X, y, weight)
+    Z, sign = cover_rules(model.rules_, X).astype(float), np.where(y, 1.0, -1.0)
+
+    def objective(v):
+        margins = sign * (Z @ v[:-1] + v[-1])
+        return 0.5 * v[:-1] @ v[:-1] + 0.1 * weight @ np.logaddexp(0, -margins)
+
+    here = np.append([rule.weights[0] for rule in model.rules_], model.intercept_)
+    value = objective(here)
+    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000, "maxfev": 4000}
+    best = minimize(objective, here, method="Nelder-Mead", options=options).fun
+    assert model.refit_gap_ <= 1e-6
+    assert value - best <= model.refit_gap_ * value
+
+
+def test_half_samples_without_a_class_are_fitted():
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 3)) < 0.5).astype(float)
+    y = np.minimum(np.arange(40), 3)  # three classes of one row
+    model = RuleEnsembleClassifier(
+        1.1, loss="logistic", propositions="given", refit=True, n_resamples=10, random_state=0
+    ).fit(X, y)
+    assert np.isfinite(model.stability_).all()
+
+
+def test_an_intercept_alone_has_no_gap():
+    X = np.zeros((20, 1))
+    with pytest.warns(UserWarning, match="no column of X gives a proposition"):
+        model = RuleEnsembleClassifier(refit=True).fit(X, np.arange(20) % 2)
+    assert model.refit_gap_ == 0.0

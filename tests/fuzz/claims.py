@@ -7,7 +7,8 @@ kernel and ``A = sum_k r_k |coef_k|``, an objective may be wrong by ``ROUNDING``
     sum_i cost_i slope_i (r_i A + |b| + |y_i|) + A^2,
 
 the first-order change of losses and norm when each term of their sums is wrong by its own size
-times ``ROUNDING``. A kernel value may be wrong by ``KERNEL sqrt(k(x, x) k(z, z))``, so that
+times ``ROUNDING``. Nystroem features are single precision: their sums may be wrong by ``SINGLE``
+times the norms of row and function, in place of ``ROUNDING``. A kernel value may be wrong by ``KERNEL sqrt(k(x, x) k(z, z))``, so that
 predictions may be wrong by ``KERNEL r_i A + ROUNDING |b|``. An upper bound
 of the optimum is always the objective of an explicit function, in long double: that a conic solver
 is inaccurate makes it larger, and never makes a true claim look false.
@@ -18,6 +19,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
+import cvxpy as cp
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
@@ -40,7 +42,7 @@ TINY = 1e-290  # mean diagonal that is zero in float64, or nearly so
 SCALE = 1e-4  # times tol: how exactly kernels are normalised; factors leave a tenth out, by count
 NEGLIGIBLE = 1e-10  # parts of a function that prediction may leave out, relative to the largest
 FLOOR = 1e-24  # objective relative to the loss of zero, below which a fit has converged
-NEAR_SINGLE = 1e-7  # the same, where kernels are held as features in single precision
+SINGLE = 2.0**-22  # relative error of values that sum up features in single precision
 NEAR = 1e-9  # of the objective: more than that no rounding error of a certified fit may hide
 CONIC = 1e-7  # relative accuracy of optima that a conic solver gives without a function
 MOST_CONIC_ROWS = 60
@@ -200,6 +202,7 @@ class Value:
     root: np.ndarray  # r_i of the training rows
     reach: float  # A
     intercept: np.ndarray
+    single: float = 0.0  # norm of the part of the function that is fitted in single precision
 
     def rounding_of_values(self, root=None, unit=KERNEL):
         """Return how far float64 values of the function may be off."""
@@ -211,6 +214,11 @@ class Value:
         slope = problem.losses(self.F)[1]
         parts = self.rounding_of_values(unit=ROUNDING) + ROUNDING * np.abs(problem.Y)
         return np.sum(problem.cost * slope * parts) + ROUNDING * self.reach**2
+
+    def rounding_of_features(self, problem):
+        """Return how far the objective may be off by features in single precision."""
+        slope = problem.losses(self.F)[1]
+        return SINGLE * self.single * np.sum(problem.cost * slope * self.root[:, None])
 
 
 def evaluate(table, model, scales=None, kernels=None, gamma=1.0) -> Value:
@@ -247,7 +255,7 @@ def _evaluate_landmarks(table, model):
     if any(type(kernel).__name__ not in simple for kernel in kernels):
         return None
     F = np.zeros((table.n_rows, len(model.intercept_)), dtype=REAL) + model.intercept_
-    norms, reach = np.zeros(len(model.kernels_), dtype=REAL), REAL(0)
+    norms, reach, single = np.zeros(len(model.kernels_), dtype=REAL), REAL(0), REAL(0)
     square = np.zeros(table.n_rows, dtype=REAL)
     parts = zip(function.which, kernels, function.rows, function.coefs, strict=True)
     for j, kernel, rows, dual_coef in parts:
@@ -257,11 +265,12 @@ def _evaluate_landmarks(table, model):
         object.__setattr__(inner, "columns", None)
         chosen = Table(table.numbers(kernel.columns))
         F += products(inner, chosen, P, V)
-        norms[j] = np.sqrt(np.maximum(np.sum(V * products(inner, P, P, V)), 0) / model.scales_[j])
+        size = np.sqrt(np.maximum(np.sum(V * products(inner, P, P, V)), 0))
+        norms[j], single = size / np.sqrt(REAL(model.scales_[j])), single + size
         root = np.sqrt(diagonal(inner, P))
         reach += np.sum(root[:, None] * np.abs(V))
         square = np.maximum(square, diagonal(inner, chosen))
-    return Value(F, norms, norms > 0, np.sqrt(square), reach, model.intercept_)
+    return Value(F, norms, norms > 0, np.sqrt(square), reach, model.intercept_, single)
 
 
 def penalty(norms, norm):
@@ -291,7 +300,8 @@ def check_flat(instance, model, outcome):
     true = penalty(value.norms, model.norm) + problem.total(value.F)
     zero = problem.zero_value()
     noise = value.rounding(problem)
-    check_objective(model, problem, true, zero, noise, outcome)
+    single = value.rounding_of_features(problem)
+    check_objective(model, problem, true, zero, noise, outcome, single)
     uppers = {"the model": true, "the zero function": zero}
     if instance.oracle and instance.n_rows <= MOST_CONIC_ROWS:
         found = _conic_flat(model, problem)
@@ -300,12 +310,12 @@ def check_flat(instance, model, outcome):
     check_lower(model, uppers, noise, outcome)
 
 
-def check_objective(model, problem, true, zero, noise, outcome):
+def check_objective(model, problem, true, zero, noise, outcome, single=0.0):
     """Check that the objective is that of the model, and no worse than doing nothing."""
     claimed = REAL(model.objective_)
-    # The gap holds a bound of the rounding error of both sides; features are in single precision.
-    near = NEAR if getattr(model, "_function", None) is None else NEAR_SINGLE
-    if true > claimed + max(noise, min(REAL(model.duality_gap_), near * abs(claimed))):
+    # The gap holds a bound of the rounding error of both sides, that of features included.
+    near = max(NEAR * abs(claimed), single)
+    if true > claimed + max(noise, min(REAL(model.duality_gap_), near)):
         outcome.report(
             "false certificate",
             f"objective_ is {claimed:.12g}, but the model has {true:.12g} "
@@ -829,51 +839,119 @@ def _conic_graph(model, problem, graph):
 
 
 def check_rules(instance, model, outcome):
-    """Check an ensemble of rules over given propositions."""
+    """Check an ensemble of rules over given propositions.
+
+    `objective_` and `duality_gap_` are those of the search over all conjunctions; the rules that
+    are kept have another problem where they are refitted, with a gap of its own.
+    """
     problem = Problem.of(instance, model, model.C)
+    if problem.loss == "softmax":  # classes of rules are one-vs-rest
+        problem = replace(problem, loss="logistic")
     zero = problem.zero_value()
     noise = ROUNDING * (zero + np.sum(problem.cost * np.abs(problem.Y)))
     uppers = {"the zero function": zero}
     true = REAL(-np.inf)  # rules below the threshold are not part of the model
-    given = model.propositions == "given"
-    if given and model.threshold == 0 and model.fit_intercept:
+    if model.propositions == "given" and model.fit_intercept:
         P = np.asarray(instance.fit["X"]) > 0.5
         rules = {frozenset(c.position for c in rule.conditions): rule for rule in model.rules_}
+        weights = np.array([rule.weights for rule in rules.values()], dtype=REAL)
+        Z = np.array([P[:, sorted(columns)].all(axis=1) for columns in rules]).T.astype(REAL)
         F = np.zeros(problem.Y.shape, dtype=REAL) + model.intercept_
-        for columns, rule in rules.items():
-            F += np.multiply.outer(P[:, sorted(columns)].all(axis=1), np.array(rule.weights))
-        _compare(
-            "training rows",
-            model,
-            instance.fit["X"],
-            F,
-            ROUNDING * (np.abs(F) + np.sum([np.abs(r.weights) for r in model.rules_] or 0)),
-            outcome,
-        )
+        if rules:
+            F += Z @ weights
+        limit = ROUNDING * (np.abs(F) + (np.abs(weights).sum() if rules else 0))
+        _compare("training rows", model, instance.fit["X"], F, limit, outcome)
         norms = {columns: np.linalg.norm(rule.weights) for columns, rule in rules.items()}
         norm = omega(norms, _subsets, lambda v: REAL(model.base) ** len(v), model.rho) ** 2 / 2
-        true = norm + problem.total(F)
-        noise = noise + 1e-9 * (norm + problem.total(F))  # rules of a norm below 1e-12 are dropped
-        uppers["the model"] = true
-        if instance.oracle and P.shape[1] <= 4 and instance.n_rows <= MOST_CONIC_ROWS:
-            lattice = conjunctions(P, model.max_length)
-            features = [column[:, None] for column in lattice.support.T.astype(float)]
-            found = _optimum(
-                lambda: solve_dag(
-                    features,
-                    problem.Y,
-                    problem.cost,
-                    closure(lattice.parents),
-                    model.base ** lattice.lengths.astype(float),
-                    model.rho,
-                    loss=problem.loss,
-                    epsilon=problem.epsilon,
-                )
-            )
-            uppers["a conic solver"] = found * (1 + CONIC)
-            outcome.conic = bool(np.isfinite(found))
+        value = norm + problem.total(F)
+        uppers["the model"] = value
+        selected = model.threshold > 0 or model.max_rules is not None or model.required is not None
+        if not (selected or model.refit or model.n_resamples):
+            true = value
+            noise = noise + 1e-9 * value  # rules of a norm below 1e-12 are dropped
+        small = instance.oracle and instance.n_rows <= MOST_CONIC_ROWS
+        limited = model.forbidden is not None or model.max_columns is not None
+        if small and P.shape[1] <= 4 and not limited and model.monotone is None:
+            uppers["a conic solver"] = _conic_lattice(model, problem, P)
+            outcome.conic = bool(np.isfinite(uppers["a conic solver"]))
+        if model.refit and small:
+            _check_refit(instance, model, Z, weights, F, outcome)
     check_objective(model, problem, true, zero, noise, outcome)
     check_lower(model, uppers, noise, outcome)
+
+
+def _conic_lattice(model, problem, P):
+    """Return an upper bound of the optimum over all conjunctions."""
+    lattice = conjunctions(P, model.max_length)
+    columns, lengths = lattice.support.T.astype(float), lattice.lengths.astype(float)
+    if model.rho == 1:  # without the empty conjunction, which the intercept stands for
+        some = lengths > 0
+        costs = (1.0 + model.base) ** lengths[some]
+        return _conic_linear(problem, columns[some].T, costs)
+    if problem.loss not in LOSSES:
+        return np.inf
+    found = _optimum(
+        lambda: solve_dag(
+            [column[:, None] for column in columns],
+            problem.Y,
+            problem.cost,
+            closure(lattice.parents),
+            model.base**lengths,
+            model.rho,
+            loss=problem.loss,
+            epsilon=problem.epsilon,
+        )
+    )
+    return found * (1 + CONIC)
+
+
+def _conic_linear(problem, Z, costs=None):
+    """Return the objective of the linear function that a conic solver finds.
+
+    The penalty is half the squared sum of weighted norms, or half the sum of squares.
+    """
+    Z = Z.astype(float)
+    W, b = cp.Variable((Z.shape[1], problem.Y.shape[1])), cp.Variable((1, problem.Y.shape[1]))
+    F = Z @ W + np.ones((len(Z), 1)) @ b
+    Y, size = problem.Y, float(problem.total(np.zeros(problem.Y.shape, dtype=REAL))) or 1.0
+    losses = {
+        "hinge": lambda: cp.pos(1 - cp.multiply(Y, F)),
+        "logistic": lambda: cp.logistic(-cp.multiply(Y, F)),
+        "square": lambda: cp.square(Y - F) / 2,
+        "epsilon_insensitive": lambda: cp.pos(cp.abs(Y - F) - problem.epsilon),
+        "huber": lambda: cp.huber(Y - F, problem.epsilon) / 2,
+    }
+    size_of = cp.sum_squares(W) if costs is None else cp.square(costs @ cp.norm(W, 2, axis=1))
+    aim = (size_of / 2 + cp.sum(cp.multiply(problem.cost, losses[problem.loss]()))) / size
+    try:
+        cp.Problem(cp.Minimize(aim)).solve(solver="CLARABEL")
+        found = np.asarray(W.value, dtype=REAL)
+        values = Z @ found
+    except Exception:  # the solver may give up in any way; the other upper bounds remain
+        return np.inf
+    norms = np.sqrt((found**2).sum(axis=1))
+    penalty = np.sum(norms**2) / 2 if costs is None else np.sum(costs * norms) ** 2 / 2
+    return penalty + problem.total(values + problem.best_intercept(values))
+
+
+def _check_refit(instance, model, Z, weights, F, outcome):
+    """Check the gap of the second fit, to the rules that are kept."""
+    if not model.rules_ or not np.isfinite(model.refit_gap_):
+        if model.rules_ or model.refit_gap_ != 0:
+            outcome.report("not finite", f"refit_gap_ is {model.refit_gap_}")
+        return
+    problem = Problem.of(instance, model, 0.1)
+    if problem.loss == "softmax":
+        problem = replace(problem, loss="logistic")
+    value = np.sum(weights**2) / 2 + problem.total(F)
+    found = _conic_linear(problem, Z)
+    allowed = (model.refit_gap_ + 1e-9) * abs(value)
+    if np.isfinite(found) and value > found + allowed:
+        outcome.report(
+            "false certificate",
+            f"the refitted rules have {value:.12g}, a conic solver's {found:.12g} "
+            f"(refit_gap_ {model.refit_gap_:.1e})",
+        )
 
 
 def _subsets(columns):

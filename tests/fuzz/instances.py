@@ -620,9 +620,26 @@ def _rule_options(rng, traits, rows):
     return options
 
 
-# The referee knows the objective of all rules, not that of those kept and fitted again; several
-# classes of the logistic loss are one-vs-rest here, which it does not know either.
-CERTIFIED_RULES = {"refit": False, "max_rules": None, "selection": "best"}
+def _further_rules(rng, rows, losses):
+    """Draw what makes rules short, and what constrains them; most often nothing of it."""
+    options = {}
+    if chance(rng, 0.4):
+        options |= {"rho": 1.0, "loss": str(rng.choice(losses))}
+    if chance(rng, 0.4):
+        options["refit"] = True
+    if chance(rng, 0.3):
+        options["max_rules"] = int(rng.integers(1, 12))
+    if chance(rng, 0.05):
+        options |= {"n_resamples": 3, "random_state": 0}
+    columns = rows.numeric or range(rows.X.shape[1])
+    some = [columns[k] for k in np.flatnonzero(rng.random(len(columns)) < 0.5)]
+    if some and chance(rng, 0.2):
+        options[str(rng.choice(["forbidden", "required"]))] = some
+    if options.get("rho") == 1.0 and chance(rng, 0.3):
+        options["max_columns"] = int(rng.integers(1, 4))
+    if some and options.get("rho") == 1.0 and chance(rng, 0.3):
+        options["monotone"] = {column: int(rng.choice([-1, 1])) for column in some}
+    return options
 
 
 def _rule_classifier(rng, traits, cv=False):
@@ -630,12 +647,15 @@ def _rule_classifier(rng, traits, cv=False):
     y = draw_labels(rng, traits, rows, 4)
     options = _rule_options(rng, traits, rows) | {"class_weight": draw_class_weight(rng, y)}
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    options |= {"C": power(rng, -3, 3)} | _further_rules(rng, rows, ["logistic"])
+    if "loss" not in options and chance(rng, 0.3):
+        options["loss"] = "logistic"
     if cv:
-        model = kw.RuleEnsembleClassifierCV(
-            **options, **CERTIFIED_RULES, loss="hinge", Cs=[0.1, 10.0], cv=2
-        )
+        del options["C"]
+        options = {"rho": 1.0, "loss": "logistic"} | options if chance(rng, 0.5) else options
+        model = kw.RuleEnsembleClassifierCV(**options, Cs=[0.1, 10.0], cv=2)
     else:
-        model = kw.RuleEnsembleClassifier(**options, C=power(rng, -3, 3))
+        model = kw.RuleEnsembleClassifier(**options)
     return Instance(0, model, fit, rows.new)
 
 
@@ -644,10 +664,12 @@ def _rule_regressor(rng, traits, cv=False):
     y = draw_targets(rng, traits, rows)
     options = _rule_options(rng, traits, rows) | _loss_options(rng, y)
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
+    options |= {"C": power(rng, -3, 3)} | _further_rules(rng, rows, ["square"])
     if cv:
-        model = kw.RuleEnsembleRegressorCV(**options, **CERTIFIED_RULES, Cs=[0.1, 10.0], cv=2)
+        del options["C"]
+        model = kw.RuleEnsembleRegressorCV(**options, Cs=[0.1, 10.0], cv=2)
     else:
-        model = kw.RuleEnsembleRegressor(**options, C=power(rng, -3, 3))
+        model = kw.RuleEnsembleRegressor(**options)
     return Instance(0, model, fit, rows.new)
 
 

@@ -62,6 +62,13 @@ class Ensemble:
         )
 
 
+class _KeptColumns(RuleFeatures):
+    """Columns of the kept conjunctions, whose weights are the function itself."""
+
+    def to_bank(self, w: Floats) -> Floats:
+        return w
+
+
 @dataclass(frozen=True)
 class Shortener:
     """Selection among the rules of one fit.
@@ -165,9 +172,9 @@ class Shortener:
             )
         return found
 
-    def _features(self, found: Ensemble) -> RuleFeatures:
+    def _features(self, found: Ensemble) -> _KeptColumns:
         nodes = found.conjunctions
-        return RuleFeatures(self.bank.columns_of(nodes), np.ones(len(nodes)), self.bank.n_samples)
+        return _KeptColumns(self.bank.columns_of(nodes), np.ones(len(nodes)), self.bank.n_samples)
 
     def _fit_weights(self, found: Ensemble) -> Ensemble:
         """Minimise half the squared weights and the loss over the given conjunctions alone."""
@@ -176,17 +183,19 @@ class Shortener:
         relation = task_matrix(self.model.task_correlation, rows.Y.shape[1])
         features = self._features(found)
         if not found.conjunctions:
-            return self._fit_bias(found)
+            return replace(self._fit_bias(found), gap=0.0)  # the best intercept is all there is
         with silenced():
             solution = solve_multitask(
                 loss, RuleKernel(features), rows.Y, cost, relation, tol=OPTIONS.tol
             )
-        values = features.sums(solution.dual_coef)
-        if relation is not None:
-            values = values @ relation
+        values = own = solution.function
+        if own is None:  # outputs that are related
+            own = features.sums(solution.dual_coef)
+            values = own @ relation
         fitted = features.times(np.ascontiguousarray(values))
-        intercept = loss.value(fitted, rows.Y, cost)[1]
-        gap = solution.gap / max(abs(solution.primal), 1e-300)
+        value, intercept = loss.value(fitted, rows.Y, cost)
+        primal = 0.5 * float(np.vdot(own, values)) + value
+        gap = max(primal - solution.dual, 0.0) / max(abs(primal), 1e-300)
         norms = np.sqrt((values**2).sum(axis=1))
         return replace(
             found,

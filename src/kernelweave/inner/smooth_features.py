@@ -157,7 +157,10 @@ class _Newton:
         for _ in range(_OPTIONS.cg_steps):
             fp = self.Z.times(p)
             Hp = p + self.Z.sums(curved.apply(fp))
-            alpha = rho / float(np.vdot(p, Hp))
+            curvature = float(np.vdot(p, Hp))
+            if not curvature > 0.0:
+                break  # the gradient is zero but for rounding
+            alpha = rho / curvature
             x, fx, r = x + alpha * p, fx + alpha * fp, r - alpha * Hp
             if float(np.vdot(r, r)) <= left:
                 break
