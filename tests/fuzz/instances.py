@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import kernelweave as kw
+from kernelweave.errors import KernelweaveError
 from kernelweave.kernels import Cosine
 
 N_NEW = 5  # rows that are drawn with the others and left out of the fit
@@ -49,6 +50,7 @@ class Rows:
     kind: str
     unit: float  # a typical difference between two entries of a column
     numeric: Any  # columns that numeric kernels may be given: None is all of them
+    gaps: bool = False  # whether values are missing, so that kernels need a rule
 
 
 def draw(seed, only=None) -> Instance:
@@ -143,7 +145,9 @@ def _unit(Z):
     return float(np.median(spread)) if len(spread) else 1.0
 
 
-def draw_rows(rng, traits, n, kinds=("array", "sparse", "pandas", "polars", "numbers")) -> Rows:
+def draw_rows(
+    rng, traits, n, kinds=("array", "sparse", "pandas", "polars", "numbers"), gaps=True
+) -> Rows:
     """Draw rows in a container; "numbers" are row numbers for precomputed kernels."""
     d = int(rng.integers(1, 7)) if chance(rng, 0.9) else int(rng.integers(7, 21))
     Z, unit = draw_numbers(rng, traits, n + N_NEW, d)
@@ -163,6 +167,9 @@ def draw_rows(rng, traits, n, kinds=("array", "sparse", "pandas", "polars", "num
             X = X.astype(np.float32)
         if chance(rng, 0.1):
             X = np.asfortranarray(X)
+        if gaps and chance(rng, 0.04):
+            traits.append("gaps")
+            X = np.where(rng.random(X.shape) < 0.15, np.nan, X)
     else:
         numeric = [f"x{k}" for k in range(d)]
         columns: dict[str, Any] = dict(zip(numeric, Z.T, strict=True))
@@ -172,9 +179,17 @@ def draw_rows(rng, traits, n, kinds=("array", "sparse", "pandas", "polars", "num
         if chance(rng, 0.08):
             traits.append("gap")
             X = _with_gap(X, rng.integers(n))
+        elif gaps and chance(rng, 0.25):
+            traits.append("gaps")
+            frame = pd.DataFrame(columns)
+            frame = frame.mask(rng.random(frame.shape) < 0.15)
+            if kind == "polars":
+                frame = pl.DataFrame({k: frame[k].tolist() for k in frame}, strict=False)
+                frame = frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+            X = frame
     if kind != "array":
         traits.append(kind)
-    return Rows(Z, X[:n], X[n:], kind, unit, numeric)
+    return Rows(Z, X[:n], X[n:], kind, unit, numeric, "gaps" in traits)
 
 
 def _with_gap(X, row):
@@ -257,8 +272,19 @@ def draw_kernels(rng, traits, rows: Rows):
         kernels.append(power(rng, -6, 6) * kernels[0])
     if rows.kind != "numbers":
         kernels += _draw_families(rng, rows)
+    if rows.gaps:
+        kernels = [_with_rule(rng, kernel) for kernel in kernels]
     traits.append(f"{len(kernels)} kernels")
     return kernels if len(kernels) > 1 or chance(rng, 0.5) else kernels[0]
+
+
+def _with_rule(rng, kernel):
+    """Return a kernel with a rule for missing values, where it knows one."""
+    rule = str(rng.choice(["off", "fill", "expected"]))
+    try:
+        return kernel.with_missing(rule)
+    except KernelweaveError:
+        return kernel
 
 
 def _draw_families(rng, rows: Rows):
@@ -697,7 +723,7 @@ def _pairwise(rng, traits):
 
 
 def _clustering(rng, traits):
-    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "sparse"))
+    rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "sparse"), gaps=False)
     count = int(rng.integers(1, 5))
     model = kw.KernelSpectralClustering(count, n_init=2, random_state=0)
     return Instance(0, model, {"X": rows.X}, rows.new)
@@ -717,7 +743,7 @@ class Ball(BaseEstimator):
 
 
 def _ball(rng, traits):
-    rows = draw_rows(rng, traits, draw_size(rng))
+    rows = draw_rows(rng, traits, draw_size(rng), gaps=False)
     model = Ball(draw_kernel(rng, rows), 10.0 ** -rng.integers(3, 9))
     return Instance(0, model, {"X": rows.X}, rows.new)
 

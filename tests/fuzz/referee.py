@@ -82,8 +82,10 @@ def judge(instance: Instance, stage=lambda name: None) -> Outcome:
             for check in (check_finite, check_sure, check_uses, *CHECKS[instance.name]):
                 check(instance, model, outcome)
     except AskingError as error:
-        # A row of weight zero may have a gap: `fit` does not look at it, and `predict` refuses it.
-        if not ("gap" in instance.traits and isinstance(error.__cause__, KernelweaveError)):
+        # A row of weight zero, or a new one, may have a gap where no other row of `fit` has one:
+        # `predict` refuses it.
+        gaps = {"gap", "gaps"} & set(instance.traits)
+        if not (gaps and isinstance(error.__cause__, KernelweaveError)):
             outcome.report("foreign exception", str(error))
     return outcome
 

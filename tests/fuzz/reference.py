@@ -41,6 +41,8 @@ class Table:
     def choose(self, columns):
         """Return the chosen columns."""
         everything = range(len(self.columns))
+        if isinstance(columns, Encoding):
+            return list(columns.encode(self._native()).T)
         match columns:
             case None:
                 places = everything
@@ -76,7 +78,7 @@ def block(kernel, A: Table, B: Table):
 
 def diagonal(kernel, A: Table):
     """Return the values of a kernel between every row and itself."""
-    if type(kernel).__name__ in ("RBF", "ARD", "Laplacian", "Additive", "Overlap", "Constant"):
+    if type(kernel).__name__ in ("RBF", "ARD", "Laplacian", "Additive", "Constant"):
         return np.ones(A.n_rows, dtype=REAL)
     parts = _parts(A, 16)
     return np.concatenate([np.diagonal(block(kernel, part, part)) for part in parts])
@@ -128,6 +130,9 @@ def _additive(kernel, A, B):
 def _overlap(kernel, A, B):
     pairs = list(zip(A.choose(kernel.columns), B.choose(kernel.columns), strict=True))
     equal = [np.equal.outer(a.astype(object), b.astype(object)).astype(REAL) for a, b in pairs]
+    for same, (a, b) in zip(equal, pairs, strict=True):
+        gaps = _is_gap(a), _is_gap(b)
+        same[np.ix_(*gaps)] = kernel.missing == "category"
     return sum(equal) / len(pairs)
 
 
@@ -135,7 +140,7 @@ def _words(kernel, A, B):
     counts = []
     for table in (A, B):
         rows = zip(*(column.tolist() for column in table.choose(kernel.columns)), strict=True)
-        texts = [" ".join(map(str, row)).lower() for row in rows]
+        texts = [" ".join(str(v) for v in row if v is not None and v == v).lower() for row in rows]
         counts.append([_count(re.findall(r"(?u)\b\w\w+\b", text)) for text in texts])
     inner = [
         [sum(n * b.get(word, 0) for word, n in a.items()) for b in counts[1]] for a in counts[0]
@@ -163,6 +168,59 @@ def _precomputed(kernel, A, B):
     return kernel.gram[np.ix_(rows, columns)].astype(REAL)
 
 
+def _known(kernel, A, B):
+    def gates(table):
+        known = np.stack([~_is_gap(column) for column in table.choose(kernel.columns)], axis=1)
+        return (known.all(axis=1) if kernel.every else known.any(axis=1)).astype(REAL)
+
+    return np.multiply.outer(gates(A), gates(B))
+
+
+def _is_gap(column):
+    return np.array([value is None or value != value for value in column.tolist()], dtype=bool)
+
+
+def _expected(kernel, A, B):
+    """Compare columns one by one; a gap has the mean over the distribution of its column."""
+    inner, out = kernel.kernel, None
+    pairs = zip(A.choose(inner.columns), B.choose(inner.columns), strict=True)
+    for j, (left, right) in enumerate(pairs):
+        values, shares = kernel.distributions[j]
+        like = np.array(values, dtype=object if isinstance(values[0], str) else float)
+        p, gaps = np.array(shares, dtype=REAL), [_is_gap(side) for side in (left, right)]
+        sides = [np.where(gap, like[0], side) for gap, side in zip(gaps, (left, right), strict=True)]
+        sides = [side.astype(like.dtype) for side in sides]
+        one = _one_column(inner, j, *sides)
+        one[gaps[0]] = p @ _one_column(inner, j, like, sides[1])
+        one[:, gaps[1]] = (_one_column(inner, j, sides[0], like) @ p)[:, None]
+        one[np.ix_(*gaps)] = p @ _one_column(inner, j, like, like) @ p
+        if out is None:
+            out = one
+        else:
+            out = out + one if type(inner).__name__ in _SUMS else out * one
+    return out
+
+
+_SUMS = ("Linear", "Additive", "Overlap")
+
+
+def _one_column(kernel, j, a, b):
+    """Return the factor, or the term, of one column."""
+    name, n = type(kernel).__name__, len(kernel.columns)
+    if name == "Overlap":
+        return np.equal.outer(a, b).astype(REAL) / n
+    a, b = a.astype(REAL), b.astype(REAL)
+    if name == "Linear":
+        centre = getattr(kernel, "centre", None)
+        shift = REAL(0) if centre is None else REAL(centre[j])
+        return np.multiply.outer(a - shift, b - shift)
+    width = REAL(kernel.widths[j] if name in ("ARD", "Additive") else kernel.width)
+    d = np.subtract.outer(a, b) / width
+    if name == "Laplacian":
+        return np.exp(-np.abs(d))
+    return np.exp(-d * d / 2) / (n if name == "Additive" else 1)
+
+
 def _sum(kernel, A, B):
     return sum(block(part, A, B) for part in kernel.parts)
 
@@ -186,6 +244,8 @@ _VALUES = {
     "Precomputed": _precomputed,
     "FromCallable": lambda k, A, B: k.function(A.numbers(k.columns), B.numbers(k.columns)),
     "Cosine": _cosine,
+    "Known": _known,
+    "Expected": _expected,
     "Sum": _sum,
     "Product": _product,
     "Scaled": lambda k, A, B: REAL(k.factor) * block(k.kernel, A, B),
