@@ -75,6 +75,22 @@ class RuleVotes(DecisionClassifier):
     """A classifier whose rules vote for one class each, with a weight.
 
     Subclasses implement `_learn`, which ends with `_keep`.
+
+    Parameters
+    ----------
+    threshold : float or None
+        Values above it are true. None: columns must hold 0 and 1 only.
+
+    Attributes
+    ----------
+    rule_classes_ : ndarray of shape (n_rules,)
+        The class that each rule votes for.
+    n_rules_ : int
+        Rules without the default rule.
+    mean_length_ : float
+        Mean number of conditions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

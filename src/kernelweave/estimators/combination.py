@@ -33,7 +33,16 @@ COMBINED = {
 
 
 class BaseCombination(NotebookSummary, BaseEstimator):
-    """Base of the combinations: members, their weights and their fits."""
+    """Base of the combinations: members, their weights and their fits.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), or None
+        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
+        model.
+    weights : sequence of float, or None
+        Weight of each member, divided by their sum; None: equal.
+    """
 
     estimators: Sequence[tuple[str, Any]] | None
     weights: Sequence[float] | None

@@ -36,64 +36,14 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
 
     Parameters
     ----------
-    kernels : dict, networkx graph, ProductLattice, list or None
-        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
-        children and a node attribute ``kernel``; a list, whose nodes are its positions; or a
-        lattice of products, explored on demand. None: `ProductLattice()`, all products of
-        one-feature kernels.
-    parents : dict or None
-        Parents of each node of a dict or list of kernels; nodes that are missing have none.
-    node_cost : float, dict, callable or None
-        Cost ``d_v`` of each node: a dict, a function of the node, or a number a for ``a**depth``,
-        depth being the longest way from a node without parents. None: ``2**depth``, or the base of
-        the lattice. In a lattice only a number.
-    rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
-    normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned: the mean diagonal, which products nearly keep;
-        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
-        training rows; or nothing. In a lattice it applies to the kernels of the ladders.
     C : float
         Cost of errors. The squared norm adds the terms of all ancestors, so that useful values are
         larger than in `MKLClassifier`.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        Relation of the functions of several classes or labels: a positive semi-definite matrix B,
-        or a number mu for ``B = I + 11' / mu``, which is stronger for small mu. None: they share
-        the choice of kernels only.
-    solver : {"alternate", "mirror"}
-        Node weights in closed form, alternating with inner solves; or the published mirror descent.
-    certificate : {"tight", "paper"}
-        When a node is activated: by its own quadratic form, which is nearly exact; or by the
-        published sufficient condition, which activates many more.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    max_nodes : int
-        Maximum number of activated nodes.
-    fit_intercept : bool
-        Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class; of several labels, by the values 0 and 1 of each.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
-        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------
-    active_nodes_ : list
-        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
-    block_norms_ : ndarray of shape (n_active,)
-        Norm of the function of each, ``Q_w`` above.
-    weights_ : ndarray of shape (n_active,)
-        Weight of the (normalised) kernel of each.
     classes_ : ndarray of shape (n_classes,)
         Class labels; of several labels their numbers.
 

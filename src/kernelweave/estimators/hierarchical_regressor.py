@@ -26,61 +26,14 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
 
     Parameters
     ----------
-    kernels : dict, networkx graph, ProductLattice, list or None
-        Kernels and their graph, as in `HierarchicalMKLClassifier`.
-    parents : dict or None
-        Parents of each node of a dict or list of kernels; nodes that are missing have none.
-    node_cost : float, dict, callable or None
-        Cost of each node, as in `HierarchicalMKLClassifier`.
-    rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
     loss : {"epsilon_insensitive", "square", "huber"}
         The loss, as in `MKLRegressor`.
-    epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
-    normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned, as in `HierarchicalMKLClassifier`.
     C : float
         Cost of errors; useful values are larger than in `MKLRegressor`.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        Relation of several targets, as in `HierarchicalMKLClassifier`.
-    solver : {"alternate", "mirror"}
-        Node weights in closed form, alternating with inner solves; or the published mirror descent.
-    certificate : {"tight", "paper"}
-        When a node is activated, as in `HierarchicalMKLClassifier`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    max_nodes : int
-        Maximum number of activated nodes.
-    fit_intercept : bool
-        Whether to add a bias to every output.
     intervals : {"auto", "guaranteed", "jackknife+"} or None
         How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
     calibration_cv : int, splitter, array of shape (n_samples,) or None
         Folds for it, as in `MKLRegressor`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
-
-    Attributes
-    ----------
-    active_nodes_ : list
-        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
-    block_norms_ : ndarray of shape (n_active,)
-        Norm of the function of each, ``Q_w`` above.
-    weights_ : ndarray of shape (n_active,)
-        Weight of the (normalised) kernel of each.
-    target_scale_ : float
-        Unit of the target.
 
     References
     ----------

@@ -142,51 +142,80 @@ _INPUT = {
     "feature_names_in_ : ndarray of shape (n_features_in_,)": "Their names, where there were any.",
 }
 
-_PARAMETERS = "    Parameters\n    ----------\n"
+# Parameters that mean the same in most estimators.
+_COMMON = {
+    "tol : float": "Relative duality gap to stop at, at least 1e-9.",
+    "fit_intercept : bool": "Whether to add a bias to every output.",
+    'class_weight : dict, "balanced" or None': "Factors of C by class.",
+    'calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None': """How
+        decisions become probabilities, as in `MKLClassifier`; None: not at all.""",
+    "calibration_cv : int, splitter, array of shape (n_samples,) or None": """Folds for it, as in
+        `MKLClassifier`.""",
+    'memory_limit : number of bytes, str such as "8GB", or None': "None: half of the free memory.",
+    "n_jobs : int or None": """Threads; None: all that the process may use. The result does not
+        depend on it.""",
+    "verbose : int": "1 shows a bar with the gap.",
+}
 
 
 def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
-    """Append entries to the section Attributes of a class; those that it has itself stay.
+    """Complete the docstring of a class; entries that it has itself stay.
 
-    Parameters without an entry get that of the class that it inherits them from.
+    Parameters without an entry get that of the class that it inherits them from, or the common one.
+    Attributes are those of the groups and of the classes that it inherits from.
     """
 
     def decorate(cls: Class) -> Class:
         if cls.__doc__ is None:  # python -OO
             return cls
-        cls.__doc__ = _inherit_parameters(cls)
-        head, title, rest = cls.__doc__.partition("    Attributes\n    ----------\n")
-        own, gap, tail = rest.partition("\n\n")
-        seen = set(re.findall(r"^    (\w+) : ", own, flags=re.M))
-        entries: dict[str, str] = {}
-        for group in (*groups, _INPUT):  # of entries in several groups the first one counts
-            for signature, text in group.items():
-                name = signature.split(" ")[0]
-                if name not in seen | set(entries):
-                    joined = re.sub(r"\s+", " ", text)
-                    entries[name] = f"    {signature}\n        {joined}"
-        lines = [own.rstrip(), *entries.values()] if own.strip() else [*entries.values()]
-        cls.__doc__ = head + title + "\n".join(lines) + gap + tail
+        parameters = _written(_COMMON)
+        for owner in reversed(cls.__mro__):
+            parameters |= _entries(owner.__doc__ or "", "Parameters")
+        names = [name for name in inspect.signature(cls).parameters if name in parameters]
+        attributes = _entries(cls.__doc__, "Attributes")
+        inherited = [_entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
+        for group in (*map(_written, groups), *inherited, _written(_INPUT)):
+            attributes |= {name: entry for name, entry in group.items() if name not in attributes}
+        doc = _with_section(cls.__doc__, "Parameters", [parameters[name] for name in names])
+        cls.__doc__ = _with_section(doc, "Attributes", [*attributes.values()])
         return cls
 
     return decorate
 
 
-def _inherit_parameters(cls: type) -> str:
-    """Return the docstring of a class with an entry for every parameter, in their order."""
-    known: dict[str, str] = {}
-    for owner in reversed(cls.__mro__):
-        known |= _entries(owner.__doc__ or "")
-    head, title, rest = (cls.__doc__ or "").partition(_PARAMETERS)
-    if not title:
-        return head
-    tail = rest[len(rest.partition("\n\n")[0]) :]
-    names = [name for name in inspect.signature(cls).parameters if name in known]
-    return head + title + "\n".join(known[name] for name in names) + tail
+def _written(group: dict[str, str]) -> dict[str, str]:
+    """Return entries as they stand in a docstring, by their names."""
+    return {
+        signature.split()[0]: f"{signature}\n    {' '.join(text.split())}"
+        for signature, text in group.items()
+    }
 
 
-def _entries(doc: str) -> dict[str, str]:
-    """Return the entries of the section Parameters by their names."""
-    section = doc.partition(_PARAMETERS)[2].partition("\n\n")[0]
-    entries = re.findall(r"^    \w.*(?:\n        .*)*", section, flags=re.M)
+def _entries(doc: str, title: str) -> dict[str, str]:
+    """Return the entries of a section by their names."""
+    section = inspect.cleandoc(doc).partition(_heading(title))[2].partition("\n\n")[0]
+    entries = re.findall(r"^\w.*(?:\n    .*)*", section, flags=re.M)
     return {entry.split()[0]: entry for entry in entries}
+
+
+def _with_section(doc: str, title: str, entries: list[str]) -> str:
+    """Return a docstring with a section in place of its own, or before those that follow."""
+    blocks = inspect.cleandoc(doc).split("\n\n")
+    heading = _heading(title)
+    places = [k for k, block in enumerate(blocks) if f"{block}\n".startswith(heading)]
+    if places:
+        del blocks[places[0]]
+    else:
+        later = [k for k, block in enumerate(blocks) if block.startswith(_LATER[title])]
+        places = [*later, len(blocks)]
+    blocks.insert(places[0], heading + "\n".join(entries))
+    return "\n\n".join(blocks)
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'-' * len(title)}\n"
+
+
+# Headings of sections before which another stands.
+_AFTER = tuple(map(_heading, ("See Also", "References", "Examples")))
+_LATER = {"Parameters": (_heading("Attributes"), *_AFTER), "Attributes": _AFTER}
