@@ -39,16 +39,10 @@ OPTIONS = RuleOptions()
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Truth values of propositions, eight to a byte, row by row.
+    """Truth values of propositions, eight to a byte, row by row."""
 
-    Parameters
-    ----------
-    rows : ndarray of uint8, of shape (n_samples, ceil(n_propositions / 8))
-        The first proposition is the highest bit of the first byte, as in ``numpy.packbits``.
-    n_propositions : int
-        Number of propositions.
-    """
-
+    # (n_samples, ceil(n_propositions / 8)): the first proposition is the highest bit of the first
+    # byte, as in ``numpy.packbits``.
     rows: NDArray[np.uint8]
     n_propositions: int
 

@@ -32,26 +32,19 @@ _FEW_ISOTONIC = 50  # rows below which a step function is mostly noise
 
 @dataclass(frozen=True)
 class Calibrator:
-    """Probabilities of classes from decision values.
+    """Probabilities of classes from decision values."""
 
-    Parameters
-    ----------
-    method : {"sigmoid", "vector", "temperature", "isotonic"}
-        One sigmoid for each output, normalised over classes; softmax of ``slope * f + bias``, with
-        a slope and a bias for each class, or one slope for all; or a step function for each output.
-    slopes, biases : ndarray of shape (n_outputs,)
-        Of the decision values; ones and zeros where there are steps.
-    labels : bool
-        Whether the outputs are labels or tasks of their own, so that probabilities are not
-        normalised over them.
-    steps : tuple of ndarray of shape (2, n_steps)
-        Decision values and probabilities of the step function of each output.
-    """
-
+    # {"sigmoid", "vector", "temperature", "isotonic"}: one sigmoid for each output, normalised over
+    # classes; softmax of ``slope * f + bias``, with a slope and a bias for each class, or one slope
+    # for all; or a step function for each output.
     method: str
+    # slopes, biases (n_outputs,): of the decision values; ones and zeros where there are steps
     slopes: Floats
     biases: Floats
+    # Whether the outputs are labels or tasks of their own, so that probabilities are not normalised
+    # over them.
     labels: bool = False
+    # (2, n_steps): decision values and probabilities of the step function of each output.
     steps: tuple[Floats, ...] = ()
 
     def log_proba(self, decision: Floats) -> Floats:

@@ -45,23 +45,12 @@ def guaranteed_coverage(coverage: float, n: float, n_folds: int) -> float:
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Scores of held-out rows by fold.
+    """Scores of held-out rows by fold."""
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        What is added to the prediction of the model that did not see the row.
-    fold : ndarray of shape (n_rows,)
-        The fold of each row.
-    weight : ndarray of shape (n_rows,)
-        How often each row counts.
-    n_folds : int
-        Number of folds.
-    """
-
+    # (n_rows,): what is added to the prediction of the model that did not see the row.
     scores: Floats
-    fold: Indices
-    weight: Floats
+    fold: Indices  # (n_rows,): the fold of each row
+    weight: Floats  # (n_rows,): how often each row counts
     n_folds: int
 
     def rank(self, coverage: float) -> float:

@@ -73,18 +73,11 @@ def take(rows: Rows, index: Any) -> Rows:
 
 @dataclass(frozen=True)
 class Decay:
-    """The shape of a kernel ``exp(-rate * distance)``; one matrix of distances serves all widths.
+    """The shape of a kernel ``exp(-rate * distance)``: one matrix of distances for all widths."""
 
-    Parameters
-    ----------
-    distance : {"squared", "absolute"}
-        ``|x - z|^2`` or ``|x - z|_1``.
-    width : float
-        Width of the kernel.
-    """
-
+    # {"squared", "absolute"}: ``|x - z|^2`` or ``|x - z|_1``.
     distance: Literal["squared", "absolute"]
-    width: float
+    width: float  # width of the kernel
 
     @property
     def rate(self) -> float:

@@ -23,16 +23,11 @@ _UNDERFLOW = np.finfo(np.float64).tiny  # positive values below this have lost d
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Composite(Kernel):
-    """Base of `Sum` and `Product`; nested ones of the same type are flattened unless named.
-
-    Parameters
-    ----------
-    parts : sequence of Kernel
-        At least one. Each looks at its own columns; giving ``columns`` binds all of them.
-    """
+    """Base of `Sum` and `Product`; nested ones of the same type are flattened unless named."""
 
     rules: ClassVar[tuple[str, ...]] = MISSING  # the parts know theirs
 
+    # At least one. Each looks at its own columns; giving ``columns`` binds all of them.
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:

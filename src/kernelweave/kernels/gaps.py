@@ -114,24 +114,13 @@ class Known(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class FilledColumns(Encoding):
-    """Columns whose gaps are filled, perhaps with an indicator of the gaps of each.
+    """Columns whose gaps are filled, perhaps with an indicator of the gaps of each."""
 
-    Parameters
-    ----------
-    keys : tuple of str or int
-        Names of the columns, positions where the table has none.
-    fills : tuple
-        What takes the place of gaps, one per column.
-    heights : tuple of float or None
-        The value of a column's indicator where there is a gap; None: it has no indicator.
-    numeric : bool
-        Whether all columns are numbers.
-    """
-
-    keys: tuple[Key, ...]
-    fills: tuple[Any, ...]
+    keys: tuple[Key, ...]  # names of the columns, positions where the table has none
+    fills: tuple[Any, ...]  # what takes the place of gaps, one per column
+    # The value of a column's indicator where there is a gap; None: it has no indicator.
     heights: tuple[float | None, ...]
-    numeric: bool = True
+    numeric: bool = True  # whether all columns are numbers
 
     def __post_init__(self) -> None:
         whole = all(isinstance(part, tuple) for part in (self.keys, self.fills, self.heights))

@@ -16,17 +16,11 @@ from .table import Columns
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Wrapper(Kernel):
-    """Base of the kernels of one inner kernel, whose columns, rows and view they have.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The inner kernel; giving ``columns`` binds it to these.
-    """
+    """Base of the kernels of one inner kernel, whose columns, rows and view they have."""
 
     rules: ClassVar[tuple[str, ...]] = MISSING  # the inner kernel knows its own
 
-    kernel: Kernel
+    kernel: Kernel  # the inner kernel; giving ``columns`` binds it to these
 
     def __post_init__(self) -> None:
         who, kernel = type(self).__name__, self.kernel

@@ -96,24 +96,14 @@ class DualBox:
 
 @dataclass(frozen=True)
 class Tangent:
-    """A smooth loss to second order at a function, with the best bias.
+    """A smooth loss to second order at a function, with the best bias."""
 
-    Parameters
-    ----------
-    value : float
-        The total loss.
-    bias : ndarray of shape (n_outputs,)
-        The best bias.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Minus its derivatives, which are feasible dual coefficients.
-    weights : ndarray of shape (n_samples, n_outputs)
-        Its second derivatives W. Where outputs are coupled, those of a row are
-        ``diag(w) - w w' / sum(w)``.
-    """
-
-    value: float
-    bias: Floats
+    value: float  # the total loss
+    bias: Floats  # (n_outputs,): the best bias
+    # (n_samples, n_outputs): minus its derivatives, which are feasible dual coefficients.
     dual_coef: Floats
+    # (n_samples, n_outputs): its second derivatives W. Where outputs are coupled, those of a row
+    # are ``diag(w) - w w' / sum(w)``.
     weights: Floats
 
 

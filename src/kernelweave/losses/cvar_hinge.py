@@ -21,20 +21,11 @@ class Ambiguity:
 
     The cap is on ``sum_i max(0, alpha_i - free_i)``. The largest weighted sum of losses over the
     set is a conditional value at risk (Rockafellar and Uryasev 2000).
-
-    Parameters
-    ----------
-    room : ndarray of shape (n_samples,)
-        How far each weight may go beyond its free part.
-    total : float
-        The largest sum of what is beyond the free parts.
-    free : ndarray of shape (n_samples,) or float
-        What the cap does not count.
     """
 
-    room: Floats
-    total: float
-    free: Floats | float = 0.0
+    room: Floats  # (n_samples,): how far each weight may go beyond its free part
+    total: float  # the largest sum of what is beyond the free parts
+    free: Floats | float = 0.0  # (n_samples,): what the cap does not count
 
     def worst(self, slack: Floats) -> tuple[float, float]:
         """Return the largest ``sum alpha_i slack_i``, and the multiplier of the cap there."""

@@ -290,27 +290,15 @@ class Vote:
 
 @dataclass(frozen=True)
 class Consensus:
-    """Class probabilities of rows, and confusions of annotators.
+    """Class probabilities of rows, and confusions of annotators."""
 
-    Attributes
-    ----------
-    truth : ndarray of shape (n_rows, n_classes)
-        Probabilities of the classes.
-    confusions : ndarray of shape (n_annotators, n_classes, n_classes)
-        Row c of an annotator: probabilities of the answers where the class is c.
-    vote : Vote or None
-        Calibration of the columns' vote.
-    history : list of float
-        Largest change of a probability in each round.
-    converged : bool
-        Whether the last change is at most the tolerance.
-    """
-
-    truth: Floats
+    truth: Floats  # (n_rows, n_classes): probabilities of the classes
+    # (n_annotators, n_classes, n_classes): row c of an annotator: probabilities of the answers
+    # where the class is c.
     confusions: Floats
-    vote: Vote | None
-    history: list[float]
-    converged: bool
+    vote: Vote | None  # calibration of the columns' vote
+    history: list[float]  # largest change of a probability in each round
+    converged: bool  # whether the last change is at most the tolerance
 
 
 def find_consensus(

@@ -38,46 +38,27 @@ _CONE = 1e-9  # distance, relative to the width, below which the gradient of a c
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Grids and limits of the search; the defaults were chosen on 16 tables.
+    """Grids and limits of the search; the defaults were chosen on 16 tables."""
 
-    Parameters
-    ----------
-    n_steps : int
-        Times that the metric is learned anew.
-    shrink : float
-        Share of the off-diagonal part of the gradient outer product that the metric keeps.
-    shares : tuple of float
-        Shares h of the product Laplacian to choose from.
-    widths : tuple of float
-        Widths to choose from, in medians of the distances.
-    ridges : tuple of float
-        Ridges to choose from, for a kernel of unit diagonal and targets of unit variance.
-    """
-
-    n_steps: int = 2
+    n_steps: int = 2  # times that the metric is learned anew
+    # Share of the off-diagonal part of the gradient outer product that the metric keeps.
     shrink: float = 0.3
+    # Shares h of the product Laplacian to choose from.
     shares: tuple[float, ...] = (0.15, 0.5, 0.85)
+    # Widths to choose from, in medians of the distances.
     widths: tuple[float, ...] = (1.0, 2.5, 6.0)
+    # Ridges to choose from, for a kernel of unit diagonal and targets of unit variance.
     ridges: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
-    """Ridge regression at one kernel and ridge.
+    """Ridge regression at one kernel and ridge."""
 
-    Parameters
-    ----------
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Coefficients a of ``f(x) = sum_i a_i k(x, x_i) + b``.
-    intercept : ndarray of shape (n_outputs,)
-        The bias b.
-    loo_residuals : ndarray of shape (n_samples, n_outputs)
-        ``y_i - f^(-i)(x_i)``, exactly.
-    """
-
+    # (n_samples, n_outputs): coefficients a of ``f(x) = sum_i a_i k(x, x_i) + b``.
     dual_coef: Floats
-    intercept: Floats
-    loo_residuals: Floats
+    intercept: Floats  # (n_outputs,): the bias b
+    loo_residuals: Floats  # (n_samples, n_outputs): ``y_i - f^(-i)(x_i)``, exactly
 
 
 def solve_ridge(K: Floats, ridge: float, Y: Floats, weight: Floats) -> RidgeSolution | None:
@@ -120,31 +101,17 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class MetricStep:
-    """The best model with one metric.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    widths : tuple of float
-        Widths L1 and L2.
-    ridge, share : float
-        The ridge, and the share h of the product Laplacian.
-    solution : RidgeSolution
-        Coefficients and leave-one-out residuals.
-    loo_error : float
-        Weighted mean squared leave-one-out residual, relative to the variance of the targets.
-    n_solves : int
-        Factorisations that the search took.
-    """
+    """The best model with one metric."""
 
     metric: Metric
-    widths: tuple[float, float]
+    widths: tuple[float, float]  # widths L1 and L2
+    # ridge, share: the ridge, and the share h of the product Laplacian
     ridge: float
     share: float
-    solution: RidgeSolution
+    solution: RidgeSolution  # coefficients and leave-one-out residuals
+    # Weighted mean squared leave-one-out residual, relative to the variance of the targets.
     loo_error: float
-    n_solves: int
+    n_solves: int  # factorisations that the search took
 
     def values(self, train: Floats, rows: Floats) -> Floats:
         """Return the function at encoded rows; `train` are those that it was fitted to."""

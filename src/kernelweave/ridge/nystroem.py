@@ -40,26 +40,13 @@ _COPY = 1e-5  # relative difference of the quadratic forms over all rows of copi
 
 @dataclass(frozen=True)
 class NystroemSpectra:
-    """Spectra of Nystroem kernels; eigenvectors are computed in passes over the rows.
+    """Spectra of Nystroem kernels; eigenvectors are computed in passes over the rows."""
 
-    Attributes
-    ----------
-    source : RowSource
-        The rows, prepared for the kernels of the spectra.
-    items : tuple of EigenFeatures
-        One for each spectrum.
-    spectra : tuple of Directions
-        Theirs.
-    targets : ndarray of shape (n_samples, n_outputs)
-        Centred targets.
-    along : tuple of ndarray of shape (rank, n_outputs)
-        ``T' targets`` of each kernel, which saves a pass where it is asked for.
-    """
-
-    source: RowSource
-    items: tuple[EigenFeatures, ...]
-    spectra: tuple[Directions, ...]
-    targets: Floats
+    source: RowSource  # the rows, prepared for the kernels of the spectra
+    items: tuple[EigenFeatures, ...]  # one for each spectrum
+    spectra: tuple[Directions, ...]  # theirs
+    targets: Floats  # (n_samples, n_outputs): centred targets
+    # (rank, n_outputs): ``T' targets`` of each kernel, which saves a pass where it is asked for.
     along: tuple[Floats, ...]
 
     def coordinates(self, V: Floats) -> list[Floats]:
