@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from kernelweave._dask import by_parts
-from kernelweave._types import Floats
-from kernelweave._validation import offered_if
-from kernelweave.errors import InputError
 from kernelweave.losses import Hinge, Loss
 
-from .calibration import CALIBRATION, lacks_probabilities
+from .calibration import CALIBRATION
 from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
+from .predictions import TaskClassifier
 from .shared_docs import BOUNDS, CALIBRATED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
-class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
+class HierarchicalMKLClassifier(TaskClassifier, BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
     Minimises
@@ -122,97 +116,3 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
 
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError(
-                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
-                "labels."
-            )
-
-    @by_parts
-    def decision_function(self, X: Any, task: Any = None) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
-            label.
-        """
-        decision = self._decide(X)
-        if (own := self._by_task(decision, task)) is not None:
-            return own
-        return decision.ravel() if decision.shape[1] == 1 else decision
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        """
-        decision = self.decision_function(X, task)
-        if self._several:
-            return (decision.reshape(len(decision), -1) > 0).astype(int)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; of several labels, the probability of each label. The most
-            probable class may differ from that of `predict`, which calibration does not change.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the logarithm of the probability of every class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Also where the probability itself rounds to zero.
-        """
-        check_is_fitted(self)
-        log_p = self._log_proba(self._outputs(X))
-        if (own := self._by_task(log_p, task)) is None:
-            return log_p
-        return np.column_stack([np.log1p(-np.exp(own)), own])

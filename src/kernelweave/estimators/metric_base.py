@@ -81,22 +81,6 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         1 counts the steps.
     """
 
-    columns: Any
-    n_steps: int
-    shrink: float
-    shares: Sequence[float]
-    widths: Sequence[float]
-    ridges: Sequence[float]
-    select: str
-    metric_rows: int
-    max_exact: int
-    max_full: int
-    n_landmarks: int
-    memory_limit: float | str | None
-    n_jobs: int | None
-    random_state: Any
-    verbose: int
-
     _declaration: ClassVar[Declaration] = Declaration(
         learns="metric",
         saved={

@@ -12,24 +12,23 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._dask import ScoredByParts
 from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, check_weights, offered_if, refuse_missing_labels
+from kernelweave._validation import StrOptions, check_weights, refuse_missing_labels
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Logistic, Loss
 from kernelweave.rules import Link
 
-from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
+from .calibration import CALIBRATION, lacks_probabilities
 from .duplicates import MergedRows
+from .predictions import TaskClassifier
 from .rule_base import BaseRuleEnsemble
 from .shared_docs import BOUNDS, CALIBRATED, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
 
 
 @shared_attributes(RULES, BOUNDS, CALIBRATED)
-class RuleEnsembleClassifier(
-    CalibratedClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble
-):
+class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
     Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
@@ -185,13 +184,6 @@ class RuleEnsembleClassifier(
         cost = weighted(np.ones(labels.shape), weight)
         return Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError(
-                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
-                "labels."
-            )
-
     def _fixed(self, Y: Floats, cost: Floats) -> dict[int, float]:
         """Return constant scores of outputs with one class only; their costs become zero."""
         fixed = {}
@@ -215,92 +207,6 @@ class RuleEnsembleClassifier(
             return int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
         changed = ((before > 0) != (after > 0)) & (rows.cost > 0)
         return int(changed.any(axis=1).sum())
-
-    @by_parts
-    def decision_function(self, X: Any, task: Any = None) -> Floats:
-        """Return the scores of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``; otherwise one column per class or
-            label.
-        """
-        scores = self._scores(X)
-        if (own := self._by_task(scores, task)) is not None:
-            return own
-        return scores[:, 0] if scores.shape[1] == 1 and not self._multilabel else scores
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        """
-        decision = self.decision_function(X, task)
-        if self._multilabel:
-            return (decision > 0).astype(int)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; of several labels, the probability of each label. The most
-            probable class may differ from that of `predict`, which calibration does not change.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the logarithm of the probability of every class.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Also where the probability itself rounds to zero.
-        """
-        log_p = self._log_proba(self._scores(X))
-        if (own := self._by_task(log_p, task)) is None:
-            return log_p
-        return np.column_stack([np.log1p(-np.exp(own)), own])
 
     def _classes(self) -> list[Any] | None:
         return [0, 1] if self._multilabel else list(self.classes_)

@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelweave._dask import ScoredByParts, by_parts
-from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, offered_if
+from kernelweave._dask import ScoredByParts
+from kernelweave._types import Indices
+from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import InputError
 from kernelweave.losses import Loss
 from kernelweave.solvers import Result
 
 from .duplicates import MergedRows
-from .intervals import INTERVALS, IntervalRegressor, lacks_intervals
+from .intervals import INTERVALS
 from .out_of_fold import LeftOut
+from .predictions import TaskRegressor
 from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
 from .shared_docs import BOUNDS, COVERED, RULES, shared_attributes
@@ -28,7 +29,7 @@ _LARGEST = 1e100  # squares must be numbers
 
 
 @shared_attributes(RULES, BOUNDS, COVERED)
-class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
+class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
     The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
@@ -160,56 +161,6 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
 
     def _ignores_rows(self) -> bool:
         return self.propositions == "given"
-
-    @offered_if(lacks_intervals)
-    @by_parts
-    def predict_interval(self, X: Any, coverage: float = 0.9, task: Any = None) -> Floats:
-        """Return an interval for every row that holds its target with a given probability.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        coverage : float in (0, 1)
-            Share of new rows whose interval should hold their target. It is nominal unless
-            `coverage_guarantee_` is a number.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
-            Lower and upper ends; infinite where the training rows are too few for the coverage.
-        """
-        intervals = self._intervals_of_outputs(X, coverage)
-        if (own := self._by_task(intervals, task)) is not None:
-            return own
-        return intervals[:, 0] if self._one_output else intervals
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError("task: y must have one column where tasks are given.")
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        scores = self._scores(X)
-        if (own := self._by_task(scores, task)) is not None:
-            return own
-        return scores[:, 0] if self._one_output else scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
