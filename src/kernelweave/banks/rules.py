@@ -84,11 +84,6 @@ class RuleBank(KernelCollection):
     """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
 
     No Gram matrix of a rule is ever formed: a rule is one bit per row.
-
-    Parameters
-    ----------
-    propositions : PackedRows
-        Which row satisfies which proposition.
     """
 
     def __init__(self, propositions: PackedRows) -> None:

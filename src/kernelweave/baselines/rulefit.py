@@ -174,15 +174,7 @@ class _RuleFit(BaseEstimator):
 
 
 def tree_rules(tree: Any, names: Sequence[str]) -> list[Conditions]:
-    """Return the conditions of every node of a fitted tree but its root.
-
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        Attribute ``tree_`` of a decision tree.
-    names : sequence of str
-        Names of the columns.
-    """
+    """Return the conditions of every node of a fitted tree (``tree_``) but its root."""
     found: list[Conditions] = []
     paths: dict[int, Conditions] = {0: ()}
     for node in range(tree.node_count):  # parents come before their children

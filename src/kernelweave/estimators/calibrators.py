@@ -96,19 +96,10 @@ def fit_calibrator(
 ) -> Calibrator:
     """Fit the map to decisions of rows that were held out.
 
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`; "auto" is a sigmoid for two classes and for labels, and vector scaling
-        for several classes.
-    decision : ndarray of shape (n_rows, n_outputs)
-        Decision values.
-    codes : ndarray of shape (n_rows, 1), or (n_rows, n_outputs) for labels
-        Class numbers; of labels zeros and ones, and -1 where a row has no part in an output.
-    weight : ndarray of shape (n_rows,)
-        How often each row counts.
-    labels : bool
-        Whether the outputs are labels or tasks of their own.
+    The method "auto" is a sigmoid for two classes and for labels, and vector scaling for several
+    classes. ``codes``, of shape (n_rows, 1), are class numbers; of labels, of shape (n_rows,
+    n_outputs), zeros and ones, and -1 where a row has no part in an output. ``weight`` is how often
+    each row counts.
     """
     n_outputs = decision.shape[1]
     joint = n_outputs > 1 and not labels  # classes that share the probability of one

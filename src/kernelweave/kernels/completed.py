@@ -37,12 +37,7 @@ def mean_similarity(
 ) -> Floats:
     """Return the mean similarity over sources, relative to how many each row has.
 
-    Parameters
-    ----------
-    references : tuple of Kernel
-        One per source, zero for rows without it.
-    A, B : tuple of prepared rows
-        One per reference.
+    The references, one per source, are zero for rows without it.
     """
     K = sum(ref.block(a, b) for ref, a, b in zip(references, A, B, strict=True))
     left, right = (

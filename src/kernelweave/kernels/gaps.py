@@ -238,14 +238,8 @@ def known_cells(X: Any, columns: Any, who: str, weight: Floats | None) -> Bools:
 def learn_rule(kernel: Kernel, X: Any, weight: Floats | None) -> Kernel:
     """Return the kernel that follows the rule of another, learned from training rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a rule that its `prepare` does not follow.
-    X : array, sparse matrix, data frame
-        Training rows.
-    weight : ndarray of shape (n_samples,) or None
-        How often each row counts.
+    The kernel has a rule that its `prepare` does not follow; ``weight`` is how often each row
+    counts.
     """
     who, rule = str(kernel), kernel.missing
     plain = kernel._changed(missing="refuse")

@@ -159,14 +159,8 @@ def centre_linear(kernels: list[Kernel], X: Any) -> list[Kernel]:
 
     For models with an intercept, of which a centre changes nothing but the intercept: coefficients
     that sum to zero see inner products of centred rows only. Without one, the squared norm of the
-    mean, relative to the variance, is the factor by which rounding errors grow.
-
-    Parameters
-    ----------
-    kernels : list of Kernel
-        Written out.
-    X : array, sparse matrix or data frame
-        Training rows, or a sample of them.
+    mean, relative to the variance, is the factor by which rounding errors grow. The kernels are
+    written out; ``X`` are training rows, or a sample of them.
     """
     out: list[Kernel] = []
     for kernel in kernels:

@@ -314,23 +314,11 @@ def find_consensus(
 ) -> Consensus:
     """Estimate class probabilities and confusions in turn.
 
-    Parameters
-    ----------
-    answers : Answers
-        The answers.
-    kappa : float
-        Weight of the pooled confusion, in answers; 0 for the method of Dawid and Skene.
-    scores : callable, optional
-        Leave-one-out scores of all rows for class probabilities. None: the shares of the classes
-        take the place of the columns' vote.
-    prior : ndarray of shape (n_classes,), optional
-        Known shares of the classes.
-    max_iter, tol : int, float
-        Most rounds; largest change of a probability at which to stop.
-    known : ndarray of int of shape (n_rows,), optional
-        Class numbers of rows whose class is known, -1 elsewhere.
-    report : callable, optional
-        Called after each round.
+    ``kappa`` is the weight of the pooled confusion, in answers; 0 for the method of Dawid and
+    Skene. ``scores`` returns leave-one-out scores of all rows for class probabilities; without it,
+    the shares of the classes take the place of the columns' vote. ``prior`` are known shares of the
+    classes, ``known`` class numbers of rows whose class is known, -1 elsewhere. Rounds end when no
+    probability changes by more than ``tol``; ``report`` is called after each.
     """
     truth, vote, history = _with_known(answers.shares(), known), None, []
     step, before = np.ones((len(truth), 1)), np.zeros_like(truth)

@@ -131,14 +131,8 @@ def fit_parts(
 ) -> RidgeFunction:
     """Fit the function to all rows of a Dask table; landmarks are among the sampled rows.
 
-    Parameters
-    ----------
-    X : PartedTable
-        All rows.
-    sample, rows : ndarray
-        Numbers of the sampled rows, and these rows encoded.
-    kernel, Y, weight, n_landmarks
-        As in `fit_all_rows`; weights may be zero.
+    ``sample`` and ``rows`` are the numbers of the sampled rows, and these rows encoded. The rest is
+    as in `fit_all_rows`; weights may be zero.
     """
     places, triangle = choose_landmarks(
         lambda a, b: kernel.block(rows[a], rows[b]), np.arange(len(rows)), n_landmarks

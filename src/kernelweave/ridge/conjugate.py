@@ -176,18 +176,8 @@ def solve_full(
 ) -> FullRidge:
     """Fit ridge regression on all rows; the ridge is the best one for the rows of fold 0.
 
-    Parameters
-    ----------
-    K : UpperKernel
-        The kernel.
-    features : ndarray of shape (n_samples, n_landmarks)
-        Nystroem features.
-    Y, weight : ndarray
-        Targets and positive weights of the rows.
-    ridges : ndarray
-        To choose from.
-    folds : ndarray of int of shape (n_samples,)
-        The fold of every row, from 0.
+    ``features`` are Nystroem features, of shape (n_samples, n_landmarks); weights of the rows are
+    positive, and ``folds`` the fold of every row, from 0.
     """
     first = Problems.build(features, weight, folds, np.zeros(len(ridges), dtype=np.intp), ridges)
     test = folds == 0

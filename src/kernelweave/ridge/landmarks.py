@@ -55,12 +55,8 @@ def choose_landmarks(
 ) -> tuple[Indices, Floats]:
     """Choose landmarks by block-pivoted Cholesky on a kernel of unit diagonal.
 
-    Returns
-    -------
-    landmarks : ndarray of int
-        The candidates with the largest residuals, batch by batch.
-    triangle : ndarray
-        Lower triangular L with ``L L'`` the kernel between landmarks.
+    Returns the candidates with the largest residuals, batch by batch, and lower triangular L with
+    ``L L'`` the kernel between landmarks.
     """
     n_landmarks = min(n_landmarks, len(candidates))
     residual = np.ones(len(candidates))

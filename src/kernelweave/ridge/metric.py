@@ -261,14 +261,10 @@ def _exponential(D: Floats, width: float, factor: float) -> Floats:
 def gradients(
     A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
 ) -> Floats:
-    """Return the gradients at the rows of A of ``sum_m coef[m] k(x, B[m])``.
+    """Return gradients, (n_outputs, n_rows of A, n_columns), of ``sum_m coef[m] k(x, B[m])``.
 
     A Laplacian has a cone at its centre, whose one-sided slopes cancel: there, and on ties of a
     column, the gradient counts as zero.
-
-    Returns
-    -------
-    gradients : ndarray of shape (n_outputs, n_rows, n_columns)
     """
     (D1, D2), (L1, L2) = metric.distances(A, B), widths
     S1 = _exponential(D1, L1, share / L1)
@@ -336,27 +332,10 @@ def learn_metric(
 ) -> list[MetricStep]:
     """Alternate between ridge regression and the metric of its gradients.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_columns)
-        Encoded rows.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets in units of their spread.
-    weight : ndarray of shape (n_samples,)
-        Positive weights of the rows, with mean one.
-    groups : ndarray of int of shape (n_columns,)
-        Columns with the same number share their weight.
-    options : MetricOptions
-        Grids and limits.
-    random : RandomState
-        Mixes the outputs where there are many.
-    callback : callable, optional
-        Called with every step.
-
-    Returns
-    -------
-    steps : list of MetricStep
-        The first with the identity; the one with the smallest `loo_error` is the model.
+    ``X`` are encoded rows, ``Y`` targets in units of their spread, of shape (n_samples, n_outputs),
+    and ``weight`` positive with mean one. Columns with the same number in ``groups`` share their
+    weight; ``random`` mixes the outputs where there are many; ``callback`` is called with every
+    step. The first step has the identity; the one with the smallest `loo_error` is the model.
     """
     metric: Metric | None = Metric.identity(X.shape[1])
     start = Setting(

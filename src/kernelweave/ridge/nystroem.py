@@ -122,21 +122,11 @@ def average_ridges_nystroem(
 ) -> NystroemRidge:
     """Do what `average_ridges` does for large n, with Nystroem features.
 
-    Three passes over the rows: products of features, errors of all models, the averaged values.
-    Leave-one-out values are exact for the kernels that predict, those of the landmarks.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        None of them `Precomputed`.
-    X : array, sparse matrix, data frame or PartedTable
-        The rows; the result does not depend on where they are.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets.
-    ridges, temperature, floor, joint, power, drop_copies, report
-        As in `average_ridges`; `report` is called after every pass.
-    memory : float
-        Bytes that products of features may take; less memory takes more passes.
+    Three passes over the rows: products of features, errors of all models, the averaged values;
+    `report` is called after each. Leave-one-out values are exact for the kernels that predict,
+    those of the landmarks. No kernel may be `Precomputed`, and the result does not depend on where
+    the rows are. ``memory`` is that of products of features, in bytes; less memory takes more
+    passes.
     """
     n, means = len(Y), Y.mean(axis=0)
     ridges = default_ridges(n) if ridges is None else ridges

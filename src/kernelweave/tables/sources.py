@@ -33,12 +33,7 @@ class SourceScore:
 def find_sources(model: Any, columns: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the columns of every source: views by their names, else single columns.
 
-    Parameters
-    ----------
-    model : estimator or Pipeline
-        A fitted model.
-    columns : list of str
-        Columns of the table that the model takes, in the order of the fit.
+    ``columns`` are those of the table that the model takes, in the order of the fit.
     """
     found: dict[str, list[str]] = {}
     for kernel in getattr(last_step(model), "kernels_", None) or ():
