@@ -19,18 +19,6 @@ from kernelweave.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-COMBINED = {
-    "names_ : list of str": "Their names.",
-    "weights_ : ndarray of shape (n_members,)": "Their weights, which sum to one.",
-    "intercept_ : ndarray of shape (n_outputs,)": "Zeros.",
-    "objective_ : float": "NaN: members have objectives of their own.",
-    "duality_gap_ : float": "NaN, for the same reason.",
-    "converged_ : bool": "Whether all members have converged.",
-    "n_iter_ : int": "Sum over the members.",
-    "history_ : list": "Empty.",
-    "coverage_guarantee_ : float": "NaN: members are chosen by the rows that were left out.",
-}
-
 
 class BaseCombination(NotebookSummary, BaseEstimator):
     """Base of the combinations: members, their weights and their fits.

@@ -23,11 +23,11 @@ from .calibration import CALIBRATION, lacks_probabilities
 from .duplicates import MergedRows
 from .predictions import TaskClassifier
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, CALIBRATED, RULES, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, RULE_PARAMETERS, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
 
 
-@shared_attributes(RULES, BOUNDS, CALIBRATED)
+@shared_attributes(RULES, BOUNDS, CALIBRATED, parameters=RULE_PARAMETERS)
 class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 

@@ -22,13 +22,13 @@ from .out_of_fold import LeftOut
 from .predictions import TaskRegressor
 from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, COVERED, RULES, shared_attributes
+from .shared_docs import BOUNDS, COVERED, RULE_PARAMETERS, RULES, shared_attributes
 from .targets import Targets, real_targets
 
 _LARGEST = 1e100  # squares must be numbers
 
 
-@shared_attributes(RULES, BOUNDS, COVERED)
+@shared_attributes(RULES, BOUNDS, COVERED, parameters=RULE_PARAMETERS)
 class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 

@@ -157,26 +157,79 @@ _COMMON = {
     "verbose : int": "1 shows a bar with the gap.",
 }
 
+# Parameters of the rule ensembles.
+RULE_PARAMETERS = {
+    "rho : float, default=1.1": """In [1, 2]. Smaller values give fewer rules; 2 is hierarchical
+        kernel learning, and 1 is a weighted l1 norm, which gives most conjunctions the weight zero
+        and is by far the fastest. It needs a smooth loss.""",
+    "base : float, default=2.0": """A conjunction of k propositions costs ``base ** k``. Larger
+        values favour short rules.""",
+    'propositions : {"auto", "given"}, default="auto"': """Make propositions from the columns of
+        ``X``, or use its columns, which are then truth values or zeros and ones, as they are.""",
+    "n_cuts : int, default=4": "Most cuts for a column of numbers.",
+    'cut_strategy : {"quantile", "uniform"}, default="quantile"': "Where to cut.",
+    'categorical : "auto" or list of names or positions, default="auto"': """Columns of numbers to
+        treat as categories; see `Propositions`.""",
+    "max_length : int or None, default=None": "Longest conjunction that may become a rule.",
+    "task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None": """How
+        the outputs of several classes, labels or tasks are related: a matrix ``B``, or a number mu
+        for ``I + 11'/mu`` (small values pull them together). None: not at all, but they share
+        rules.""",
+    "threshold : float, default=1e-3": """Rules whose norm is at most this share of the largest are
+        dropped.""",
+    "max_rules : int or None, default=None": """Keep at most so many rules: those whose contribution
+        to the scores varies most.""",
+    "refit : bool, default=False": """Whether to merge rules that hold on the same rows or on
+        complementary ones (``x <= 3`` and ``x > 3``), and to fit the weights of the kept rules
+        again: half the sum of their squares and a tenth of the loss, whatever C is. `refit_gap_` is
+        the relative duality gap of this second fit.""",
+    "monotone : dict or None, default=None": """Direction by column: 1 where the score may not fall
+        as the column rises, -1 where it may not rise. Needs ``rho=1`` and one output.""",
+    "forbidden : list of names or positions, default=None": "Columns that no rule may use.",
+    "required : list of names or positions, default=None": """Columns that have a rule in any case:
+        where the search finds none, the proposition with the steepest loss is added.""",
+    "max_columns : int or None, default=None": """Most columns in all. Greedy: the columns with the
+        largest rules are kept, and the problem is solved on them alone; the certificate holds for
+        these columns. Needs ``rho=1``.""",
+    "n_resamples : int, default=0": """Number of half samples of the rows from which `stability_` is
+        computed; each costs a fit.""",
+    "min_stability : float, default=0.0": """Rules that are selected in a smaller share of the half
+        samples are dropped.""",
+    "random_state : int, RandomState instance or None, default=None": "Draws the half samples.",
+    "tol : float, default=1e-2": "Relative duality gap to stop at.",
+    "max_iter : int, default=2000": "Maximum number of inner solves.",
+    "max_nodes : int, default=20000": "Maximum number of activated conjunctions.",
+    "fit_intercept : bool, default=True": "Whether to add a bias.",
+    "warm_start : bool, default=False": """Whether to start from the last fit on the same rows, for
+        rho > 1.""",
+    "n_jobs : int or None, default=None": """Threads; None: all that the process may use. The result
+        does not depend on it.""",
+    "verbose : int, default=0": "Whether to show progress.",
+}
 
-def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
+
+def shared_attributes(
+    *groups: dict[str, str], parameters: dict[str, str] | None = None
+) -> Callable[[Class], Class]:
     """Complete the docstring of a class; entries that it has itself stay.
 
-    Parameters without an entry get that of the class that it inherits them from, or the common one.
+    Parameters without an entry get that of the class that it inherits them from, of the given
+    ``parameters``, or the common one.
     Attributes are those of the groups and of the classes that it inherits from.
     """
 
     def decorate(cls: Class) -> Class:
         if cls.__doc__ is None:  # python -OO
             return cls
-        parameters = _written(_COMMON)
+        known = _written(_COMMON | (parameters or {}))
         for owner in reversed(cls.__mro__):
-            parameters |= _entries(owner.__doc__ or "", "Parameters")
-        names = [name for name in inspect.signature(cls).parameters if name in parameters]
+            known |= _entries(owner.__doc__ or "", "Parameters")
+        names = [name for name in inspect.signature(cls).parameters if name in known]
         attributes = _entries(cls.__doc__, "Attributes")
         inherited = [_entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
         for group in (*map(_written, groups), *inherited, _written(_INPUT)):
             attributes |= {name: entry for name, entry in group.items() if name not in attributes}
-        doc = _with_section(cls.__doc__, "Parameters", [parameters[name] for name in names])
+        doc = _with_section(cls.__doc__, "Parameters", [known[name] for name in names])
         cls.__doc__ = _with_section(doc, "Attributes", [*attributes.values()])
         return cls
 
