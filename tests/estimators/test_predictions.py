@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave.errors import InputError
-from kernelweave.estimators.predictions import TaskClassifier, TaskRegressor
+from kernelweave.estimators.predictions import DecidedClasses, TaskClassifier, TaskRegressor
 from kernelweave.estimators.targets import TaskOutputs
 
 X = np.array([[-1.0, 0.5, 2.0], [0.3, 0.2, -4.0]])
@@ -22,10 +22,18 @@ class Values(TaskRegressor, TaskOutputs):
         return np.asarray(X)
 
 
-def test_the_class_with_the_largest_output_is_predicted():
-    assert Classes().predict(X).tolist() == ["c", "a"]
-    assert Classes().decision_function(X[:, :1]).tolist() == [-1.0, 0.3]
-    assert Classes().predict(X[:, :1]).tolist() == ["a", "b"]
+class Decided(DecidedClasses):
+    classes_ = Classes.classes_
+
+    def decision_function(self, X):
+        return X[:, 0] if X.shape[1] == 1 else X
+
+
+@pytest.mark.parametrize("model", [Classes(), Decided()])
+def test_the_class_with_the_largest_output_is_predicted(model):
+    assert model.predict(X).tolist() == ["c", "a"]
+    assert model.decision_function(X[:, :1]).tolist() == [-1.0, 0.3]
+    assert model.predict(X[:, :1]).tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["_several", "_multilabel"])

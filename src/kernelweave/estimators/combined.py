@@ -17,6 +17,7 @@ from kernelweave.kernels import Linear
 from .combination import BaseCombination, to_probabilities, undo_logarithm
 from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
 from .mkl import MKLClassifier, MKLRegressor
+from .predictions import DecidedClasses, class_codes
 from .shared_docs import CLASSES, shared_attributes
 from .targets import encode_labels, real_targets, refuse_one_class
 from .terms import FunctionTerms, MemberTerms
@@ -176,7 +177,7 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
 
 
 @shared_attributes(COMBINED, CLASSES)
-class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
+class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombination):
     """Weighted mean of the probabilities of several classifiers.
 
     Decision values of members without probabilities of their own are calibrated. The command
@@ -311,21 +312,7 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
         return FunctionTerms(lambda X: self.decision_function(X).reshape(-1, n), reason)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the most probable class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[class_codes(self.decision_function(X))])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,6 +17,7 @@ from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
+from .predictions import DecidedClasses
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 from .terms import KernelTerms
@@ -115,7 +116,9 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(
+    LeftOutSets, DecidedClasses, ScoredByParts, ClassifierMixin, BaseMetricKernel
+):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -324,24 +327,6 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
             ``log(predict_proba(X))``.
         """
         return np.asarray(np.log(self.predict_proba(X)))
-
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the most probable class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
 
 def _class_codes(Y: Floats) -> Indices:

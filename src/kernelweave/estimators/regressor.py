@@ -163,7 +163,7 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
+            Predictions; of several quantiles one column per level, increasing in every row.
         """
         decision = self._decide(X)
         return decision.ravel() if self._one_output else decision
