@@ -31,22 +31,13 @@ class InnerSolver(Enum):
 
 @dataclass(frozen=True)
 class DualBox:
-    """The conjugate of a loss, one column per output.
+    """The conjugate of a loss, one column per output."""
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_samples, n_outputs)
-        Bounds of every coefficient, with zero between them.
-    ridge : ndarray of shape (n_samples, n_outputs)
-        The quadratic term d on each coefficient.
-    dead_zone : float
-        The absolute-value term e on each coefficient.
-    """
-
+    # lower, upper (n_samples, n_outputs): bounds of every coefficient, with zero between them
     lower: Floats
     upper: Floats
-    ridge: Floats
-    dead_zone: float = 0.0
+    ridge: Floats  # (n_samples, n_outputs): the quadratic term d on each coefficient
+    dead_zone: float = 0.0  # the absolute-value term e on each coefficient
 
     def columns(self, Y: Floats, o: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return target, bounds and ridge of one output, contiguous as the core needs them."""

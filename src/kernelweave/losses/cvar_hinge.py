@@ -78,17 +78,11 @@ class CVaRHinge(Loss):
     The cap is a share of the summed cost of an output, so that with equal costs and a share k the
     loss is that of the fraction k of the rows that fit worst: its conditional value at risk. There
     is no intercept: the multiplier of the cap takes its place, and bounds the loss of other rows.
-
-    Parameters
-    ----------
-    shares : tuple of float
-        One per output, in (0, 1]; 1 is no cap.
-    free : float
-        Share of each cost that the cap does not count. With any, no inner solver fits, and
-        first-order methods serve.
     """
 
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # one per output, in (0, 1]; 1 is no cap
+    # Share of each cost that the cap does not count. With any, no inner solver fits, and
+    # first-order methods serve.
     free: float = 0.0
     fit_intercept = False
     inner_solver = InnerSolver.CVAR
