@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import kernelweave
+from kernelweave._docstrings import entries, inherit_parameters, with_section
 
 
 def sections(docstring: str) -> dict[str, list[str]]:
@@ -219,3 +220,36 @@ def test_a_right_docstring_passes(thing):
 def test_a_wrong_docstring_is_caught(thing, expected):
     (problem,) = faults("x", thing)
     assert re.search(expected, problem)
+
+
+def test_parameters_are_inherited_in_the_order_of_the_signature():
+    class Narrow(Good):
+        """Do less.
+
+        Parameters
+        ----------
+        kernels : list
+            At most one.
+        depth : float
+            A third size.
+        """
+
+    class Bare(Good):
+        pass
+
+    inherit_parameters(Narrow)
+    inherit_parameters(Bare)
+    found = entries(Narrow.__doc__, "Parameters")
+    assert list(found) == ["depth", "width,", "kernels"]
+    assert found["kernels"].endswith("At most one.")
+    assert Bare.__doc__ is None
+
+
+@pytest.mark.parametrize(
+    ("title", "before"), [("Attributes", "References"), ("Parameters", "Attributes")]
+)
+def test_a_missing_section_is_added_in_its_place(title, before):
+    doc = f"Do something.\n\n{before}\n{'-' * len(before)}\nsome : text\n    Here."
+    made = with_section(doc, title, ["gap : float\n    Never negative."])
+    assert list(sections(made)) == [title, before]
+    assert with_section(made, title, []) == with_section(doc, title, [])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from kernelweave.errors import InputError
 from kernelweave.estimators.predictions import DecidedClasses, TaskClassifier, TaskRegressor
@@ -34,6 +35,15 @@ def test_the_class_with_the_largest_output_is_predicted(model):
     assert model.predict(X).tolist() == ["c", "a"]
     assert model.decision_function(X[:, :1]).tolist() == [-1.0, 0.3]
     assert model.predict(X[:, :1]).tolist() == ["a", "b"]
+
+
+def test_decisions_come_before_the_classes_that_an_unfitted_model_lacks():
+    class Unfitted(DecidedClasses):
+        def decision_function(self, X):
+            raise NotFittedError("not fitted")
+
+    with pytest.raises(NotFittedError):
+        Unfitted().predict(X)
 
 
 @pytest.mark.parametrize("kind", ["_several", "_multilabel"])

@@ -33,7 +33,8 @@ class DecisionClassifier(DecidedClasses, ClassifierMixin, BaseEstimator):
         return self._decide(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        return np.asarray(self.classes_[class_codes(self.decision_function(X))])
+        codes = class_codes(self.decision_function(X))
+        return np.asarray(self.classes_[codes])
 
 
 def covered(X: Floats, rules: Sequence[Rule]) -> Floats:

@@ -312,7 +312,8 @@ class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombin
         return FunctionTerms(lambda X: self.decision_function(X).reshape(-1, n), reason)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        return np.asarray(self.classes_[class_codes(self.decision_function(X))])
+        codes = class_codes(self.decision_function(X))
+        return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,7 +56,8 @@ class DecidedClasses:
         y : ndarray of shape (n_samples,) or (n_samples, n_labels)
             Class labels, or zeros and ones where `fit` was given several labels.
         """
-        return np.asarray(self.classes_[class_codes(self.decision_function(X))])
+        codes = class_codes(self.decision_function(X))
+        return np.asarray(self.classes_[codes])
 
 
 class TaskClassifier(CalibratedClassifier):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import TypeVar
+
+from kernelweave._docstrings import entries, with_section
 
 Class = TypeVar("Class", bound=type)
 
@@ -223,14 +224,14 @@ def shared_attributes(
             return cls
         known = _written(_COMMON | (parameters or {}))
         for owner in reversed(cls.__mro__):
-            known |= _entries(owner.__doc__ or "", "Parameters")
+            known |= entries(owner.__doc__ or "", "Parameters")
         names = [name for name in inspect.signature(cls).parameters if name in known]
-        attributes = _entries(cls.__doc__, "Attributes")
-        inherited = [_entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
+        attributes = entries(cls.__doc__, "Attributes")
+        inherited = [entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
         for group in (*map(_written, groups), *inherited, _written(_INPUT)):
             attributes |= {name: entry for name, entry in group.items() if name not in attributes}
-        doc = _with_section(cls.__doc__, "Parameters", [known[name] for name in names])
-        cls.__doc__ = _with_section(doc, "Attributes", [*attributes.values()])
+        doc = with_section(cls.__doc__, "Parameters", [known[name] for name in names])
+        cls.__doc__ = with_section(doc, "Attributes", [*attributes.values()])
         return cls
 
     return decorate
@@ -242,33 +243,3 @@ def _written(group: dict[str, str]) -> dict[str, str]:
         signature.split()[0]: f"{signature}\n    {' '.join(text.split())}"
         for signature, text in group.items()
     }
-
-
-def _entries(doc: str, title: str) -> dict[str, str]:
-    """Return the entries of a section by their names."""
-    section = inspect.cleandoc(doc).partition(_heading(title))[2].partition("\n\n")[0]
-    entries = re.findall(r"^\w.*(?:\n    .*)*", section, flags=re.M)
-    return {entry.split()[0]: entry for entry in entries}
-
-
-def _with_section(doc: str, title: str, entries: list[str]) -> str:
-    """Return a docstring with a section in place of its own, or before those that follow."""
-    blocks = inspect.cleandoc(doc).split("\n\n")
-    heading = _heading(title)
-    places = [k for k, block in enumerate(blocks) if f"{block}\n".startswith(heading)]
-    if places:
-        del blocks[places[0]]
-    else:
-        later = [k for k, block in enumerate(blocks) if block.startswith(_LATER[title])]
-        places = [*later, len(blocks)]
-    blocks.insert(places[0], heading + "\n".join(entries))
-    return "\n\n".join(blocks)
-
-
-def _heading(title: str) -> str:
-    return f"{title}\n{'-' * len(title)}\n"
-
-
-# Headings of sections before which another stands.
-_AFTER = tuple(map(_heading, ("See Also", "References", "Examples")))
-_LATER = {"Parameters": (_heading("Attributes"), *_AFTER), "Attributes": _AFTER}

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from narwhals.selectors import Selector
 
+from kernelweave._docstrings import inherit_parameters
 from kernelweave._linalg import all_finite
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, InputTypeError
@@ -122,6 +123,9 @@ class Kernel(ABC):
     is_gate: ClassVar[bool] = False  # one or zero, one where both rows are known
     rules: ClassVar[tuple[str, ...]] = ("refuse",)  # for missing values
     own_rules: ClassVar[tuple[str, ...]] = ("refuse",)  # those that `prepare` follows
+
+    def __init_subclass__(cls) -> None:
+        inherit_parameters(cls)  # columns, name and missing are documented once
 
     def __post_init__(self) -> None:
         _set(self, columns=normal_columns(self.columns, type(self).__name__))

@@ -67,8 +67,6 @@ class Completion(Kernel):
         ``(S + ridge I)^-1`` of the anchors' similarities S.
     columns : None
         The references have the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Gaps are what it is for.
     """
@@ -164,8 +162,6 @@ class Completed(Wrapper):
         The anchors as the inner kernel sees them.
     columns : None
         The inner kernel and the completion have the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Gaps are what it is for.
     """

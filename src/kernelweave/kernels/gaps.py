@@ -38,10 +38,6 @@ class Known(Kernel):
         Whether a row needs a value in every column, or in any of them.
     row_numbers : bool
         Whether the column holds row numbers of a `Precomputed` matrix, so that -1 is no value.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Missing values are what it looks for.
 

@@ -90,8 +90,6 @@ class MetricLaplacian(Kernel):
         Share h of the product Laplacian, between 0 and 1.
     columns : None
         The encoding has the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         The encoding takes gaps.
     """

@@ -16,7 +16,13 @@ from .table import Columns
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Wrapper(Kernel):
-    """Base of the kernels of one inner kernel, whose columns, rows and view they have."""
+    """Base of the kernels of one inner kernel, whose columns, rows and view they have.
+
+    Parameters
+    ----------
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
+    """
 
     rules: ClassVar[tuple[str, ...]] = MISSING  # the inner kernel knows its own
 
