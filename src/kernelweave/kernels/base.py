@@ -125,6 +125,7 @@ class Kernel(ABC):
     own_rules: ClassVar[tuple[str, ...]] = ("refuse",)  # those that `prepare` follows
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         inherit_parameters(cls)  # columns, name and missing are documented once
 
     def __post_init__(self) -> None:
